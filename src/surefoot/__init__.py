@@ -1,0 +1,74 @@
+"""Contextual bandits that never lose their footing: proved never to fall below your current strategy.
+
+>>> import surefoot
+>>> policy = surefoot.CLUCB(
+...     dim=4, alpha=0.1, delta=0.001, noise=1.0, ridge=1.0, theta_bound=1.0, feature_bound=4.0
+... )
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surefoot import errors as errors
+    from surefoot import theory as theory
+    from surefoot.errors import SurefootError as SurefootError
+    from surefoot.linear.actions import Catalogue as Catalogue
+    from surefoot.linear.actions import EuclideanBall as EuclideanBall
+    from surefoot.linear.actions import Polytope as Polytope
+    from surefoot.linear.actions import Vertices as Vertices
+    from surefoot.linear.features import Disjoint as Disjoint
+    from surefoot.linear.features import Interactions as Interactions
+    from surefoot.linear.features import OneHot as OneHot
+    from surefoot.linear.features import Shared as Shared
+    from surefoot.policies.base import Decision as Decision
+    from surefoot.policies.base import Policy as Policy
+    from surefoot.policies.clucb import CLUCB as CLUCB
+    from surefoot.policies.clucb2 import CLUCB2 as CLUCB2
+    from surefoot.policies.conservative_ucb import ConservativeUCB as ConservativeUCB
+    from surefoot.policies.lucb import LUCB as LUCB
+    from surefoot.policies.ucb import UCB as UCB
+    from surefoot.safety.certificate import Certificate as Certificate
+    from surefoot.safety.proof import Proof as Proof
+    from surefoot.safety.proof import check as check
+
+# Names are looked up when first used, so that `import surefoot` costs next to nothing.
+_HOMES = {
+    "CLUCB": "policies.clucb",
+    "CLUCB2": "policies.clucb2",
+    "Catalogue": "linear.actions",
+    "Certificate": "safety.certificate",
+    "ConservativeUCB": "policies.conservative_ucb",
+    "Decision": "policies.base",
+    "Disjoint": "linear.features",
+    "EuclideanBall": "linear.actions",
+    "Interactions": "linear.features",
+    "LUCB": "policies.lucb",
+    "OneHot": "linear.features",
+    "Policy": "policies.base",
+    "Polytope": "linear.actions",
+    "Proof": "safety.proof",
+    "Shared": "linear.features",
+    "SurefootError": "errors",
+    "UCB": "policies.ucb",
+    "Vertices": "linear.actions",
+    "check": "safety.proof",
+    "errors": "",
+    "theory": "",
+}
+
+__version__ = "0.1.0"
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'surefoot' has no attribute {name!r}")
+    home = _HOMES[name]
+    found = getattr(import_module(f"surefoot.{home}"), name) if home else import_module(f"surefoot.{name}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,230 @@
+"""Action sets: where the optimistic action is looked for.
+
+Finitely many rows, a catalogue that stays the same from round to round, and three sets without rows: a Euclidean
+ball, a polytope by its vertices, a polytope by inequalities. Each finds max over a and theta of <theta, phi_a>.
+"""
+
+import hashlib
+import itertools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Matrix, Vector, finite_array, positive
+from surefoot.errors import AssumptionError, InputError, SolverError
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.linear.scores import LENGTH_TOLERANCE
+from surefoot.linear.trust_region import furthest
+
+ConfidenceSet = Ball | Ellipsoid
+INSIDE = 1e-9  # how far outside a set a point may lie, relative to the set's size, and still count as inside
+MOST_BASES = 20_000  # vertex enumeration tries every choice of dim inequalities, up to this many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The optimistic action: its features, its upper bound, how it was found, and by how much it may fall short."""
+
+    features: Vector
+    upper: float
+    method: str
+    gap: float = 0.0
+
+
+class ActionSet(ABC):
+    """Feature vectors among which a policy may choose."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> float:
+        """The length of the longest feature vector in the set."""
+
+    @abstractmethod
+    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+        """The feature vector with the largest <theta, phi> over the confidence set."""
+
+    @abstractmethod
+    def contains(self, x: Vector) -> bool:
+        """Whether a feature vector belongs to the set."""
+
+    def check_length(self, bound: float) -> None:
+        """Raise where the set reaches beyond the bound D."""
+        if not self.longest <= bound * (1 + LENGTH_TOLERANCE):
+            raise AssumptionError(
+                f"Every feature vector must satisfy `||phi|| <= feature_bound`, but this {type(self).__name__} reaches "
+                f"length {self.longest:.6g}, which is {self.longest - bound:.3g} more than feature_bound={bound:.6g}. "
+                "Rescale the features or declare a larger bound."
+            )
+
+
+class RowSet(ActionSet):
+    """Actions that are the rows of an array."""
+
+    def __init__(self, rows: ArrayLike) -> None:
+        self.rows: Matrix = finite_array("rows", rows, ndim=2).copy()
+        if self.rows.size == 0:
+            raise InputError(f"`rows` must hold at least one action and one feature, but got shape {self.rows.shape}.")
+
+    @property
+    def longest(self) -> float:
+        """The length of the longest row."""
+        return float(np.linalg.norm(self.rows, axis=1).max())
+
+    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+        """The row with the largest upper bound, the first one on a tie."""
+        uppers = [confidence.upper(row) for row in self.rows]
+        best = int(np.argmax(uppers))
+        return Optimum(self.rows[best], uppers[best], "rows")
+
+    def contains(self, x: Vector) -> bool:
+        """Whether x is one of the rows."""
+        return bool((self.rows == x).all(axis=1).any())
+
+
+class Catalogue(RowSet):
+    """The same rows in every round: a policy keeps their means and widths between rounds instead of computing them.
+
+    Rows are copied and checked once. A policy caches one catalogue at a time.
+    """
+
+    def __init__(self, rows: ArrayLike) -> None:
+        super().__init__(rows)
+        self.columns: Matrix = np.ascontiguousarray(self.rows.T)
+        self.digest = hashlib.sha256(repr(self.rows.shape).encode() + self.rows.tobytes()).hexdigest()
+
+
+class Vertices(ActionSet):
+    """A polytope by its vertices. A convex function peaks at a vertex, so the optimum is exact."""
+
+    def __init__(self, vertices: ArrayLike) -> None:
+        self._corners = RowSet(vertices)
+
+    @property
+    def longest(self) -> float:
+        """The length of the longest vertex."""
+        return self._corners.longest
+
+    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+        """The best vertex."""
+        best = self._corners.optimistic(confidence)
+        return Optimum(best.features, best.upper, "vertices")
+
+    def contains(self, x: Vector) -> bool:
+        """Whether x is a mixture of the vertices."""
+        from scipy.optimize import linprog
+
+        rows = self._corners.rows
+        mixture = np.vstack([rows.T, np.ones(len(rows))])
+        scale = INSIDE * max(1.0, self.longest)
+        width = np.append(x, 1.0)
+        both = np.vstack([mixture, -mixture])
+        limits = np.concatenate([width + scale, -width + scale])
+        return bool(linprog(np.zeros(len(rows)), A_ub=both, b_ub=limits, bounds=(0, None)).status == 0)
+
+
+class EuclideanBall(ActionSet):
+    """All feature vectors within `radius` of `center`: a trust-region problem."""
+
+    def __init__(self, *, center: ArrayLike, radius: float) -> None:
+        self.center: Vector = finite_array("center", center, ndim=1).copy()
+        self.radius = positive("radius", radius, hint="radius is the size of the ball of feature vectors.")
+
+    @property
+    def longest(self) -> float:
+        """The length of the furthest point from the origin."""
+        return float(np.linalg.norm(self.center)) + self.radius
+
+    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+        """max over theta of <theta, center> + radius ||theta||; the best phi lies on the sphere, along theta."""
+        if isinstance(confidence, Ball):
+            length = float(np.linalg.norm(self.center))
+            direction = self.center / length if length > 0 else np.eye(self.center.size)[0]
+            return Optimum(self.center + self.radius * direction, confidence.radius * self.longest, "ball of theta")
+        theta, gap = furthest(
+            confidence.center, confidence.whitener, confidence.radius, linear=self.center, weight=self.radius
+        )
+        best: Vector = self.center + self.radius * theta / max(float(np.linalg.norm(theta)), np.finfo(float).tiny)
+        return Optimum(best, confidence.upper(best), "trust region", gap)
+
+    def contains(self, x: Vector) -> bool:
+        """Whether x lies within the ball."""
+        return float(np.linalg.norm(x - self.center)) <= self.radius * (1 + INSIDE)
+
+
+class Polytope(ActionSet):
+    """A bounded polytope {x: matrix x <= limits}.
+
+    Vertices are enumerated where there are few enough choices of `dim` inequalities, and the optimum is exact.
+    Otherwise the confidence set is widened to a polytope with 2 dim corners (||.||_1 <= sqrt(d) ||.||_2), which costs
+    2 dim linear programs (Dani et al. 2008); `Optimum.method` tells which one ran, and `gap` bounds what it missed.
+    """
+
+    def __init__(self, *, matrix: ArrayLike, limits: ArrayLike) -> None:
+        self.matrix: Matrix = finite_array("matrix", matrix, ndim=2).copy()
+        self.limits: Vector = finite_array("limits", limits, ndim=1).copy()
+        if len(self.matrix) != len(self.limits):
+            raise InputError(
+                f"`matrix` and `limits` must have as many rows, but got {len(self.matrix)} and {len(self.limits)}."
+            )
+        self.dim = self.matrix.shape[1]
+        box = [(-self._extreme(-axis), self._extreme(axis)) for axis in np.eye(self.dim)]
+        self._box = float(np.linalg.norm(np.abs(box).max(axis=1)))
+        self._corners = self._enumerate() if math.comb(len(self.matrix), self.dim) <= MOST_BASES else None
+
+    @property
+    def longest(self) -> float:
+        """The length of the longest vertex, or of the bounding box's corner where vertices are not enumerated."""
+        return self._corners.longest if self._corners is not None else self._box
+
+    def optimistic(self, confidence: ConfidenceSet) -> Optimum:
+        """The best vertex, or the best of 2 dim linear programs."""
+        if self._corners is not None:
+            best = self._corners.optimistic(confidence)
+            return Optimum(best.features, best.upper, "vertex enumeration")
+        root = math.sqrt(self.dim)
+        center, edges = np.zeros(self.dim), np.eye(self.dim) * confidence.radius * root
+        if isinstance(confidence, Ellipsoid):
+            center, edges = confidence.center, confidence.whitener * confidence.radius * root
+        points = [self._argmax(center + sign * edge) for edge in edges for sign in (1.0, -1.0)]
+        relaxed = max(float((center + sign * e) @ p) for (e, sign), p in zip(_signed(edges), points, strict=True))
+        uppers = [confidence.upper(point) for point in points]
+        best_row = int(np.argmax(uppers))
+        return Optimum(points[best_row], uppers[best_row], "l1 relaxation", max(0.0, relaxed - uppers[best_row]))
+
+    def contains(self, x: Vector) -> bool:
+        """Whether x satisfies every inequality."""
+        slack = INSIDE * (np.abs(self.limits) + np.linalg.norm(self.matrix, axis=1) * self._box)
+        return bool((self.matrix @ x <= self.limits + slack).all())
+
+    def _enumerate(self) -> RowSet:
+        corners = []
+        for basis in itertools.combinations(range(len(self.matrix)), self.dim):
+            part = self.matrix[list(basis)]
+            if np.linalg.matrix_rank(part) == self.dim:
+                corner = np.linalg.solve(part, self.limits[list(basis)])
+                if self.contains(corner):
+                    corners.append(corner)
+        return RowSet(np.unique(np.round(corners, 12), axis=0))
+
+    def _extreme(self, direction: Vector) -> float:
+        return float(self._argmax(direction) @ direction)
+
+    def _argmax(self, direction: Vector) -> Vector:
+        from scipy.optimize import linprog
+
+        result = linprog(-direction, A_ub=self.matrix, b_ub=self.limits, bounds=(None, None))
+        if result.status == 2:
+            raise InputError("`matrix x <= limits` must have a solution, but no point satisfies it.")
+        if result.status == 3:
+            raise InputError("A polytope must be bounded, but this one is not. Add limits, such as a box.")
+        if result.status != 0:
+            raise SolverError(f"The linear program over the polytope ended without an answer: {result.message}")
+        point: Vector = np.asarray(result.x, dtype=np.float64)
+        return point
+
+
+def _signed(edges: Matrix) -> list[tuple[Vector, float]]:
+    return [(edge, sign) for edge in edges for sign in (1.0, -1.0)]

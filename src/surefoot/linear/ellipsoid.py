@@ -1,0 +1,120 @@
+"""What the data leave possible for theta: the ball of radius B, and the ellipsoid ||theta - center||_V <= radius.
+
+Each answers `lower(q)` and `upper(q)`, the least and the largest <theta, q> over itself, with the rounding error of
+the computation already given away: the true value is never below `lower` nor above `upper`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import compiled, compiled_sum
+from surefoot.linear.radius import THETA_BOUND, radius_of
+from surefoot.linear.ridge import COUNT, DRIFT, ENERGY, EPS, norm, theta_of, whitener_of
+
+
+@compiled
+def ball_spread(bound: float, q: Vector) -> float:
+    """B ||q||: how far <theta, q> reaches to both sides of 0 over the ball."""
+    return bound * norm(q) * (1.0 + (q.size + 4.0) * EPS)
+
+
+@compiled_sum
+def ellipsoid_support(center: Vector, whitener: Matrix, radius: float, q: Vector) -> tuple[float, float]:
+    """<center, q> and how far <theta, q> reaches to both sides of it: radius ||q||_{V^-1}.  (paper, eq. 5)"""
+    mean, size, total = 0.0, 0.0, 0.0
+    for i in range(q.size):
+        mean += center[i] * q[i]
+        size += abs(center[i] * q[i])
+        entry = 0.0
+        for j in range(i + 1):
+            entry += whitener[i, j] * q[j]
+        total += entry * entry
+    return mean, radius * math.sqrt(total) + (q.size + 4.0) * EPS * size
+
+
+@compiled
+def guarded_radius(settings: Vector, state: Vector) -> float:
+    """The radius, widened by what rounding may have done to the center and to the whitener."""
+    beta = radius_of(settings, state)
+    center_error = 2.0 * state[DRIFT] * math.sqrt(state[ENERGY])
+    return (beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (theta_of(state).size + 4.0) * EPS)
+
+
+@compiled
+def support(settings: Vector, state: Vector, radius: float, q: Vector) -> tuple[float, float]:
+    """Mean and spread of <theta, q> over the set of a ridge state: the ball while it is empty, then the ellipsoid."""
+    if state[COUNT] == 0.0:
+        return 0.0, ball_spread(settings[THETA_BOUND], q)
+    return ellipsoid_support(theta_of(state), whitener_of(state), radius, q)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ball:
+    """Every theta with ||theta|| <= radius: what is assumed before any data, C_1 in the paper.
+
+    >>> Ball(radius=2.0).lower([3.0, 4.0])
+    -10.0...
+    """
+
+    radius: float
+    name = "ball"
+
+    def support(self, q: ArrayLike) -> tuple[float, float]:
+        """Mean and spread of <theta, q> over the ball."""
+        return 0.0, ball_spread(self.radius, np.asarray(q, dtype=np.float64))
+
+    def lower(self, q: ArrayLike) -> float:
+        """The least <theta, q> over the ball."""
+        return -self.support(q)[1]
+
+    def upper(self, q: ArrayLike) -> float:
+        """The largest <theta, q> over the ball."""
+        return self.support(q)[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ellipsoid:
+    """Every theta with ||theta - center||_V <= radius, where whitener^T whitener = V^-1.
+
+    `observations` tells after how many observations it was formed, so that an auditor can form it again.
+
+    >>> e = Ellipsoid(center=np.array([1.0, 0.0]), whitener=np.eye(2), radius=0.5, observations=7)
+    >>> round(e.lower([1.0, 0.0]), 9), round(e.upper([0.0, 2.0]), 9)
+    (0.5, 1.0)
+    """
+
+    center: Vector
+    whitener: Matrix
+    radius: float
+    observations: int
+    name = "ellipsoid"
+
+    def support(self, q: ArrayLike) -> tuple[float, float]:
+        """Mean and spread of <theta, q> over the ellipsoid."""
+        return ellipsoid_support(self.center, self.whitener, self.radius, np.asarray(q, dtype=np.float64))
+
+    def lower(self, q: ArrayLike) -> float:
+        """The least <theta, q> over the ellipsoid."""
+        mean, spread = self.support(q)
+        return mean - spread
+
+    def upper(self, q: ArrayLike) -> float:
+        """The largest <theta, q> over the ellipsoid."""
+        mean, spread = self.support(q)
+        return mean + spread
+
+
+def snapshot(settings: Vector, state: Vector) -> Ball | Ellipsoid:
+    """The confidence set of a ridge state, as an object that later observations do not change."""
+    if state[COUNT] == 0.0:
+        return Ball(float(settings[THETA_BOUND]))
+    return Ellipsoid(
+        center=theta_of.function(state).copy(),
+        whitener=whitener_of.function(state).copy(),
+        radius=guarded_radius(settings, state),
+        observations=int(state[COUNT]),
+    )

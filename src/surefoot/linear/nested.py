@@ -1,0 +1,183 @@
+"""Nested sets: the ball intersected with every ellipsoid so far, as the paper's CLUCB2 has them.
+
+The least <theta, q> over the intersection is a second-order cone program. Its dual is a split of q into pieces, one
+per set: any split gives a valid bound, so the value reported is the split's, computed from the pieces, however
+accurate the solver was. Most ellipsoids play no part: a working set is solved, and the sets that its minimiser
+violates join until none is left. All ellipsoids are kept, so memory grows with the observations.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
+
+SOLVER_TOLERANCE = 1e-11
+VIOLATION = 1e-9  # how far outside a set, relative to its radius, the minimiser may lie
+ROUNDS = 100  # a bound on how often the working set grows; stopping early stays valid
+REMEMBERED = 8  # sets that were active lately start the next working set
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A lower bound of <theta, q> and the pieces that give it, each with its set; the pieces add up to q."""
+
+    value: float
+    pieces: tuple[tuple[Ball | Ellipsoid, Vector], ...]
+
+
+class Nested:
+    """The ball and every ellipsoid that was added, intersected.
+
+    >>> nested = Nested(Ball(1.0), dim=2)
+    >>> nested.add(Ellipsoid(center=np.array([1.5, 0.0]), whitener=np.eye(2), radius=1.0, observations=1))
+    >>> round(nested.lower([1.0, 0.0]), 6), round(nested.upper([1.0, 0.0]), 6)
+    (0.5, 1.0)
+    """
+
+    def __init__(self, ball: Ball, *, dim: int) -> None:
+        self.ball = ball
+        self.dim = dim
+        self.sets: list[Ball | Ellipsoid] = [ball]
+        self._centers = np.zeros((1, dim))
+        self._factors = np.eye(dim)[None] / ball.radius  # rows of L^T / radius: inside where ||factor (x - c)|| <= 1
+        self._active: list[int] = []
+
+    def add(self, ellipsoid: Ellipsoid) -> None:
+        """Intersect with one more ellipsoid."""
+        from scipy.linalg import solve_triangular
+
+        size = len(self.sets)
+        if size == len(self._centers):
+            self._centers = np.concatenate([self._centers, np.zeros_like(self._centers)])
+            self._factors = np.concatenate([self._factors, np.zeros_like(self._factors)])
+        inverse = solve_triangular(ellipsoid.whitener, np.eye(self.dim), lower=True)
+        self._centers[size] = ellipsoid.center
+        self._factors[size] = inverse.T / ellipsoid.radius
+        self.sets.append(ellipsoid)
+
+    def lower(self, q: Vector) -> float:
+        """The least <theta, q> over the intersection."""
+        return self.split(q).value
+
+    def upper(self, q: Vector) -> float:
+        """The largest <theta, q> over the intersection."""
+        return -self.split(-np.asarray(q, dtype=np.float64)).value
+
+    def split(self, q: Vector) -> Split:
+        """The best split of q over the sets, and the lower bound of <theta, q> that it gives."""
+        q = np.asarray(q, dtype=np.float64)
+        length = float(np.linalg.norm(q))
+        best = max((self._whole(q, index) for index in self._start()), key=lambda split: split.value)
+        if length == 0.0 or len(self.sets) == 1:
+            return best
+        working = self._start()
+        for _ in range(ROUNDS):
+            theta, pieces = self._solve(q / length, working)
+            best = max(best, self._certify(q, [(i, length * piece) for i, piece in pieces]), key=lambda s: s.value)
+            excess = np.linalg.norm(
+                np.einsum("kij,kj->ki", self._factors[: len(self.sets)], theta - self._centers[: len(self.sets)]),
+                axis=1,
+            )
+            excess[working] = 0.0
+            worst = int(np.argmax(excess))
+            if not excess[worst] > 1 + VIOLATION:
+                self._remember(pieces)
+                break
+            working.append(worst)
+        return best
+
+    def optimistic(self, rows: Matrix) -> tuple[int, float]:
+        """The row with the largest upper bound over the intersection, the first one on a tie, and that bound.
+
+        Rows are looked at in the order of a cheap bound, the best over single sets, until none can still win.
+        """
+        cheap = np.min([[self.sets[i].upper(row) for row in rows] for i in self._start()], axis=0)
+        best, highest = -1, -math.inf
+        for row in np.argsort(-cheap, kind="stable"):
+            slack = 1e-9 * abs(highest) if best >= 0 else 0.0
+            if cheap[row] < highest - slack:
+                break
+            exact = min(float(cheap[row]), self.upper(rows[row]))
+            if exact > highest + slack or (exact >= highest - slack and row < best):
+                best, highest = int(row), max(exact, highest)
+        return best, highest
+
+    def _start(self) -> list[int]:
+        newest = len(self.sets) - 1
+        return list(dict.fromkeys([0, newest, *self._active]))
+
+    def _remember(self, pieces: list[tuple[int, Vector]]) -> None:
+        used = [i for i, piece in pieces if np.linalg.norm(piece) > 1e-9]
+        self._active = list(dict.fromkeys(used + self._active))[:REMEMBERED]
+
+    def _whole(self, q: Vector, index: int) -> Split:
+        return Split(self.sets[index].lower(q), ((self.sets[index], q),))
+
+    def _certify(self, q: Vector, pieces: list[tuple[int, Vector]]) -> Split:
+        """The bound that a split really gives; what the solver's pieces miss of q goes to the ball."""
+        parts = {i: piece for i, piece in pieces if np.isfinite(piece).all() and piece.any()}
+        parts[0] = parts.get(0, np.zeros(self.dim)) + (q - np.sum([*parts.values(), np.zeros(self.dim)], axis=0))
+        kept = tuple((self.sets[i], piece) for i, piece in sorted(parts.items()))
+        return Split(math.fsum(known.lower(piece) for known, piece in kept), kept)
+
+    def _solve(self, q: Vector, working: list[int]) -> tuple[Vector, list[tuple[int, Vector]]]:
+        """Minimise <theta, q> over the working sets: the minimiser, and the dual's pieces of q."""
+        import clarabel
+        from scipy.sparse import csc_matrix
+
+        d = self.dim
+        rows = np.zeros((len(working) * (d + 1), d))
+        limits = np.zeros(len(rows))
+        for place, i in enumerate(working):
+            start = place * (d + 1)
+            rows[start + 1 : start + d + 1] = -self._factors[i]
+            limits[start] = 1.0
+            limits[start + 1 : start + d + 1] = -self._factors[i] @ self._centers[i]
+        cones = [clarabel.SecondOrderConeT(d + 1)] * len(working)
+        problem = clarabel.DefaultSolver(csc_matrix((d, d)), q, csc_matrix(rows), limits, cones, _solver_settings())
+        solution = problem.solve()
+        duals = np.array(solution.z).reshape(len(working), d + 1)
+        pieces = [(i, self._factors[i].T @ dual[1:]) for i, dual in zip(working, duals, strict=True)]
+        return np.nan_to_num(np.array(solution.x)), pieces
+
+    def ellipsoids(self) -> Iterator[Ellipsoid]:
+        """Every ellipsoid, oldest first."""
+        return (known for known in self.sets if isinstance(known, Ellipsoid))
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays from which `restore` builds the same sets."""
+        kept = list(self.ellipsoids())
+        return {
+            "nested_centers": np.array([e.center for e in kept]).reshape(-1, self.dim),
+            "nested_whiteners": np.array([e.whitener for e in kept]).reshape(-1, self.dim, self.dim),
+            "nested_radii": np.array([e.radius for e in kept]),
+            "nested_observations": np.array([e.observations for e in kept], dtype=np.int64),
+            "nested_active": np.array(self._active, dtype=np.int64),
+        }
+
+    def restore(self, arrays: Any) -> None:
+        """Add every ellipsoid of a saved state, and start from the same working set."""
+        saved = zip(
+            arrays["nested_centers"],
+            arrays["nested_whiteners"],
+            arrays["nested_radii"],
+            arrays["nested_observations"],
+            strict=True,
+        )
+        for center, whitener, radius, observations in saved:
+            self.add(Ellipsoid(np.array(center), np.array(whitener), float(radius), int(observations)))
+        self._active = [int(i) for i in arrays["nested_active"]]
+
+
+def _solver_settings() -> Any:
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = SOLVER_TOLERANCE
+    return settings

@@ -1,0 +1,61 @@
+"""What the multi-armed ancestors share: counts and sums per arm, and the way from a round to a decision."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Matrix, Vector, count, positive
+from surefoot.compiled import compiled
+from surefoot.errors import InputError
+from surefoot.linear.actions import ActionSet
+from surefoot.policies.base import Policy
+
+PLAYS, SEEN, TOTAL = range(3)  # rows of an arm state: decided, observed, sum of observed rewards
+
+
+@compiled
+def least_played_unseen(arms: Matrix) -> int:
+    """The arm without an observation that was played least, the first one on a tie; -1 where all were observed."""
+    best = -1
+    for i in range(arms.shape[1]):
+        if arms[SEEN, i] == 0.0 and (best < 0 or arms[PLAYS, i] < arms[PLAYS, best]):
+            best = i
+    return best
+
+
+class ArmPolicy(Policy):
+    """A policy over plain arms. `features` may be left out; where given, it must have one row per arm."""
+
+    needs_baseline: ClassVar[bool] = True
+
+    def __init__(self, *, arms: int, noise: float, **extra: Any) -> None:
+        super().__init__({"arms": arms, "noise": noise, **extra})
+        self.arms = count("arms", arms, least=2, hint="arms is the number of actions, the baseline among them.")
+        self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
+        self._state: Matrix = np.zeros((3, self.arms))
+
+    def _check_rows(self, features: ArrayLike | ActionSet | None) -> None:
+        rows = getattr(features, "rows", features)
+        if rows is not None and np.shape(rows)[:1] != (self.arms,):
+            raise InputError(
+                f"`features` must have one row per arm, {self.arms}, but got shape {np.shape(rows)}. "
+                "A multi-armed policy looks at nothing but the number of rows; leave them out."
+            )
+
+    def _one_hot(self, arm: int) -> Vector:
+        vector = np.zeros(self.arms)
+        vector[arm] = 1.0
+        return vector
+
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        arm = int(np.argmax(features))
+        self._state[SEEN, arm] += 1
+        self._state[TOTAL, arm] += reward
+
+    def _arrays(self) -> dict[str, Any]:
+        return {"arms": self._state.copy()}
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        self._state[:] = arrays["arms"]

@@ -1,0 +1,190 @@
+"""What every policy promises: decide, observe, state; and the decision that goes from one to the other."""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Vector, finite
+from surefoot.errors import DecisionError, InputError, StateError
+from surefoot.safety.certificate import Certificate
+
+Source = Literal["learner", "baseline"]
+STATE_FORMAT = 1
+
+
+@dataclass(slots=True, eq=False)  # not frozen: that alone would cost a tenth of a decision's time
+class Decision:
+    """One round's decision: what to play, whose idea it was, and why it is safe. To be read, not changed."""
+
+    round: int
+    source: Source
+    features: Vector
+    policy: str
+    _row: int = field(repr=False)
+    _certify: Callable[[], Certificate] = field(repr=False)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was guaranteed, what was required, and the proof."""
+        return self._certify()
+
+    @property
+    def action(self) -> int:
+        """Row of the features to play; an action set without rows has none, read `features` there."""
+        if self._row < 0:
+            raise InputError(
+                "`action` is a row index, but this decision was made over a set without rows. "
+                "Read `decision.features`, the feature vector to play."
+            )
+        return self._row
+
+
+class Policy(ABC):
+    """The contract of every policy.
+
+    `decide` counts the round in the ledger at once; `observe` may follow at any later time and in any order, and
+    until then the round is pending: counted by the ledger, unknown to the confidence set. A call that raises has
+    changed nothing. Same calls, same bits.
+    """
+
+    _registry: ClassVar[dict[str, type["Policy"]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Policy._registry[cls.__name__] = cls
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._id = secrets.token_hex(8)
+        self._config = dict(settings)
+        self._rounds = 0
+        self._pending: dict[int, tuple[Vector, bool]] = {}
+
+    @abstractmethod
+    def decide(
+        self, features: ArrayLike, *, baseline: int | None = None, baseline_reward: float | None = None
+    ) -> Decision:
+        """Choose an action for this round; `features` has one row per action, `baseline` is today's row."""
+
+    @abstractmethod
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        """Take in the reward of one decided round."""
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, Any]:
+        """Everything a subclass remembers, as plain arrays and numbers that are copies."""
+
+    @abstractmethod
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take back what `_arrays` gave."""
+
+    @property
+    def id(self) -> str:
+        """Who made a decision: kept through `state` and pickle, new for every new policy."""
+        return self._id
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return dict(self._config)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds decided so far."""
+        return self._rounds
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """The rounds that were decided and not yet observed, oldest first."""
+        return tuple(sorted(self._pending))
+
+    def observe(self, decision: Decision | int, reward: float) -> None:
+        """Learn the reward of a decision of this policy, given as the decision or, after a restart, its round."""
+        round_ = self._claim(decision)
+        value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
+        features, is_learner = self._pending[round_]
+        self._learn(features, value, is_learner)
+        del self._pending[round_]
+
+    def _claim(self, decision: Decision | int) -> int:
+        if isinstance(decision, Decision):
+            if decision.policy != self._id:
+                raise DecisionError(
+                    f"`decision` must be one of this policy's ({self._id}), but it was made by policy "
+                    f"{decision.policy}. Give it to the policy that made it."
+                )
+            round_ = decision.round
+        else:
+            round_ = int(decision)
+        if round_ not in self._pending:
+            known = 1 <= round_ <= self._rounds
+            reason = "it was observed before" if known else f"only rounds 1 to {self._rounds} were decided"
+            raise DecisionError(
+                f"A decision must be pending to be observed, but round {round_} is not: {reason}. "
+                "Nothing was learned from this call."
+            )
+        return round_
+
+    def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
+        self._rounds = round_ = self._rounds + 1
+        self._pending[round_] = (features, is_learner)
+        return Decision(round_, "learner" if is_learner else "baseline", features, self._id, row, certify)
+
+    def state(self) -> dict[str, Any]:
+        """Everything this policy knows, as plain arrays, numbers and strings; `from_state` continues from it."""
+        pending = sorted(self._pending.items())
+        return {
+            "format": STATE_FORMAT,
+            "policy": type(self).__name__,
+            "id": self._id,
+            "settings": dict(self._config),
+            "rounds": self._rounds,
+            "pending_rounds": np.array([round_ for round_, _ in pending], dtype=np.int64),
+            "pending_is_learner": np.array([entry[1] for _, entry in pending], dtype=np.bool_),
+            "pending_features": np.array([entry[0] for _, entry in pending], dtype=np.float64),
+            **self._arrays(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The policy that `state` describes; it goes on as if it had never stopped, to the bit."""
+        if state.get("format") != STATE_FORMAT:
+            raise StateError(
+                f"`format` must be {STATE_FORMAT}, but got {state.get('format')!r}. "
+                "This state is not surefoot's, or was written by a version that this one cannot read."
+            )
+        name = state.get("policy")
+        kind = Policy._registry.get(str(name))
+        if kind is None or not issubclass(kind, cls):
+            raise StateError(f"This state is of a {name!r} policy and cannot become a {cls.__name__}.")
+        try:
+            policy = kind(**state["settings"])
+            policy._id = str(state["id"])
+            policy._rounds = int(state["rounds"])
+            policy._pending = dict(_pending_entries(state))
+            policy._restore(state)
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise StateError(f"This state is incomplete or damaged: {error!r}. Restore it from a full copy.") from error
+        return policy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.state(),)
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{key}={value!r}" for key, value in self._config.items())
+        return f"{type(self).__name__}({inner})"
+
+
+def _pending_entries(state: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Vector, bool]]]:
+    rows = np.array(state["pending_features"], dtype=np.float64)
+    flags = state["pending_is_learner"]
+    for i, round_ in enumerate(state["pending_rounds"]):
+        yield int(round_), (rows[i].copy(), bool(flags[i]))
+
+
+def _unpickle(state: Mapping[str, Any]) -> Policy:
+    return Policy.from_state(state)

@@ -1,0 +1,207 @@
+"""CLUCB2: the paper's Algorithm 2, for a baseline whose rewards are unknown."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import compiled
+from surefoot.errors import ConfigError, InputError
+from surefoot.linear.actions import ActionSet
+from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
+from surefoot.linear.nested import Nested, Split
+from surefoot.linear.radius import ALPHA, FEATURE_BOUND
+from surefoot.linear.scores import first_bad_row, propose
+from surefoot.policies.base import Decision
+from surefoot.policies.linear import LinearPolicy
+from surefoot.safety.certificate import Certificate
+from surefoot.safety.facts import Fact, Linear
+from surefoot.safety.gates import (
+    GUARANTEED,
+    KEPT,
+    OPTIMISM,
+    OWED,
+    REQUIRED,
+    new_record,
+    pose,
+    question_of,
+    unknown_gate,
+    unknown_proof,
+    unknown_verdict,
+    vectors_of,
+)
+from surefoot.safety.ledger import book_baseline, book_learner
+from surefoot.safety.proof import Proof, prove
+
+
+@compiled
+def clucb2_book(ledger: Vector, proposal: Vector, displaced: Vector, is_safe: bool, record: Vector) -> None:
+    """Book what is played: z and v on a learner round, w on a baseline round.  (paper, Algorithm 2)"""
+    if is_safe:
+        vectors_of(record)[3] = proposal
+        book_learner(ledger, proposal, displaced, 0.0)
+    else:
+        vectors_of(record)[3] = displaced
+        book_baseline(ledger, displaced, 0.0)
+
+
+@compiled
+def clucb2_judge(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    proposal: Vector,
+    displaced: Vector,
+    baseline_reward: float,
+    record: Vector,
+) -> bool:
+    """Ask the gate for an unknown baseline over the newest set, and book what is played."""
+    pose(settings, state, ledger, proposal, displaced, record)
+    is_safe = unknown_gate(settings, state, ledger, record)
+    clucb2_book(ledger, proposal, displaced, is_safe, record)
+    return is_safe
+
+
+@compiled
+def clucb2_step(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    rows: Matrix,
+    cached: bool,
+    scores: Matrix,
+    baseline: int,
+    baseline_reward: float,
+    record: Vector,
+) -> tuple[int, bool]:
+    """One round of Algorithm 2 over the newest ellipsoid: the proposal's row, and whether it is played."""
+    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores)
+    if action < 0:
+        return action, False
+    return action, clucb2_judge(settings, state, ledger, rows[action], rows[baseline], baseline_reward, record)
+
+
+class CLUCB2(LinearPolicy):
+    """Conservative linear UCB with unknown baseline rewards.
+
+    Bounds the baseline's reward by the same data, and learns from every round. `reward_floor` is a mean reward that
+    the baseline is known never to fall below; a floor that is too high voids the guarantee, 0 never does.
+
+    nesting="exact" keeps every ellipsoid ever formed and works over their intersection, as the paper's proof needs;
+    its cost grows with the rounds. nesting="latest" works over the newest ellipsoid alone (the paper's Remark 3): as
+    safe, as fast as CLUCB, and not the exact CLUCB2.
+
+    >>> import numpy as np
+    >>> policy = CLUCB2(dim=2, alpha=0.1, delta=0.01, noise=0.1, ridge=1.0, theta_bound=1.0, feature_bound=1.0)
+    >>> decision = policy.decide(np.array([[1.0, 0.0], [0.6, 0.0]]), baseline=1)
+    >>> decision.source, round(decision.certificate.margin, 3)
+    ('baseline', -1.54)
+    >>> policy.observe(decision, 0.5)
+    """
+
+    _step = clucb2_step
+    _judge = clucb2_judge
+    _prover = staticmethod(unknown_proof)
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        alpha: float,
+        delta: float,
+        noise: float,
+        ridge: float,
+        theta_bound: float,
+        feature_bound: float,
+        reward_floor: float = 0.0,
+        nesting: Literal["exact", "latest"] = "exact",
+    ) -> None:
+        if nesting not in ("exact", "latest"):
+            raise ConfigError(
+                f"`nesting` must be 'exact' or 'latest', but got {nesting!r}. 'exact' is the paper's; 'latest' is fast."
+            )
+        super().__init__(
+            dim=dim,
+            alpha=alpha,
+            delta=delta,
+            noise=noise,
+            ridge=ridge,
+            theta_bound=theta_bound,
+            feature_bound=feature_bound,
+            reward_floor=reward_floor,
+            nesting=nesting,
+        )
+        self._nested = Nested(Ball(float(theta_bound)), dim=self.dim) if nesting == "exact" else None
+
+    @property
+    def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]
+        """Where theta lies; with exact nesting, the intersection of every set so far."""
+        return self._nested if self._nested is not None else snapshot(self._settings, self._state)
+
+    def _read_baseline_reward(self, reward: float | None) -> float:
+        if reward is not None:
+            raise InputError(
+                f"`baseline_reward` must not be given to CLUCB2, but got {reward!r}. It treats that reward as "
+                "unknown; where it is known use CLUCB."
+            )
+        return 0.0
+
+    def _decide_rows(self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float) -> Decision:
+        if self._nested is None:
+            return super()._decide_rows(rows, cached, scores, baseline, known)
+        bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
+        if bad >= 0:
+            raise self._bad_row(rows, bad)
+        action, upper = self._nested.optimistic(rows)
+        record = new_record(self.dim)
+        record[OPTIMISM] = upper
+        pose(self._settings, self._state, self._book, rows[action], rows[baseline], record)
+        is_learner, evidence = self._judge_nested(self._nested, record)
+        clucb2_book(self._book, rows[action], rows[baseline], is_learner, record)
+        certify = partial(Certificate, float(record[GUARANTEED]), float(record[REQUIRED]), action, upper, evidence)
+        return self._decided(action if is_learner else baseline, is_learner, record[-self.dim :], certify)
+
+    def _judge_nested(self, nested: Nested, record: Vector) -> tuple[bool, "partial[Proof]"]:
+        played, conserved, displaced, _ = vectors_of.function(record)
+        splits = nested.split(played), nested.split(conserved), nested.split(-displaced)
+        values = (splits[0].value, splits[1].value, -splits[2].value)
+        is_safe = unknown_verdict(self._settings, self._book, *values, record)
+        return bool(is_safe), partial(_nested_proof, self._settings, record, splits)
+
+    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float) -> Decision:
+        if self._nested is not None:
+            raise InputError(
+                f"A {type(actions).__name__} needs `nesting='latest'`, but this CLUCB2 is exact: its set is an "
+                "intersection, over which only finitely many rows can be searched. Give rows, or use 'latest'."
+            )
+        return super()._decide_over(actions, baseline, known)
+
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        super()._learn(features, reward, is_learner)
+        newest = snapshot(self._settings, self._state) if self._nested is not None else None
+        if self._nested is not None and isinstance(newest, Ellipsoid):
+            self._nested.add(newest)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {**super()._arrays(), **(self._nested.state() if self._nested is not None else {})}
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        super()._restore(arrays)
+        if self._nested is not None:
+            self._nested.restore(arrays)
+
+
+def _nested_proof(settings: Vector, record: Vector, splits: tuple[Split, Split, Split]) -> Proof:
+    """Algorithm 2 as a split over every set of the nest."""
+    alpha = float(settings[ALPHA])
+    played, kept, owed = splits
+    parts: list[tuple[Fact, Vector]] = list(played.pieces)
+    conserved = vectors_of.function(record)[1]
+    if record[KEPT] >= record[OWED]:
+        parts.append((Linear(conserved, float(record[KEPT]), "floor of the baseline's reward"), alpha * conserved))
+    else:
+        parts += [(known, alpha * piece) for known, piece in kept.pieces]
+    parts += [(known, (1 - alpha) * piece) for known, piece in owed.pieces]
+    return prove(question_of(settings, record), parts)

@@ -1,0 +1,175 @@
+"""ConservativeUCB: the multi-armed ancestor of CLUCB, by Wu, Shariff, Lattimore and Szepesvári (2016).
+
+Wu's radius psi(s) = 2 ln(K s^3 / delta) adds up, over all counts s, to zeta(3) delta and not to delta. The guarantee
+holds at delta only if that factor is paid, so it is paid here; K counts the one-sided bounds that safety rests on.
+"""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Matrix, Vector, fraction
+from surefoot.compiled import compiled
+from surefoot.errors import InputError
+from surefoot.linear.ridge import EPS
+from surefoot.policies.arms import PLAYS, SEEN, TOTAL, ArmPolicy, least_played_unseen
+from surefoot.policies.base import Decision
+from surefoot.policies.linear import read_known_reward
+from surefoot.safety.certificate import Certificate
+from surefoot.safety.facts import Fact, Linear
+from surefoot.safety.proof import Proof, prove
+
+ZETA_3 = 1.2020569031595942  # sum of 1 / s^3
+
+
+@compiled
+def arm_intervals(
+    arms: Matrix, noise: float, delta: float, bounds: float, default: int, mean: float, out: Matrix
+) -> None:
+    """Row 0: lambda_i = max(0, mean_i - sqrt(psi / T_i)); row 1: theta_i = mean_i + sqrt(psi / T_i).
+
+    psi(s) = 2 sigma^2 ln(zeta(3) K s^3 / delta). A known default arm (mean >= 0) is its own interval.
+    """
+    for i in range(arms.shape[1]):
+        seen = arms[SEEN, i]
+        if i == default and mean >= 0.0:
+            out[0, i] = out[1, i] = mean
+        elif seen == 0.0:
+            out[0, i], out[1, i] = 0.0, math.inf
+        else:
+            psi = 2.0 * noise**2 * math.log(ZETA_3 * bounds * seen**3 / delta)
+            average = arms[TOTAL, i] / seen
+            out[0, i] = max(0.0, average - math.sqrt(psi / seen))
+            out[1, i] = average + math.sqrt(psi / seen)
+
+
+@compiled
+def conservative_ucb_step(
+    arms: Matrix,
+    settings: Vector,
+    default: int,
+    round_: int,
+    intervals: Matrix,
+) -> tuple[int, bool, float, float]:
+    """One round: the proposal J, whether it is played, and both sides of the condition.
+
+    sum_{i != 0} N_i lambda_i + lambda_J + N_0 mu_0 >= (1 - alpha) t mu_0, with the worst mu_0 of its interval.
+    """
+    alpha, delta, noise, bounds, mean = settings[0], settings[1], settings[2], settings[3], settings[4]
+    arm_intervals(arms, noise, delta, bounds, default, mean, intervals)
+    proposal = least_played_unseen(arms)
+    if proposal < 0 or intervals[1, proposal] < math.inf:
+        proposal = 0
+        for i in range(arms.shape[1]):
+            if intervals[1, i] > intervals[1, proposal]:
+                proposal = i
+    earned = 0.0
+    for i in range(arms.shape[1]):
+        if i != default:
+            earned += (arms[PLAYS, i] + (1.0 if i == proposal else 0.0)) * intervals[0, i]
+    kept = arms[PLAYS, default] + (1.0 if default == proposal else 0.0)
+    balance = kept - (1.0 - alpha) * round_
+    worst = intervals[0, default] if balance >= 0.0 else intervals[1, default]
+    required = (1.0 - alpha) * round_ * worst
+    guaranteed = earned
+    if worst < math.inf:
+        guaranteed += kept * worst
+        guaranteed -= 4.0 * (arms.shape[1] + 4.0) * EPS * (guaranteed + required)
+    is_safe = guaranteed >= required
+    arms[PLAYS, proposal if is_safe else default] += 1.0
+    return proposal, is_safe, guaranteed, required
+
+
+class ConservativeUCB(ArmPolicy):
+    """Conservative UCB over plain arms, one of which is today's default.
+
+    `baseline_reward` is the default arm's mean where it is known; without it the mean is bounded by its own data.
+    The default arm is the `baseline` of the first decision and must stay the same.
+
+    >>> policy = ConservativeUCB(arms=3, alpha=0.1, delta=0.01, baseline_reward=0.5)
+    >>> decision = policy.decide(baseline=0)
+    >>> decision.source, round(decision.certificate.margin, 3)
+    ('baseline', -0.45)
+    """
+
+    def __init__(
+        self, *, arms: int, alpha: float, delta: float, noise: float = 1.0, baseline_reward: float | None = None
+    ) -> None:
+        super().__init__(arms=arms, noise=noise, alpha=alpha, delta=delta, baseline_reward=baseline_reward)
+        self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
+        bounds = self.arms - 1 if self._known is not None else self.arms + 1
+        self._settings = np.array(
+            [
+                fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing."),
+                fraction("delta", delta, hint="delta is the chance that the guarantee fails."),
+                self.noise,
+                bounds,
+                -1.0 if self._known is None else self._known,
+            ]
+        )
+        self._default = -1
+
+    def decide(
+        self,
+        features: ArrayLike | None = None,
+        *,
+        baseline: int | None = None,
+        baseline_reward: float | None = None,
+    ) -> Decision:
+        """Choose an arm; `baseline` is the default arm, the same in every round."""
+        self._check_rows(features)
+        default = self._read_default(baseline)
+        if baseline_reward is not None and baseline_reward != self._known:
+            raise InputError(
+                f"`baseline_reward` must be what the policy was made with, {self._known!r}, but got "
+                f"{baseline_reward!r}. The default arm has one mean reward."
+            )
+        intervals = np.zeros((2, self.arms))
+        before = self._state[PLAYS].copy()
+        proposal, is_learner, guaranteed, required = conservative_ucb_step(
+            self._state, self._settings, default, self._rounds + 1, intervals
+        )
+        self._default = default
+        evidence = partial(_arms_proof, self._settings, default, self._rounds + 1, proposal, before, intervals)
+        optimism = float(intervals[1, proposal])
+        certify = partial(Certificate, guaranteed, required, proposal, optimism, evidence)
+        arm = proposal if is_learner else default
+        return self._decided(arm, bool(is_learner), self._one_hot(arm), certify)
+
+    def _read_default(self, baseline: int | None) -> int:
+        if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)) or not 0 <= baseline < self.arms:
+            raise InputError(
+                f"`baseline` must be an arm from 0 to {self.arms - 1}, but got {baseline!r}. It is today's default arm."
+            )
+        if self._default not in (-1, baseline):
+            raise InputError(
+                f"`baseline` must stay the default arm {self._default}, but got {baseline}. "
+                "For a baseline that moves use CLUCB or CLUCB2."
+            )
+        return int(baseline)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {**super()._arrays(), "default": self._default}
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        super()._restore(arrays)
+        self._default = int(arrays["default"])
+
+
+def _arms_proof(settings: Vector, default: int, round_: int, proposal: int, plays: Vector, intervals: Matrix) -> Proof:
+    """The condition as a split over one fact per arm: its mean is at least lambda_i (or at most theta_0)."""
+    weights = plays.copy()
+    weights[proposal] += 1
+    weights[default] -= (1 - settings[0]) * round_
+    axes = np.eye(weights.size)
+    parts: list[tuple[Fact, Vector]] = []
+    for i, weight in enumerate(weights):
+        name = f"{'reward' if i == default and settings[4] >= 0 else 'interval'} of arm {i}"
+        side = 1.0 if weight >= 0 else -1.0
+        level = intervals[0, i] if weight >= 0 else -intervals[1, i]
+        parts.append((Linear(side * axes[i], float(level), name), weight * axes[i]))
+    return prove(weights, parts)

@@ -1,0 +1,1 @@
+"""What we may risk: ledger, gates, facts, proofs, certificates."""

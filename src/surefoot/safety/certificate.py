@@ -1,0 +1,50 @@
+"""Certificates: what was guaranteed, what was required, and the proof, for one decision."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from surefoot.safety.proof import Proof
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Certificate:
+    """The evidence on which the learner's proposal was allowed or refused.
+
+    guaranteed: what is certain to have been earned, in the gate's own account, if the proposal is played
+    required:   what must be earned at least
+    proposal:   the optimistic action's row, or -1 where the action set has no rows
+    optimism:   the most that action may be worth, its upper confidence bound
+    """
+
+    guaranteed: float
+    required: float
+    proposal: int
+    optimism: float
+    _evidence: Callable[[], Proof]
+
+    @property
+    def margin(self) -> float:
+        """guaranteed - required: at least 0 exactly where the learner was allowed; inf where nothing is required."""
+        return math.inf if self.required == -math.inf else self.guaranteed - self.required
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the proposal was allowed."""
+        return self.guaranteed >= self.required
+
+    @property
+    def proof(self) -> Proof:
+        """The split over facts behind the margin; `surefoot.check` verifies it without a solver."""
+        return self._evidence()
+
+    def explain(self) -> str:
+        """Why, in a sentence."""
+        action = f"action {self.proposal}" if self.proposal >= 0 else "the optimistic action"
+        if self.required == -math.inf:
+            return (
+                f"Played the learner: {action} promises the most ({self.optimism:.4g} at best), and no floor is kept."
+            )
+        if self.is_safe:
+            return f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor for sure."
+        return f"Played the baseline: playing {action} could have left us {-self.margin:.4g} below the floor."

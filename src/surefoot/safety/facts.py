@@ -1,0 +1,56 @@
+"""Facts: what is known of theta, each of which bounds <theta, x> from below for the pieces x it speaks of.
+
+A ball and an ellipsoid (`surefoot.linear`) are facts; so is a linear inequality. A fact needs a `name` for the
+reader and `lower(x)` for the proof; anything that has both can join.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Vector
+
+ALIGNMENT = 1e-12  # how far a piece may point away from a linear fact's direction, relative to its length
+
+
+class Fact(Protocol):
+    """Something known of theta."""
+
+    @property
+    def name(self) -> str:
+        """What a reader calls it."""
+        ...
+
+    def lower(self, q: ArrayLike, /) -> float:
+        """A lower bound of <theta, q>, or -inf where this fact says nothing of q."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """The fact <theta, normal> >= level; it bounds every nonnegative multiple of its normal.
+
+    Known baseline rewards, floors and declared reward ranges are of this kind, and so are their sums over rounds.
+
+    >>> floor = Linear(normal=np.array([1.0, 2.0]), level=0.5, name="floor")
+    >>> floor.lower([3.0, 6.0]), floor.lower([3.0, 0.0])
+    (1.5, -inf)
+    """
+
+    normal: Vector
+    level: float
+    name: str
+
+    def lower(self, q: ArrayLike, /) -> float:
+        """level * mu for q = mu * normal with mu >= 0, otherwise -inf."""
+        piece = np.asarray(q, dtype=np.float64)
+        square = float(self.normal @ self.normal)
+        if square == 0.0:
+            return 0.0 if not piece.any() else -math.inf
+        weight = float(piece @ self.normal) / square
+        if weight < 0 or np.linalg.norm(piece - weight * self.normal) > ALIGNMENT * np.linalg.norm(piece):
+            return -math.inf
+        return weight * self.level

@@ -1,0 +1,98 @@
+"""What has been played: the sums z, v, w of the paper, counted the moment a round is decided.
+
+It never looks at rewards to come: a pending round is in the ledger and not in the confidence set (MATH: late
+rewards). Every sum is compensated, so that a million rounds leave no rounding error behind.
+"""
+
+import numpy as np
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import compiled
+from surefoot.linear.ridge import two_sum
+
+# The head of the array, then two rows (sum, carry) for each of played, displaced, conserved.
+LEARNER_ROUNDS, BASELINE_ROUNDS, CONSERVED_REWARD, CONSERVED_CARRY, DISPLACED_REWARD, DISPLACED_CARRY, HEAD = range(7)
+
+
+@compiled
+def sums_of(ledger: Vector) -> Matrix:
+    """Six rows: z, its carry, v, its carry, w, its carry."""
+    return ledger[HEAD:].reshape(6, (ledger.size - HEAD) // 6)
+
+
+@compiled
+def book_learner(ledger: Vector, played: Vector, displaced: Vector, displaced_reward: float) -> None:
+    """Count a learner round: z += phi_a, v += phi_b."""
+    sums = sums_of(ledger)
+    ledger[LEARNER_ROUNDS] += 1.0
+    ledger[DISPLACED_REWARD], lost = two_sum(ledger[DISPLACED_REWARD], displaced_reward)
+    ledger[DISPLACED_CARRY] += lost
+    for i in range(played.size):
+        sums[0, i], lost = two_sum(sums[0, i], played[i])
+        sums[1, i] += lost
+        sums[2, i], lost = two_sum(sums[2, i], displaced[i])
+        sums[3, i] += lost
+
+
+@compiled
+def book_baseline(ledger: Vector, conserved: Vector, conserved_reward: float) -> None:
+    """Count a baseline round: w += phi_b."""
+    sums = sums_of(ledger)
+    ledger[BASELINE_ROUNDS] += 1.0
+    ledger[CONSERVED_REWARD], lost = two_sum(ledger[CONSERVED_REWARD], conserved_reward)
+    ledger[CONSERVED_CARRY] += lost
+    for i in range(conserved.size):
+        sums[4, i], lost = two_sum(sums[4, i], conserved[i])
+        sums[5, i] += lost
+
+
+def new_ledger(dim: int) -> Vector:
+    """An empty ledger."""
+    return np.zeros(HEAD + 6 * dim)
+
+
+class Ledger:
+    """The ledger with names: views into one flat array, `buffer`, which compiled code shares."""
+
+    def __init__(self, *, dim: int) -> None:
+        self.buffer = new_ledger(dim)
+
+    @property
+    def learner_rounds(self) -> int:
+        """m: rounds where the optimistic action was played."""
+        return int(self.buffer[LEARNER_ROUNDS])
+
+    @property
+    def baseline_rounds(self) -> int:
+        """n: rounds where the conservative action was played."""
+        return int(self.buffer[BASELINE_ROUNDS])
+
+    @property
+    def played(self) -> Vector:
+        """z: sum of the learner's features over learner rounds."""
+        return self._sum(0)
+
+    @property
+    def displaced(self) -> Vector:
+        """v: sum of the baseline's features over learner rounds."""
+        return self._sum(2)
+
+    @property
+    def conserved(self) -> Vector:
+        """w: sum of the baseline's features over baseline rounds."""
+        return self._sum(4)
+
+    @property
+    def displaced_reward(self) -> float:
+        """Known baseline reward given up over learner rounds."""
+        return float(self.buffer[DISPLACED_REWARD] + self.buffer[DISPLACED_CARRY])
+
+    @property
+    def conserved_reward(self) -> float:
+        """Known baseline reward kept over baseline rounds."""
+        return float(self.buffer[CONSERVED_REWARD] + self.buffer[CONSERVED_CARRY])
+
+    def _sum(self, row: int) -> Vector:
+        sums = sums_of.function(self.buffer)
+        total: Vector = sums[row] + sums[row + 1]
+        return total

@@ -1,0 +1,71 @@
+"""Proofs: a question q written as a sum of pieces, each bounded by one fact.
+
+Whatever the split, <theta, q> = sum <theta, piece> >= sum of the bounds: checking needs no solver and no trust in
+whoever found it. Nothing here searches; `check` shares no code with what does.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.arrays import Vector
+from surefoot.errors import ProofError
+from surefoot.safety.facts import Fact
+
+TOLERANCE = 1e-9  # relative to the size of the numbers added up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of the question, the fact that bounds it, and the bound: <theta, vector> >= bound."""
+
+    fact: Fact
+    vector: Vector
+    bound: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """That <theta, question> >= value for every theta that satisfies the facts."""
+
+    question: Vector
+    pieces: tuple[Piece, ...]
+    value: float
+
+    def explain(self) -> str:
+        """One line per piece, for people."""
+        lines = [f"<theta, q> >= {self.value:.6g}, because q is the sum of {len(self.pieces)} piece(s):"]
+        lines += [f"  {piece.bound:+.6g} by the {piece.fact.name}" for piece in self.pieces]
+        return "\n".join(lines)
+
+
+def prove(question: Vector, parts: Sequence[tuple[Fact, Vector]]) -> Proof:
+    """The proof that a given split amounts to; empty pieces are left out."""
+    pieces = tuple(Piece(fact, vector, fact.lower(vector)) for fact, vector in parts if vector.any())
+    return Proof(question, pieces, math.fsum(piece.bound for piece in pieces))
+
+
+def check(proof: Proof) -> None:
+    """Verify a proof: the pieces add up to the question, each fact gives its bound, the bounds add up to the value.
+
+    Raises ProofError where one of these fails. A proof that claims nothing, a value of -inf, holds.
+    """
+    if proof.value == -math.inf:
+        return
+    total = np.sum([piece.vector for piece in proof.pieces], axis=0) if proof.pieces else 0.0 * proof.question
+    length = math.fsum(float(np.linalg.norm(piece.vector)) for piece in proof.pieces)
+    gap = float(np.linalg.norm(proof.question - total))
+    if not gap <= TOLERANCE * length:
+        raise ProofError(f"The pieces must add up to the question, but they miss it by {gap:.3g}.")
+    size = math.fsum(abs(piece.bound) for piece in proof.pieces)
+    for number, piece in enumerate(proof.pieces):
+        given = piece.fact.lower(piece.vector)
+        if not piece.bound <= given + TOLERANCE * size:
+            raise ProofError(
+                f"Piece {number} claims {piece.bound!r}, but the {piece.fact.name} gives only {given!r} for it."
+            )
+    added = math.fsum(piece.bound for piece in proof.pieces)
+    if not abs(proof.value - added) <= TOLERANCE * size:
+        raise ProofError(f"The bounds add up to {added!r}, but the proof claims {proof.value!r}.")
