@@ -72,7 +72,9 @@ def test_the_page_has_an_example(page: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(surefoot.__all__) - {"__version__"}))
 def test_the_public_name_is_documented(name: str) -> None:
-    code = [found.group() for page in DOCS for pattern in (FENCE, INLINE_CODE) for found in pattern.finditer(read(page))]
+    code = [
+        found.group() for page in DOCS for pattern in (FENCE, INLINE_CODE) for found in pattern.finditer(read(page))
+    ]
     assert any(re.search(rf"\b{name}\b", piece) for piece in code)
 
 

@@ -1,7 +1,7 @@
 """The ridge state: everything the observations say of theta, in one flat array that compiled code shares.
 
-With V = ridge I + sum x x^T and b = sum x y it keeps V and b exact (compensated sums), and beside them
-M, the *whitener*: lower triangular with M^T M = V^-1, so that a width ||q||_{V^-1} = ||M q|| is a sum of squares
+With V = ridge I + sum x x^T and b = sum x y it keeps V and b exact (compensated sums; the newest rows x wait in a
+short buffer and enter V together), and beside them M, the *whitener*: lower triangular with M^T M = V^-1, so that a width ||q||_{V^-1} = ||M q|| is a sum of squares
 and never negative. One observation costs O(d^2) (Carlson's square-root update); at fixed intervals, and whenever
 the bound on its rounding error is used up, M is computed afresh from V.
 
@@ -14,11 +14,13 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 
 EPS = 2.0**-53  # unit roundoff of float64
+RECENT = 64  # rows that wait before they enter V together
 REFRESH_EVERY = 1024  # observations between two fresh factorisations
 DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh factorisation is due at once
 
-# The head of the array, then its blocks in this order: theta, whitener, step, moment, its carry, gram, its carry.
-DIM, COUNT, LOG_DET, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, HEAD = range(9)
+# The head of the array, then its blocks in this order: theta, whitener, step, moment, its carry, gram, its carry,
+# recent rows, and the ridge.
+DIM, COUNT, LOG_DET, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, HEAD = range(10)
 
 
 @compiled
@@ -51,10 +53,18 @@ def moment_of(state: Vector) -> Matrix:
 
 @compiled
 def gram_of(state: Vector) -> Matrix:
-    """V stacked on the part of it that did not fit into floats: 2d rows."""
+    """V without the recent rows, stacked on the part of it that did not fit into floats: 2d rows."""
     d = int(state[DIM])
     start = HEAD + 4 * d + d * d
     return state[start : start + 2 * d * d].reshape(2 * d, d)
+
+
+@compiled
+def recent_of(state: Vector) -> Matrix:
+    """The rows that wait to enter V, WAITING of them filled."""
+    d = int(state[DIM])
+    start = HEAD + 4 * d + 3 * d * d
+    return state[start : start + RECENT * d].reshape(RECENT, d)
 
 
 @compiled
@@ -132,17 +142,34 @@ def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
 
 @compiled
 def _accumulate(state: Vector, x: Vector, reward: float) -> None:
-    d = x.size
-    gram = gram_of(state)
     moment = moment_of(state)
-    for i in range(d):
+    recent = recent_of(state)
+    row = int(state[WAITING])
+    for i in range(x.size):
         moment[0, i], lost = two_sum(moment[0, i], reward * x[i])
         moment[1, i] += lost
+        recent[row, i] = x[i]
+    state[WAITING] += 1.0
+    if state[WAITING] == RECENT:
+        fold(state)
+
+
+@compiled
+def fold(state: Vector) -> None:
+    """Let the rows that wait enter V."""
+    d = int(state[DIM])
+    gram = gram_of(state)
+    recent = recent_of(state)[: int(state[WAITING])]
+    block = np.zeros((d, d))
+    for k in range(recent.shape[0]):
+        for i in range(d):
+            for j in range(d):
+                block[i, j] += recent[k, i] * recent[k, j]
+    for i in range(d):
         for j in range(d):
-            both = gram[i, j] + x[i] * x[j]
-            kept = both - gram[i, j]
-            gram[d + i, j] += (gram[i, j] - (both - kept)) + (x[i] * x[j] - kept)
-            gram[i, j] = both
+            gram[i, j], lost = two_sum(gram[i, j], block[i, j])
+            gram[d + i, j] += lost
+    state[WAITING] = 0.0
 
 
 @compiled
@@ -186,6 +213,7 @@ def _estimate(state: Vector) -> None:
 def refresh(state: Vector) -> bool:
     """Compute M afresh from V and measure its error; where V is too ill-conditioned to factor, keep the old M."""
     d = int(state[DIM])
+    fold(state)
     stacked = gram_of(state)
     gram = stacked[:d] + stacked[d:]
     state[AGE] = 0.0
@@ -207,7 +235,7 @@ def refresh(state: Vector) -> bool:
     for i in range(d):
         for j in range(d):
             off += (residual[i, j] - (1.0 if i == j else 0.0)) ** 2
-    state[DRIFT] = np.sqrt(off) + (2.0 * d + 4.0) * EPS * state[CONDITION] ** 2
+    state[DRIFT] = np.sqrt(off) + (2.0 * d + RECENT + 4.0) * EPS * state[CONDITION] ** 2
     state[FRESH_DRIFT] = state[DRIFT]
     return True
 
@@ -255,7 +283,7 @@ def _largest_sum(matrix: Matrix) -> float:
 
 def state_size(dim: int) -> int:
     """Length of the flat array of a ridge state."""
-    return HEAD + 4 * dim + 3 * dim * dim + 1
+    return HEAD + 4 * dim + 3 * dim * dim + RECENT * dim + 1
 
 
 def new_state(dim: int, ridge: float) -> Vector:
@@ -312,7 +340,8 @@ class Ridge:
         """V = ridge I + sum x x^T."""
         d = int(self.buffer[DIM])
         stacked = gram_of.function(self.buffer)
-        total: Matrix = stacked[:d] + stacked[d:]
+        waiting = recent_of.function(self.buffer)[: int(self.buffer[WAITING])]
+        total: Matrix = stacked[:d] + (stacked[d:] + waiting.T @ waiting)
         return total
 
     @property
