@@ -27,9 +27,11 @@ class Stage:
         self.dim, self.fixed = dim, fixed
 
     def rounds(self) -> Iterator[tuple[Array, list[float]]]:
+        """Features and mean rewards, over and over."""
         return cycle(zip(self.draws, self.means, strict=True))
 
     def ours(self, rounds: int) -> Callable[[], float]:
+        """A measurement of surefoot's side, in seconds per round."""
         policy = surefoot.CLUCB(**settings(self.dim, self.bound))
         catalogue = surefoot.Catalogue(self.draws[0])
         stream = self.rounds()
@@ -43,6 +45,7 @@ class Stage:
         return lambda: seconds_per_round(play, rounds)
 
     def plain(self, rounds: int, *, blas: bool) -> Callable[[], float]:
+        """A measurement of NumPy's side, in seconds per round."""
         policy = PlainCLUCB(**settings(self.dim, self.bound), blas=blas)
         stream = self.rounds()
 
@@ -61,8 +64,8 @@ def ratios() -> list[Ratio]:
     for actions, dim, fixed, bar, rounds in [
         (100, 4, False, 3.0, 2000),
         (20, 50, False, 3.0, 1000),
-        (1000, 128, False, 1.0, 60),
-        (1000, 128, True, 8.0, 60),
+        (1000, 128, False, 1.0, 150),
+        (1000, 128, True, 8.0, 250),
     ]:
         stage = Stage(actions, dim, fixed=fixed)
         what = f"decide + observe, {actions} actions x {dim} dims, {'catalogue' if fixed else 'changing features'}"

@@ -32,7 +32,7 @@ HEADER = f"{'what (microseconds per round)':<62} {'surefoot':>12} {'plain':>12} 
 
 
 def compare(what: str, ours: Callable[[], float], theirs: Callable[[], float], *, bar: float, turns: int = 9) -> Ratio:
-    """Each side returns its seconds per round; a noisy neighbour hits both, so the ratio of neighbours in time counts."""
+    """Each side returns its seconds per round; a noisy neighbour hits both, so ratios of neighbours count."""
     ours(), theirs()
     pairs = [(ours(), theirs()) for _ in range(turns)]
     ratio = statistics.median(b / a for a, b in pairs)

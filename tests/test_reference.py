@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from reference import (
+from tests.reference import (
     SlowCLUCB,
     SlowCLUCB2,
     SlowConservativeUCB,

@@ -43,7 +43,7 @@ class Compiled(Generic[P, R]):
         linked.__module__ = self.function.__module__
         # Sums may be reordered for speed (any order obeys the same rounding bound); NaN and infinity stay exact.
         fastmath: Any = {"reassoc", "contract"} if self._reassociate else False
-        dispatcher = numba.njit(
+        dispatcher: Any = numba.njit(
             linked, cache=True, error_model="numpy", fastmath=fastmath, parallel=self._parallel, nogil=True
         )
         self._drop_stale_cache(Path(dispatcher.stats.cache_path))

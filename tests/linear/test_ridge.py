@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from surefoot.arrays import Matrix, Vector
@@ -63,9 +63,9 @@ class Exact:
 
 
 def settings_with(*, noise: float, ridge: float) -> Vector:
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[RIDGE], settings[DELTA], settings[FEATURE_BOUND] = noise, ridge, 0.01, 1.0
-    return settings
+    array = np.zeros(SETTINGS)
+    array[NOISE], array[RIDGE], array[DELTA], array[FEATURE_BOUND] = noise, ridge, 0.01, 1.0
+    return array
 
 
 def scaled(dim: int, count: int, *, seed: int) -> Matrix:
@@ -153,11 +153,16 @@ def test_what_absorb_returns_moves_means_and_squares_of_any_fixed_direction() ->
         assert state.width(q) ** 2 == pytest.approx(square - gain * (step @ q) ** 2, rel=1e-9)
 
 
-def test_a_fresh_factorisation_comes_at_its_interval_and_is_announced() -> None:
+@pytest.mark.parametrize("dim", [1, 2, 5, 50])
+def test_a_fresh_factorisation_comes_at_least_at_its_interval(dim: int) -> None:
     rng = np.random.default_rng(4)
-    state = Ridge(dim=2, ridge=0.3)
-    gains = [absorb(state.buffer, rng.normal(size=2), 0.0)[0] for _ in range(2 * REFRESH_EVERY + 1)]
-    assert [t for t, gain in enumerate(gains, start=1) if gain == 0.0] == [REFRESH_EVERY, 2 * REFRESH_EVERY]
+    state, ages = Ridge(dim=dim, ridge=0.3), []
+    for _ in range(2 * REFRESH_EVERY + 10):
+        state.observe(rng.normal(size=dim), rng.normal())
+        ages.append(int(state.buffer[AGE]))
+        assert state.drift < 1e-7
+    assert max(ages) < REFRESH_EVERY
+    assert ages.count(0) >= 2
 
 
 def test_a_million_observations_leave_no_rounding_behind() -> None:
@@ -246,8 +251,8 @@ def test_a_factorisation_that_is_all_rounding_error_is_not_trusted() -> None:
         rows, ridge = rng.normal(size=2) + 1e-9 * rng.normal(size=(3, 2)), 10.0 ** rng.uniform(-24, -18)
         state, exact = fed(rows, np.zeros(3), ridge=ridge), Exact(rows, np.zeros(3), ridge=ridge)
         refresh(state.buffer)
-        settings = settings_with(noise=1.0, ridge=ridge)
-        widened = guarded_radius(settings, state.buffer) / radius_of(settings, state.buffer)
+        known = settings_with(noise=1.0, ridge=ridge)
+        widened = guarded_radius(known, state.buffer) / radius_of(known, state.buffer)
         for q in directions(rows, seed=0):
             assert exact.width(q) <= state.width(q) * widened
 
@@ -261,10 +266,9 @@ def test_a_refresh_keeps_the_values(dim: int) -> None:
     gram, moment, log_det = state.gram, state.moment, state.log_det
     widths = [state.width(q) for q in qs]
     whitener = state.whitener.copy()
-    assert state.buffer[AGE] == 400
     assert refresh(state.buffer)
     assert state.buffer[AGE] == 0
-    np.testing.assert_array_equal(state.gram, gram)
+    np.testing.assert_allclose(state.gram, gram, rtol=1e-15, atol=1e-13)
     np.testing.assert_array_equal(state.moment, moment)
     np.testing.assert_allclose(state.whitener, whitener, rtol=1e-9, atol=1e-12)
     assert state.log_det == pytest.approx(log_det, rel=1e-12)
@@ -301,6 +305,7 @@ def test_no_scale_turns_the_state_into_nan(dim: int, ridge: float, size: float) 
     assert not math.isnan(width(state.buffer, rows[0]))
 
 
+@settings(deadline=None)  # the first call may compile
 @given(finite_floats, finite_floats)
 @example(1.0, 2.0**-60)
 @example(2.0**-60, 1.0)

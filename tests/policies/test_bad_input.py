@@ -162,7 +162,7 @@ def test_clucb2_refuses_a_negative_floor_and_an_unknown_nesting() -> None:
 
 def test_arguments_are_keyword_only() -> None:
     with pytest.raises(TypeError):
-        surefoot.CLUCB(2, 0.1, 0.01, 0.1, 0.3, 1.0, 1.0)  # type: ignore[misc]
+        surefoot.CLUCB(2, 0.1, 0.01, 0.1, 0.3, 1.0, 1.0)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -178,7 +178,11 @@ def test_a_policy_plays_over_a_ball_and_over_polytopes(name: str) -> None:
     settings = {"dim": 2, "delta": 0.1, "noise": 0.01, "ridge": 0.3, "theta_bound": 0.6, "feature_bound": 1.4}
     for actions in sets:
         baseline = np.array([0.4, 0.4])
-        extra = {"LUCB": {}, "CLUCB": {"alpha": 0.3}, "CLUCB2-latest": {"alpha": 0.3, "nesting": "latest"}}[name]
+        extra: Any = {
+            "LUCB": {},
+            "CLUCB": {"alpha": 0.3},
+            "CLUCB2-latest": {"alpha": 0.3, "nesting": "latest"},
+        }[name]
         policy: Any = getattr(surefoot, name.split("-")[0])(**settings, **extra)
         sources = set()
         earned = owed = 0.0

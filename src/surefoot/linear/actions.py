@@ -39,6 +39,11 @@ class ActionSet(ABC):
 
     @property
     @abstractmethod
+    def dim(self) -> int:
+        """Length of a feature vector."""
+
+    @property
+    @abstractmethod
     def longest(self) -> float:
         """The length of the longest feature vector in the set."""
 
@@ -67,6 +72,11 @@ class RowSet(ActionSet):
         self.rows: Matrix = finite_array("rows", rows, ndim=2).copy()
         if self.rows.size == 0:
             raise InputError(f"`rows` must hold at least one action and one feature, but got shape {self.rows.shape}.")
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return int(self.rows.shape[1])
 
     @property
     def longest(self) -> float:
@@ -103,6 +113,11 @@ class Vertices(ActionSet):
         self._corners = RowSet(vertices)
 
     @property
+    def dim(self) -> int:
+        """Length of a vertex."""
+        return self._corners.dim
+
+    @property
     def longest(self) -> float:
         """The length of the longest vertex."""
         return self._corners.longest
@@ -117,12 +132,16 @@ class Vertices(ActionSet):
         from scipy.optimize import linprog
 
         rows = self._corners.rows
-        mixture = np.vstack([rows.T, np.ones(len(rows))])
-        scale = INSIDE * max(1.0, self.longest)
-        width = np.append(x, 1.0)
-        both = np.vstack([mixture, -mixture])
-        limits = np.concatenate([width + scale, -width + scale])
-        return bool(linprog(np.zeros(len(rows)), A_ub=both, b_ub=limits, bounds=(0, None)).status == 0)
+        middle = rows.mean(axis=0)
+        size = float(np.abs(rows - middle).max()) or 1.0
+        # The least total distance between x and a mixture; slack in both directions makes it always feasible.
+        gap = np.eye(self.dim)
+        sums = np.hstack([(rows - middle).T / size, gap, -gap])
+        weights = np.concatenate([np.ones(len(rows)), np.zeros(2 * self.dim)])
+        cost = 1.0 - weights
+        target = np.append((x - middle) / size, 1.0)
+        result = linprog(cost, A_eq=np.vstack([sums, weights]), b_eq=target, bounds=(0, None))
+        return bool(result.status == 0 and result.fun <= 1e-7)
 
 
 class EuclideanBall(ActionSet):
@@ -131,6 +150,11 @@ class EuclideanBall(ActionSet):
     def __init__(self, *, center: ArrayLike, radius: float) -> None:
         self.center: Vector = finite_array("center", center, ndim=1).copy()
         self.radius = positive("radius", radius, hint="radius is the size of the ball of feature vectors.")
+
+    @property
+    def dim(self) -> int:
+        """Length of the center."""
+        return int(self.center.size)
 
     @property
     def longest(self) -> float:
@@ -169,10 +193,17 @@ class Polytope(ActionSet):
             raise InputError(
                 f"`matrix` and `limits` must have as many rows, but got {len(self.matrix)} and {len(self.limits)}."
             )
-        self.dim = self.matrix.shape[1]
+        self._dim = int(self.matrix.shape[1])
+        if self.matrix.size == 0:
+            raise InputError(f"`matrix` must hold at least one inequality, but got shape {self.matrix.shape}.")
         box = [(-self._extreme(-axis), self._extreme(axis)) for axis in np.eye(self.dim)]
         self._box = float(np.linalg.norm(np.abs(box).max(axis=1)))
         self._corners = self._enumerate() if math.comb(len(self.matrix), self.dim) <= MOST_BASES else None
+
+    @property
+    def dim(self) -> int:
+        """Number of unknowns."""
+        return self._dim
 
     @property
     def longest(self) -> float:
@@ -204,10 +235,12 @@ class Polytope(ActionSet):
         for basis in itertools.combinations(range(len(self.matrix)), self.dim):
             part = self.matrix[list(basis)]
             if np.linalg.matrix_rank(part) == self.dim:
-                corner = np.linalg.solve(part, self.limits[list(basis)])
+                corner: Vector = np.linalg.solve(part, self.limits[list(basis)]).astype(np.float64)
                 if self.contains(corner):
                     corners.append(corner)
-        return RowSet(np.unique(np.round(corners, 12), axis=0))
+        # Corners where more than dim inequalities meet are found several times, up to rounding.
+        _, distinct = np.unique(np.round(np.array(corners) / (self._box or 1.0), 9), axis=0, return_index=True)
+        return RowSet(np.array(corners)[distinct])
 
     def _extreme(self, direction: Vector) -> float:
         return float(self._argmax(direction) @ direction)

@@ -15,6 +15,8 @@ from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import THETA_BOUND, radius_of
 from surefoot.linear.ridge import COUNT, DRIFT, ENERGY, EPS, norm, theta_of, whitener_of
 
+DRIFT_USABLE = 1e-3  # beyond this relative error a width is not worth its name
+
 
 @compiled
 def ball_spread(bound: float, q: Vector) -> float:
@@ -38,10 +40,15 @@ def ellipsoid_support(center: Vector, whitener: Matrix, radius: float, q: Vector
 
 @compiled
 def guarded_radius(settings: Vector, state: Vector) -> float:
-    """The radius, widened by what rounding may have done to the center and to the whitener."""
+    """The radius, widened by what rounding may have done to the center and to the whitener.
+
+    Where rounding may have done too much to be told, the ellipsoid says nothing: its radius is beyond all bounds.
+    """
+    if not state[DRIFT] <= DRIFT_USABLE:
+        return 1e300
     beta = radius_of(settings, state)
     center_error = 2.0 * state[DRIFT] * math.sqrt(state[ENERGY])
-    return (beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (theta_of(state).size + 4.0) * EPS)
+    return float((beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (theta_of(state).size + 4.0) * EPS))
 
 
 @compiled

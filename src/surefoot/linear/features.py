@@ -71,12 +71,12 @@ class Shared(_Contextual):
         self, action_features: ArrayLike, *, context_dim: int, context_bound: float, intercept: bool = True
     ) -> None:
         super().__init__(context_dim, context_bound, intercept=intercept)
-        self.action_features = finite_array("action_features", action_features, ndim=2).copy()
+        self.action_features = _read_actions(action_features)
 
     @property
     def dim(self) -> int:
         """1 + context_dim + features of an action."""
-        return self.intercept + self.context_dim + self.action_features.shape[1]
+        return int(self.intercept) + self.context_dim + int(self.action_features.shape[1])
 
     @property
     def bound(self) -> float:
@@ -116,7 +116,8 @@ class Disjoint(_Contextual):
 
     def __call__(self, context: ArrayLike, /) -> Matrix:
         """One row per action."""
-        return np.kron(np.eye(self.actions), self._read(context))
+        rows: Matrix = np.kron(np.eye(self.actions), self._read(context)).astype(np.float64)
+        return rows
 
 
 class Interactions(_Contextual):
@@ -132,12 +133,12 @@ class Interactions(_Contextual):
 
     def __init__(self, action_features: ArrayLike, *, context_dim: int, context_bound: float) -> None:
         super().__init__(context_dim, context_bound, intercept=True)
-        self.action_features = finite_array("action_features", action_features, ndim=2).copy()
+        self.action_features = _read_actions(action_features)
 
     @property
     def dim(self) -> int:
         """(1 + context_dim) x (1 + features of an action)."""
-        return (1 + self.context_dim) * (1 + self.action_features.shape[1])
+        return (1 + self.context_dim) * (1 + int(self.action_features.shape[1]))
 
     @property
     def bound(self) -> float:
@@ -148,7 +149,8 @@ class Interactions(_Contextual):
         """One row per action."""
         x = self._read(context)
         actions = np.hstack([np.ones((len(self.action_features), 1)), self.action_features])
-        return np.einsum("i,aj->aij", x, actions).reshape(len(actions), self.dim)
+        rows: Matrix = np.einsum("i,aj->aij", x, actions).reshape(len(actions), self.dim)
+        return rows
 
 
 class OneHot(FeatureMap):
@@ -175,6 +177,13 @@ class OneHot(FeatureMap):
     def __call__(self, context: ArrayLike | None = None, /) -> Matrix:
         """One unit row per arm; a context is not looked at."""
         return np.eye(self.actions)
+
+
+def _read_actions(features: ArrayLike) -> Matrix:
+    rows = finite_array("action_features", features, ndim=2).copy()
+    if rows.size == 0:
+        raise InputError(f"`action_features` must hold at least one action and feature, but got shape {rows.shape}.")
+    return rows
 
 
 def _longest_square(rows: Matrix) -> float:

@@ -3,7 +3,8 @@
 The least <theta, q> over the intersection is a second-order cone program. Its dual is a split of q into pieces, one
 per set: any split gives a valid bound, so the value reported is the split's, computed from the pieces, however
 accurate the solver was. Most ellipsoids play no part: a working set is solved, and the sets that its minimiser
-violates join until none is left. All ellipsoids are kept, so memory grows with the observations.
+violates join until none is left. All ellipsoids are kept, so memory grows with the observations. Where no theta is left
+at all, the data refute the assumptions, and `is_empty` says so.
 """
 
 import math
@@ -17,6 +18,7 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 
 SOLVER_TOLERANCE = 1e-11
+EMPTY = 1e-6  # by how much, relative to the ball, a bound must be contradicted before the sets count as disjoint
 VIOLATION = 1e-9  # how far outside a set, relative to its radius, the minimiser may lie
 ROUNDS = 100  # a bound on how often the working set grows; stopping early stays valid
 REMEMBERED = 8  # sets that were active lately start the next working set
@@ -46,6 +48,7 @@ class Nested:
         self._centers = np.zeros((1, dim))
         self._factors = np.eye(dim)[None] / ball.radius  # rows of L^T / radius: inside where ||factor (x - c)|| <= 1
         self._active: list[int] = []
+        self.is_empty = False  # once no theta satisfies every set, none ever will
 
     def add(self, ellipsoid: Ellipsoid) -> None:
         """Intersect with one more ellipsoid."""
@@ -79,6 +82,9 @@ class Nested:
         for _ in range(ROUNDS):
             theta, pieces = self._solve(q / length, working)
             best = max(best, self._certify(q, [(i, length * piece) for i, piece in pieces]), key=lambda s: s.value)
+            if self.is_empty or best.value > self.ball.upper(q) + EMPTY * self.ball.radius * length:
+                self.is_empty = True  # a lower bound above the ball's upper one refutes the sets all by itself
+                return best
             excess = np.linalg.norm(
                 np.einsum("kij,kj->ki", self._factors[: len(self.sets)], theta - self._centers[: len(self.sets)]),
                 axis=1,
@@ -141,6 +147,7 @@ class Nested:
         cones = [clarabel.SecondOrderConeT(d + 1)] * len(working)
         problem = clarabel.DefaultSolver(csc_matrix((d, d)), q, csc_matrix(rows), limits, cones, _solver_settings())
         solution = problem.solve()
+        self.is_empty |= solution.status == clarabel.SolverStatus.PrimalInfeasible
         duals = np.array(solution.z).reshape(len(working), d + 1)
         pieces = [(i, self._factors[i].T @ dual[1:]) for i, dual in zip(working, duals, strict=True)]
         return np.nan_to_num(np.array(solution.x)), pieces
@@ -158,6 +165,7 @@ class Nested:
             "nested_radii": np.array([e.radius for e in kept]),
             "nested_observations": np.array([e.observations for e in kept], dtype=np.int64),
             "nested_active": np.array(self._active, dtype=np.int64),
+            "nested_is_empty": np.array(self.is_empty),
         }
 
     def restore(self, arrays: Any) -> None:
@@ -172,6 +180,7 @@ class Nested:
         for center, whitener, radius, observations in saved:
             self.add(Ellipsoid(np.array(center), np.array(whitener), float(radius), int(observations)))
         self._active = [int(i) for i in arrays["nested_active"]]
+        self.is_empty = bool(arrays["nested_is_empty"])
 
 
 def _solver_settings() -> Any:

@@ -24,8 +24,8 @@ def paper_radius(
 ) -> float:
     """beta = sigma sqrt(d ln((1 + (k+1) D^2/lambda) / delta)) + sqrt(lambda) B, k observations in the set.
 
-    The paper, below eq. (5) and eq. (15). Abbasi-Yadkori et al. (2011, Theorem 2) need 2 ln(1/delta) where this has
-    d ln(1/delta): for d = 1 it is too small, and policies refuse it there.
+    The paper, below eq. (5) for CLUCB and below the nested sets of Section 4 for CLUCB2. Abbasi-Yadkori et al. (2011,
+    Theorem 2) need 2 ln(1/delta) where this has d ln(1/delta): for d = 1 it is too small, and policies refuse it.
 
     >>> round(paper_radius.function(0, 4, 0.001, 1.0, 1.0, 1.0, 4.0), 4)
     7.2421

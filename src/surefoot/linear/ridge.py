@@ -1,12 +1,15 @@
 """The ridge state: everything the observations say of theta, in one flat array that compiled code shares.
 
 With V = ridge I + sum x x^T and b = sum x y it keeps V and b exact (compensated sums; the newest rows x wait in a
-short buffer and enter V together), and beside them M, the *whitener*: lower triangular with M^T M = V^-1, so that a width ||q||_{V^-1} = ||M q|| is a sum of squares
-and never negative. One observation costs O(d^2) (Carlson's square-root update); at fixed intervals, and whenever
-the bound on its rounding error is used up, M is computed afresh from V.
+short buffer and enter V together), and beside them M, the *whitener*: lower triangular with M^T M = V^-1, so that a
+width ||q||_{V^-1} = ||M q|| is a sum of squares and never negative. One observation costs O(d^2) (Carlson's
+square-root update); at fixed intervals, and whenever the bound on its rounding error is used up, M is computed afresh
+from V.
 
 Greek and matrix names: V gram, M whitener, L its inverse (V = L L^T).
 """
+
+import math
 
 import numpy as np
 
@@ -20,7 +23,7 @@ DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh fact
 
 # The head of the array, then its blocks in this order: theta, whitener, step, moment, its carry, gram, its carry,
 # recent rows, and the ridge.
-DIM, COUNT, LOG_DET, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, HEAD = range(10)
+DIM, COUNT, LOG_DET, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, FRESH_LOG_DET, HEAD = range(11)
 
 
 @compiled
@@ -75,13 +78,25 @@ def two_sum(total: float, term: float) -> tuple[float, float]:
     return both, (total - (both - kept)) + (term - kept)
 
 
+@compiled
+def two_product(x: float, y: float) -> tuple[float, float]:
+    """x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)"""
+    product = x * y
+    shifted = 134217729.0 * x
+    x_high = shifted - (shifted - x)
+    shifted = 134217729.0 * y
+    y_high = shifted - (shifted - y)
+    x_low, y_low = x - x_high, y - y_high
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
 @compiled_sum
 def norm(x: Vector) -> float:
     """Euclidean length."""
     total = 0.0
     for i in range(x.size):
         total += x[i] * x[i]
-    return np.sqrt(total)
+    return math.sqrt(total)
 
 
 @compiled_sum
@@ -108,15 +123,14 @@ def width(state: Vector, x: Vector) -> float:
         for j in range(i + 1):
             entry += whitener[i, j] * x[j]
         total += entry * entry
-    return np.sqrt(total)
+    return math.sqrt(total)
 
 
 @compiled
 def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
     """Take in one observation.
 
-    Returns (g, e): for any q fixed before, <theta, q> grows by e <step, q> and ||q||^2_{V^-1} falls by
-    g <step, q>^2. After a fresh factorisation g is 0: caches must be computed anew.
+    Returns (g, e): for any q, <theta, q> grows by e <step, q> and ||q||^2_{V^-1} falls by g <step, q>^2.
     """
     d = x.size
     _accumulate(state, x, reward)
@@ -130,13 +144,13 @@ def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
     state[COUNT] += 1.0
     state[AGE] += 1.0
     state[LOG_DET] += np.log1p(leverage)
-    state[DRIFT] += (d + 4.0) * EPS * state[CONDITION] * np.sqrt(1.0 + leverage)
-    stale = state[AGE] >= REFRESH_EVERY or state[DRIFT] > max(DRIFT_ALLOWED, 2.0 * state[FRESH_DRIFT])
-    if stale:
+    # Each update adds rounding errors that the conditioning of M amplifies; that may have grown since it was measured,
+    # at most as fast as the root of det V.
+    condition = state[CONDITION] * math.exp(0.5 * (state[LOG_DET] - state[FRESH_LOG_DET]))
+    state[DRIFT] += (d + 4.0) * EPS * condition * math.sqrt(1.0 + leverage)
+    if state[AGE] >= REFRESH_EVERY or state[DRIFT] > max(DRIFT_ALLOWED, 2.0 * state[FRESH_DRIFT]):
         refresh(state)
     _estimate(state)
-    if stale:
-        return 0.0, 0.0
     return 1.0 / (1.0 + leverage), surprise / (1.0 + leverage)
 
 
@@ -146,8 +160,9 @@ def _accumulate(state: Vector, x: Vector, reward: float) -> None:
     recent = recent_of(state)
     row = int(state[WAITING])
     for i in range(x.size):
-        moment[0, i], lost = two_sum(moment[0, i], reward * x[i])
-        moment[1, i] += lost
+        product, cut = two_product(reward, x[i])
+        moment[0, i], lost = two_sum(moment[0, i], product)
+        moment[1, i] += lost + cut
         recent[row, i] = x[i]
     state[WAITING] += 1.0
     if state[WAITING] == RECENT:
@@ -211,7 +226,7 @@ def _estimate(state: Vector) -> None:
 
 @compiled
 def refresh(state: Vector) -> bool:
-    """Compute M afresh from V and measure its error; where V is too ill-conditioned to factor, keep the old M."""
+    """Compute M afresh from V and bound its error; where V is too ill-conditioned to factor, keep the old M."""
     d = int(state[DIM])
     fold(state)
     stacked = gram_of(state)
@@ -227,15 +242,11 @@ def refresh(state: Vector) -> bool:
     log_det = 0.0
     for i in range(d):
         log_det += 2.0 * np.log(lower[i, i])
-    state[LOG_DET] = log_det - d * np.log(gram_ridge(state))
-    spread = np.dot(np.abs(inverse), np.abs(lower))
-    state[CONDITION] = np.sqrt(_largest_sum(spread) * _largest_sum(np.ascontiguousarray(spread.T)))
-    residual = np.dot(np.dot(inverse, gram), np.ascontiguousarray(inverse.T))
-    off = 0.0
-    for i in range(d):
-        for j in range(d):
-            off += (residual[i, j] - (1.0 if i == j else 0.0)) ** 2
-    state[DRIFT] = np.sqrt(off) + (2.0 * d + RECENT + 4.0) * EPS * state[CONDITION] ** 2
+    state[LOG_DET] = state[FRESH_LOG_DET] = log_det - d * np.log(gram_ridge(state))
+    state[CONDITION] = _condition(np.abs(inverse), np.abs(lower))
+    # V itself is off by (RECENT + 2) EPS at most, L L^T by (d + 1) EPS, M L by d EPS, each relative to |M||L| twice.
+    # (Higham 2002, theorem 10.3 and section 14.2)
+    state[DRIFT] = (3.0 * d + RECENT + 8.0) * EPS * state[CONDITION] ** 2
     state[FRESH_DRIFT] = state[DRIFT]
     return True
 
@@ -243,7 +254,7 @@ def refresh(state: Vector) -> bool:
 @compiled
 def gram_ridge(state: Vector) -> float:
     """The ridge, kept as the last number of the array."""
-    return state[state.size - 1]
+    return float(state[state.size - 1])
 
 
 @compiled_sum
@@ -274,11 +285,11 @@ def _invert(lower: Matrix, inverse: Matrix) -> None:
 
 
 @compiled
-def _largest_sum(matrix: Matrix) -> float:
-    largest = 0.0
-    for i in range(matrix.shape[0]):
-        largest = max(largest, matrix[i].sum())
-    return largest
+def _condition(inverse: Matrix, lower: Matrix) -> float:
+    """A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum."""
+    rows = np.dot(inverse, lower.sum(axis=1))
+    columns = np.dot(inverse.sum(axis=0), lower)
+    return math.sqrt(rows.max() * columns.max())
 
 
 def state_size(dim: int) -> int:

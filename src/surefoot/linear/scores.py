@@ -11,7 +11,7 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, DIM, absorb, norm, step_of, theta_of, whitener_of, width
+from surefoot.linear.ridge import COUNT, DIM, REFRESH_EVERY, absorb, norm, step_of, theta_of, whitener_of, width
 
 LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share: the rounding of whoever computed D
 BLAS_FROM_DIM = 12  # below this a plain loop beats the call to BLAS
@@ -22,7 +22,7 @@ EPS_SINGLE = 2.0**-24
 @compiled_sum
 def first_bad_row(rows: Matrix, bound: float) -> int:
     """Index of the first row that is longer than the bound or not finite, or -1."""
-    limit = bound * bound * (1.0 + LENGTH_TOLERANCE)
+    limit = (bound * (1.0 + LENGTH_TOLERANCE)) ** 2
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
@@ -179,9 +179,14 @@ def propose(settings: Vector, state: Vector, rows: Matrix, cached: bool, scores:
 
 @compiled
 def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, columns: Matrix, scores: Matrix) -> None:
-    """Take in one observation, and move the scores of the catalogue along."""
+    """Take in one observation, and move the scores of the catalogue along.
+
+    They are computed afresh at the first observation, where the ball becomes an ellipsoid, then whenever the count has
+    doubled, and in the long run every REFRESH_EVERY observations.
+    """
     gain, error = absorb(state, x, reward)
-    if gain == 0.0 or state[COUNT] == 1.0:  # a fresh factorisation, or the step from the ball to the ellipsoid
+    count = int(state[COUNT])
+    if count % REFRESH_EVERY == 0 or count & (count - 1) == 0:
         score_rows(state, rows, scores)
     else:
         follow(state, columns, gain, error, scores)

@@ -18,27 +18,29 @@ STEPS = 200  # bisection and golden-section steps; each stops earlier once the i
 
 def furthest(center: Vector, whitener: Matrix, radius: float, *, linear: Vector, weight: float) -> tuple[Vector, float]:
     """The theta of the ellipsoid with the largest <theta, linear> + weight ||theta||, and a bound on what it misses."""
-    values, vectors = np.linalg.eigh(whitener @ whitener.T)
+    squares, vectors = np.linalg.eigh(whitener @ whitener.T)
     axes = radius * (vectors.T @ whitener)  # theta = center + u @ axes
 
     def solve(scale: float) -> tuple[float, Vector]:
         curvature = weight / scale
         pull = axes @ (linear + curvature * center)
         best, most = center, -math.inf
-        for u in _trust_region(curvature * radius**2 * values, pull):
+        for u in _trust_region(curvature * radius**2 * squares, pull):
             theta = center + u @ axes
             value = float(theta @ linear) + weight * (float(theta @ theta) / scale + scale) / 2
             if value > most:
                 best, most = theta, value
         return most, best
 
-    reach = float(np.linalg.norm(center)) + radius * math.sqrt(max(values[-1], 0.0))
+    reach = float(np.linalg.norm(center)) + radius * math.sqrt(max(squares[-1], 0.0))
     scale = reach if not linear.any() else _golden(lambda s: solve(s)[0], reach * 1e-6, reach)
     bound, theta = solve(scale)
-    theta = _climb(theta, center, axes, linear, weight)
-    value = float(theta @ linear) + weight * float(np.linalg.norm(theta))
-    gap = 0.0 if not linear.any() else max(0.0, bound - value)
-    return theta, gap
+    starts = [theta] if not linear.any() else [theta, *(center + axes), *(center - axes)]
+    tops = [_climb(start, center, axes, linear, weight) for start in starts]
+    values = [float(top @ linear) + weight * float(np.linalg.norm(top)) for top in tops]
+    best = int(np.argmax(values))
+    gap = 0.0 if not linear.any() else max(0.0, bound - values[best])
+    return tops[best], gap
 
 
 def _trust_region(curvature: Vector, pull: Vector) -> list[Vector]:

@@ -10,17 +10,20 @@ from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.compiled import compiled
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
-from surefoot.policies.base import Policy
+from surefoot.policies.base import Policy, refill
 
 PLAYS, SEEN, TOTAL = range(3)  # rows of an arm state: decided, observed, sum of observed rewards
 
 
 @compiled
-def least_played_unseen(arms: Matrix) -> int:
-    """The arm without an observation that was played least, the first one on a tie; -1 where all were observed."""
+def least_played_unseen(arms: Matrix, known: int) -> int:
+    """The arm without an observation that was played least, the first one on a tie; -1 where there is none.
+
+    An arm whose mean is `known` needs no observation (-1: there is none such).
+    """
     best = -1
     for i in range(arms.shape[1]):
-        if arms[SEEN, i] == 0.0 and (best < 0 or arms[PLAYS, i] < arms[PLAYS, best]):
+        if arms[SEEN, i] == 0.0 and i != known and (best < 0 or arms[PLAYS, i] < arms[PLAYS, best]):
             best = i
     return best
 
@@ -37,7 +40,7 @@ class ArmPolicy(Policy):
         self._state: Matrix = np.zeros((3, self.arms))
 
     def _check_rows(self, features: ArrayLike | ActionSet | None) -> None:
-        rows = getattr(features, "rows", features)
+        rows: Any = getattr(features, "rows", features)
         if rows is not None and np.shape(rows)[:1] != (self.arms,):
             raise InputError(
                 f"`features` must have one row per arm, {self.arms}, but got shape {np.shape(rows)}. "
@@ -58,4 +61,4 @@ class ArmPolicy(Policy):
         return {"arms": self._state.copy()}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
-        self._state[:] = arrays["arms"]
+        refill(self._state, arrays["arms"], "arms")

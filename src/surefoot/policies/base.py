@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Vector, finite
+from surefoot.arrays import Matrix, Vector, finite
 from surefoot.errors import DecisionError, InputError, StateError
 from surefoot.safety.certificate import Certificate
 
@@ -118,8 +118,10 @@ class Policy(ABC):
                     f"{decision.policy}. Give it to the policy that made it."
                 )
             round_ = decision.round
-        else:
+        elif isinstance(decision, (int, np.integer)) and not isinstance(decision, bool):
             round_ = int(decision)
+        else:
+            raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")
         if round_ not in self._pending:
             known = 1 <= round_ <= self._rounds
             reason = "it was observed before" if known else f"only rounds 1 to {self._rounds} were decided"
@@ -152,9 +154,10 @@ class Policy(ABC):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The policy that `state` describes; it goes on as if it had never stopped, to the bit."""
-        if state.get("format") != STATE_FORMAT:
+        if not isinstance(state, Mapping) or state.get("format") != STATE_FORMAT:
+            found = state.get("format") if isinstance(state, Mapping) else state
             raise StateError(
-                f"`format` must be {STATE_FORMAT}, but got {state.get('format')!r}. "
+                f"`format` must be {STATE_FORMAT}, but got {found!r}. "
                 "This state is not surefoot's, or was written by a version that this one cannot read."
             )
         name = state.get("policy")
@@ -184,6 +187,13 @@ def _pending_entries(state: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Vect
     flags = state["pending_is_learner"]
     for i, round_ in enumerate(state["pending_rounds"]):
         yield int(round_), (rows[i].copy(), bool(flags[i]))
+
+
+def refill(buffer: Matrix, saved: Any, name: str) -> None:
+    """Copy a saved array into a buffer of exactly its shape."""
+    if np.shape(saved) != buffer.shape:
+        raise StateError(f"`{name}` must have shape {buffer.shape}, but got {np.shape(saved)}.")
+    buffer[:] = saved
 
 
 def _unpickle(state: Mapping[str, Any]) -> Policy:

@@ -69,7 +69,7 @@ class CLUCB(LinearPolicy):
     learns_baseline_rounds = False
     _step = clucb_step
     _judge = clucb_judge
-    _prover = staticmethod(known_proof)
+    _prove = staticmethod(known_proof)
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """CLUCB2: the paper's Algorithm 2, for a baseline whose rewards are unknown."""
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
@@ -87,7 +88,7 @@ class CLUCB2(LinearPolicy):
     """Conservative linear UCB with unknown baseline rewards.
 
     Bounds the baseline's reward by the same data, and learns from every round. `reward_floor` is a mean reward that
-    the baseline is known never to fall below; a floor that is too high voids the guarantee, 0 never does.
+    the baseline is known never to fall below: one that is too high voids the guarantee, so 0 is the default.
 
     nesting="exact" keeps every ellipsoid ever formed and works over their intersection, as the paper's proof needs;
     its cost grows with the rounds. nesting="latest" works over the newest ellipsoid alone (the paper's Remark 3): as
@@ -103,7 +104,7 @@ class CLUCB2(LinearPolicy):
 
     _step = clucb2_step
     _judge = clucb2_judge
-    _prover = staticmethod(unknown_proof)
+    _prove = staticmethod(unknown_proof)
 
     def __init__(
         self,
@@ -167,8 +168,16 @@ class CLUCB2(LinearPolicy):
         played, conserved, displaced, _ = vectors_of.function(record)
         splits = nested.split(played), nested.split(conserved), nested.split(-displaced)
         values = (splits[0].value, splits[1].value, -splits[2].value)
-        is_safe = unknown_verdict(self._settings, self._book, *values, record)
-        return bool(is_safe), partial(_nested_proof, self._settings, record, splits)
+        is_safe = bool(unknown_verdict(self._settings, self._book, *values, record))
+        if nested.is_empty:  # anything follows from a contradiction, so nothing is promised
+            record[GUARANTEED], is_safe = -math.inf, False
+            return False, partial(Proof, question_of(self._settings, record), (), -math.inf)
+        return is_safe, partial(_nested_proof, self._settings, record, splits)
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether data and assumptions contradict each other; from then on only the baseline is played."""
+        return self._nested is not None and self._nested.is_empty
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float) -> Decision:
         if self._nested is not None:

@@ -61,8 +61,8 @@ def conservative_ucb_step(
     """
     alpha, delta, noise, bounds, mean = settings[0], settings[1], settings[2], settings[3], settings[4]
     arm_intervals(arms, noise, delta, bounds, default, mean, intervals)
-    proposal = least_played_unseen(arms)
-    if proposal < 0 or intervals[1, proposal] < math.inf:
+    proposal = least_played_unseen(arms, default if mean >= 0.0 else -1)
+    if proposal < 0:
         proposal = 0
         for i in range(arms.shape[1]):
             if intervals[1, i] > intervals[1, proposal]:

@@ -3,6 +3,7 @@
 A subclass is a compiled `step` (propose, ask the gate, book) and the proof that goes with its gate.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
@@ -19,11 +20,13 @@ from surefoot.linear.radius import ALPHA, DELTA, FEATURE_BOUND, NOISE, REWARD_FL
 from surefoot.linear.ridge import COUNT, Ridge, absorb
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import learn_catalogue, score_rows
-from surefoot.policies.base import Decision, Policy
+from surefoot.policies.base import Decision, Policy, refill
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED, new_record, vectors_of
 from surefoot.safety.ledger import Ledger
 from surefoot.safety.proof import Proof
+
+MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that float64 can add up
 
 Prover = Callable[[Vector, Vector, Ball | Ellipsoid], Proof]
 
@@ -36,7 +39,6 @@ class LinearPolicy(Policy):
     learns_baseline_rounds: ClassVar[bool] = True
     _step: ClassVar[Compiled[..., tuple[int, bool]]]
     _judge: ClassVar[Compiled[..., bool]]
-    _prover: ClassVar[Prover]
 
     def __init__(
         self,
@@ -65,6 +67,11 @@ class LinearPolicy(Policy):
         self._settings[FEATURE_BOUND] = positive(
             "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
         )
+        if self._settings[FEATURE_BOUND] ** 2 > MOST_RESOLVED * self._settings[RIDGE]:
+            raise ConfigError(
+                f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
+                "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."
+            )
         if "alpha" in extra:
             self._settings[ALPHA] = fraction(
                 "alpha",
@@ -85,6 +92,11 @@ class LinearPolicy(Policy):
         self._catalogue: Catalogue | None = None
         self._catalogue_scores = self._scratch = np.zeros((2, 0))
         self._frozen: Vector | None = None
+
+    @staticmethod
+    @abstractmethod
+    def _prove(settings: Vector, record: Vector, known: Ball | Ellipsoid, /) -> Proof:
+        """The gate's condition as a split over facts."""
 
     @property
     def ledger(self) -> Ledger:
@@ -138,20 +150,27 @@ class LinearPolicy(Policy):
         return self._conclude(action if is_learner else baseline, action, is_learner, record)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float) -> Decision:
+        if actions.dim != self.dim:
+            raise InputError(
+                f"The action set must have dim={self.dim}, but this {type(actions).__name__} has dim={actions.dim}."
+            )
         displaced = self._read_baseline_vector(actions, baseline)
         actions.check_length(float(self._settings[FEATURE_BOUND]))
         best = actions.optimistic(self.confidence_set)
         record = new_record(self.dim)
         record[OPTIMISM] = best.upper
         is_learner = type(self)._judge(self._settings, self._state, self._book, best.features, displaced, known, record)
-        return self._conclude(-1, -1, is_learner, record)
+        return self._conclude(-1, -1, is_learner, record, method=best.method, gap=best.gap)
 
-    def _conclude(self, row: int, proposal: int, is_learner: bool, record: Vector) -> Decision:
+    def _conclude(
+        self, row: int, proposal: int, is_learner: bool, record: Vector, *, method: str = "rows", gap: float = 0.0
+    ) -> Decision:
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
         frozen = self._frozen
         if frozen is None:
             frozen = self._frozen = self._state[FROZEN_FROM : FROZEN_FROM + self.dim * (self.dim + 1)].copy()
-        certify = partial(_certify, self._prover, self._settings, record, frozen, int(self._state[COUNT]), proposal)
+        seen = int(self._state[COUNT])
+        certify = partial(_certify, self._prove, self._settings, record, frozen, seen, proposal, method, gap)
         return self._decided(row, is_learner, record[-self.dim :], certify)
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
@@ -243,8 +262,8 @@ class LinearPolicy(Policy):
         return arrays
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
-        self._state[:] = arrays["ridge"]
-        self._book[:] = arrays["ledger"]
+        refill(self._state, arrays["ridge"], "ridge")
+        refill(self._book, arrays["ledger"], "ledger")
         if "catalogue" in arrays:
             self._catalogue = Catalogue(arrays["catalogue"])
             self._catalogue_scores = np.array(arrays["catalogue_scores"], dtype=np.float64)
@@ -262,10 +281,18 @@ def read_known_reward(reward: float) -> float:
 
 
 def _certify(
-    prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int, proposal: int
+    prover: Prover,
+    settings: Vector,
+    record: Vector,
+    frozen: Vector,
+    observations: int,
+    proposal: int,
+    method: str,
+    gap: float,
 ) -> Certificate:
     evidence = partial(_evidence, prover, settings, record, frozen, observations)
-    return Certificate(float(record[GUARANTEED]), float(record[REQUIRED]), proposal, float(record[OPTIMISM]), evidence)
+    guaranteed, required, optimism = float(record[GUARANTEED]), float(record[REQUIRED]), float(record[OPTIMISM])
+    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap)
 
 
 def _evidence(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int) -> Proof:

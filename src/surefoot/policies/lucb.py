@@ -77,7 +77,7 @@ class LUCB(LinearPolicy):
     needs_baseline = False
     _step = lucb_step
     _judge = lucb_judge
-    _prover = staticmethod(lucb_proof)
+    _prove = staticmethod(lucb_proof)
 
     def __init__(
         self, *, dim: int, delta: float, noise: float, ridge: float, theta_bound: float, feature_bound: float

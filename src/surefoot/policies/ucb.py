@@ -17,7 +17,7 @@ from surefoot.safety.proof import Proof
 @compiled
 def ucb_step(arms: Matrix, noise: float, round_: int) -> tuple[int, float]:
     """Every arm once, then argmax mean_i + sigma sqrt(8 ln t / T_i): the arm, booked as played, and its index."""
-    best, highest = least_played_unseen(arms), math.inf
+    best, highest = least_played_unseen(arms, -1), math.inf
     if best < 0:
         highest = -math.inf
         for i in range(arms.shape[1]):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from surefoot.safety.proof import Proof
 
@@ -15,13 +15,16 @@ class Certificate:
     required:   what must be earned at least
     proposal:   the optimistic action's row, or -1 where the action set has no rows
     optimism:   the most that action may be worth, its upper confidence bound
+    method:     how the optimistic action was searched for, and `gap`, by how much another might promise more
     """
 
     guaranteed: float
     required: float
     proposal: int
     optimism: float
-    _evidence: Callable[[], Proof]
+    _evidence: Callable[[], Proof] = field(repr=False)
+    method: str = "rows"
+    gap: float = 0.0
 
     @property
     def margin(self) -> float:
@@ -45,6 +48,8 @@ class Certificate:
             return (
                 f"Played the learner: {action} promises the most ({self.optimism:.4g} at best), and no floor is kept."
             )
+        if self.guaranteed == -math.inf:
+            return "Played the baseline: nothing is certain, because no theta satisfies all assumptions and data."
         if self.is_safe:
             return f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor for sure."
         return f"Played the baseline: playing {action} could have left us {-self.margin:.4g} below the floor."

@@ -55,7 +55,7 @@ def settle(settings: Vector, record: Vector, guaranteed: float, required: float,
     rounding = 4.0 * EPS * (settings[THETA_BOUND] * (lengths + settings[FEATURE_BOUND]) + 2.0 * size)
     record[GUARANTEED] = guaranteed - rounding
     record[REQUIRED] = required
-    return record[GUARANTEED] >= required
+    return bool(record[GUARANTEED] >= required)
 
 
 @compiled

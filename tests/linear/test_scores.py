@@ -1,0 +1,325 @@
+"""Scores of many rows against numpy row by row; the quick paths against the exact one."""
+
+import math
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.errors import AssumptionError
+from surefoot.linear.actions import Catalogue
+from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND, radius_of
+from surefoot.linear.ridge import REFRESH_EVERY, Ridge, absorb
+from surefoot.linear.scores import (
+    BLAS_FROM_DIM,
+    LENGTH_TOLERANCE,
+    SCREEN_FROM,
+    first_bad_row,
+    follow,
+    learn_catalogue,
+    optimistic,
+    propose,
+    score_rows,
+    screened,
+)
+
+EPS = 2.0**-53
+
+
+def settings_with(*, feature_bound: float = 10.0, noise: float = 0.5, ridge: float = 0.3) -> Vector:
+    settings = np.zeros(SETTINGS)
+    settings[NOISE], settings[RIDGE], settings[DELTA] = noise, ridge, 0.01
+    settings[THETA_BOUND], settings[FEATURE_BOUND] = 1.3, feature_bound
+    return settings
+
+
+def learned(dim: int, count: int, *, seed: int, ridge: float = 0.3, scale: Vector | None = None) -> Ridge:
+    rng = np.random.default_rng(seed)
+    state = Ridge(dim=dim, ridge=ridge)
+    for _ in range(count):
+        x = rng.normal(size=dim) / math.sqrt(dim)
+        state.observe(x if scale is None else x * scale, rng.normal())
+    return state
+
+
+def fresh(state: Ridge, rows: Matrix) -> tuple[Vector, Vector]:
+    """Means and squares by a numpy solve from V and b."""
+    theta = np.linalg.solve(state.gram, state.moment)
+    squares = np.einsum("ai,ia->a", rows, np.linalg.solve(state.gram, rows.T))
+    return rows @ theta, squares
+
+
+def scored(state: Ridge, rows: Matrix) -> Matrix:
+    scores = np.full((2, len(rows)), np.nan)
+    score_rows(state.buffer, rows, scores)
+    return scores
+
+
+# ---------------------------------------------------------------------------------- score_rows
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, BLAS_FROM_DIM - 1, BLAS_FROM_DIM, 50])
+@pytest.mark.parametrize("ridge", [0.3, 2.5])
+def test_scores_are_the_means_and_squared_widths_of_a_fresh_solve(dim: int, ridge: float) -> None:
+    state = learned(dim, 3 * dim, seed=dim, ridge=ridge)
+    rows = np.random.default_rng(1).normal(size=(17, dim))
+    scores = scored(state, rows)
+    means, squares = fresh(state, rows)
+    np.testing.assert_allclose(scores[0], means, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(scores[1], squares, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 50])
+def test_before_any_observation_squares_are_plain_lengths(dim: int) -> None:
+    rows = np.random.default_rng(2).normal(size=(6, dim))
+    scores = scored(Ridge(dim=dim, ridge=0.3), rows)
+    np.testing.assert_array_equal(scores[0], np.zeros(6))
+    np.testing.assert_allclose(scores[1], (rows**2).sum(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 50])
+@pytest.mark.parametrize("count", [0, 1, 80])
+def test_the_optimistic_row_has_the_largest_upper_bound(dim: int, count: int) -> None:
+    settings = settings_with()
+    state = learned(dim, count, seed=dim)
+    for seed in range(20):
+        rows = np.random.default_rng(seed).normal(size=(9, dim))
+        best, highest = optimistic(settings, state.buffer, scored(state, rows))
+        if count == 0:
+            uppers = 1.3 * np.linalg.norm(rows, axis=1)
+        else:
+            means, squares = fresh(state, rows)
+            log_ratio = math.log((1 + (count + 1) * 100.0 / 0.3) / 0.01)
+            uppers = means + (0.5 * math.sqrt(dim * log_ratio) + math.sqrt(0.3) * 1.3) * np.sqrt(squares)
+        assert best == int(np.argmax(uppers))
+        assert highest == pytest.approx(uppers.max(), rel=1e-10)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 13, 50, 64])
+@pytest.mark.parametrize("count", [0, 30])
+def test_the_first_of_equal_rows_is_the_optimistic_one(dim: int, count: int) -> None:
+    settings = settings_with()
+    state = learned(dim, count, seed=3)
+    rng = np.random.default_rng(dim)
+    for actions in (3, 7, 50, 130):
+        rows = rng.normal(size=(actions, dim)) / math.sqrt(dim)
+        best = int(optimistic(settings, state.buffer, scored(state, rows))[0])
+        order = rng.permutation(3 * actions) % actions
+        mixed = np.ascontiguousarray(rows[order])
+        first = int(np.flatnonzero(order == best)[0])
+        assert optimistic(settings, state.buffer, scored(state, mixed))[0] == first
+        assert propose(settings, state.buffer, mixed, False, np.zeros((2, len(mixed))))[0] == first
+
+
+@pytest.mark.parametrize("dim", [5, 12, 13, 50])
+@pytest.mark.parametrize("copies", [3, 67])
+def test_copies_of_one_row_have_one_score_so_that_the_first_is_taken(dim: int, copies: int) -> None:
+    settings = settings_with()
+    state = learned(dim, 100, seed=7)
+    for row in np.random.default_rng(dim).normal(size=(200, dim)):
+        scores = scored(state, np.tile(row, (copies, 1)))
+        assert (scores == scores[:, :1]).all()
+        assert optimistic(settings, state.buffer, scores)[0] == 0
+
+
+# ---------------------------------------------------------------------------------- screened
+
+
+def same_choice(settings: Vector, state: Ridge, rows: Matrix) -> None:
+    """The quick path takes the row of the exact path; where rounding decides between two, one just as good."""
+    scores = scored(state, rows)
+    exact, highest = optimistic(settings, state.buffer, scores)
+    quick, claimed = screened(settings, state.buffer, rows)
+    uppers = scores[0] + radius_of(settings, state.buffer) * np.sqrt(scores[1])
+    size = float(np.abs(scores[0]).max() + np.abs(uppers).max())
+    if quick != exact:
+        assert uppers[exact] - uppers[quick] <= 4 * (rows.shape[1] + 4) * EPS * size
+    assert claimed == pytest.approx(highest, rel=1e-9)
+
+
+@pytest.mark.parametrize("dim", [64, 65, 97])
+def test_screening_takes_the_same_row_as_the_exact_path(dim: int) -> None:
+    settings = settings_with(feature_bound=3.0)
+    rng = np.random.default_rng(dim)
+    for count in (1, 40, 200):
+        state = learned(dim, count, seed=count)
+        for _ in range(40):
+            rows = rng.normal(size=(int(rng.integers(64, 300)), dim))
+            rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) / 3.0)
+            exact = optimistic(settings, state.buffer, scored(state, rows))
+            quick = screened(settings, state.buffer, rows)
+            assert quick[0] == exact[0]
+            assert quick[1] == pytest.approx(exact[1], rel=1e-11)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5])
+def test_screening_takes_the_same_row_among_near_ties(apart: float) -> None:
+    settings = settings_with(feature_bound=3.0)
+    rng = np.random.default_rng(7)
+    state = learned(64, 100, seed=7)
+    for _ in range(40):
+        row = rng.normal(size=64)
+        row *= 2.5 / np.linalg.norm(row)
+        rows = row + apart * rng.normal(size=(128, 64))
+        same_choice(settings, state, rows)
+
+
+@pytest.mark.parametrize("copies", [67, 131])
+@pytest.mark.parametrize("dim", [64, 65])
+def test_screening_takes_the_first_of_many_copies(dim: int, copies: int) -> None:
+    settings = settings_with(feature_bound=3.0)
+    state = learned(dim, 100, seed=7)
+    for row in np.random.default_rng(dim).normal(size=(200, dim)):
+        rows = np.tile(row * (2.5 / np.linalg.norm(row)), (copies, 1))
+        assert screened(settings, state.buffer, rows)[0] == 0
+
+
+def test_screening_takes_the_first_of_duplicated_rows() -> None:
+    settings = settings_with(feature_bound=3.0)
+    rng = np.random.default_rng(8)
+    state = learned(64, 100, seed=8)
+    for _ in range(40):
+        distinct = rng.normal(size=(20, 64))
+        distinct *= 2.5 / np.linalg.norm(distinct, axis=1, keepdims=True)
+        order = rng.integers(0, 20, size=200)
+        rows = np.ascontiguousarray(distinct[order])
+        best = screened(settings, state.buffer, rows)[0]
+        assert best == np.flatnonzero(order == order[best])[0]
+        same_choice(settings, state, rows)
+
+
+@pytest.mark.parametrize("spread", [2, 4, 6])
+@pytest.mark.parametrize("ridge", [0.3, 1e-6])
+def test_screening_takes_the_same_row_for_badly_scaled_features(spread: int, ridge: float) -> None:
+    scale = 10.0 ** np.linspace(-spread, spread, 64)
+    rng = np.random.default_rng(spread)
+    state = learned(64, 150, seed=9, ridge=ridge, scale=scale)
+    for _ in range(40):
+        rows = rng.normal(size=(100, 64)) * scale
+        settings = settings_with(feature_bound=float(np.linalg.norm(rows, axis=1).max()) * 1.01, ridge=ridge)
+        same_choice(settings, state, rows)
+
+
+def test_screening_survives_a_bound_far_above_the_rows_and_one_long_row() -> None:
+    rng = np.random.default_rng(11)
+    state = learned(64, 150, seed=10)
+    for bound in (1e3, 1e12, 1e30):
+        rows = rng.normal(size=(100, 64))
+        same_choice(settings_with(feature_bound=bound), state, rows)
+        rows[17] *= 50.0
+        assert screened(settings_with(feature_bound=bound), state.buffer, rows)[0] == 17
+
+
+# ---------------------------------------------------------------------------------- propose
+
+
+@pytest.mark.parametrize("dim", [2, SCREEN_FROM])
+@pytest.mark.parametrize("count", [0, 50])
+def test_propose_takes_the_best_row_whatever_the_path(dim: int, count: int) -> None:
+    settings = settings_with(feature_bound=4.0)
+    state = learned(dim, count, seed=5)
+    rows = np.random.default_rng(6).normal(size=(SCREEN_FROM + 3, dim))
+    rows *= 3.9 / np.linalg.norm(rows, axis=1).max()
+    scores = scored(state, rows)
+    expected = optimistic(settings, state.buffer, scores)
+    assert propose(settings, state.buffer, rows, True, scores)[0] == expected[0]
+    row, upper = propose(settings, state.buffer, rows, False, np.zeros_like(scores))
+    assert row == expected[0]
+    assert upper == pytest.approx(expected[1], rel=1e-12)
+
+
+def test_propose_names_the_row_that_breaks_the_bound() -> None:
+    state = learned(2, 5, seed=5)
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
+    assert propose(settings_with(), state.buffer, rows, False, np.zeros((2, 3)))[0] == -1 - 2
+
+
+# ---------------------------------------------------------------------------------- first_bad_row
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 50])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 10.1, -1e200, 10 * (1 + 1e-11)])
+def test_the_first_bad_row_is_found(dim: int, bad: float) -> None:
+    rng = np.random.default_rng(dim)
+    rows = rng.normal(size=(9, dim))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert first_bad_row(rows, 10.0) == -1
+    for place in (4, 8):
+        spoiled = rows.copy()
+        spoiled[place] = 0.0
+        spoiled[place, dim - 1] = bad
+        assert first_bad_row(spoiled, 10.0) == place
+        spoiled[2, 0] = math.nan
+        assert first_bad_row(spoiled, 10.0) == 2
+
+
+@pytest.mark.parametrize("bound", [1e-100, 0.3, 1.0, math.sqrt(2), 1e100])
+@pytest.mark.parametrize("dim", [1, 2, 5, 50])
+def test_a_row_of_exactly_the_bound_is_good_and_a_visibly_longer_one_bad(dim: int, bound: float) -> None:
+    rng = np.random.default_rng(dim)
+    rows = rng.normal(size=(40, dim))
+    rows *= bound / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert first_bad_row(rows, bound) == -1
+    assert first_bad_row(np.ascontiguousarray(rows[:1] * (1 + 1e-9)), bound) == 0
+
+
+@pytest.mark.parametrize("bound", [1e-170, 1e160])
+def test_a_bound_whose_square_leaves_the_floats_is_still_a_bound(bound: float) -> None:
+    assert first_bad_row(np.array([[bound / 2, 0.0]]), bound) == -1
+    assert first_bad_row(np.array([[bound * 2, 0.0]]), bound) == 0
+    assert first_bad_row(np.array([[0.0, math.inf]]), bound) == 0
+
+
+@pytest.mark.parametrize("share", [2e-13, 8e-13, 3e-12])
+def test_rows_and_action_sets_are_held_to_the_same_tolerance(share: float) -> None:
+    rows = np.array([[3.0 * (1 + share), 0.0]])
+    is_long = share > LENGTH_TOLERANCE
+    assert (first_bad_row(rows, 3.0) >= 0) == is_long
+    with pytest.raises(AssumptionError) if is_long else nullcontext():
+        Catalogue(rows).check_length(3.0)
+
+
+# ---------------------------------------------------------------------------------- catalogues
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 20])
+def test_the_scores_of_a_catalogue_follow_thousands_of_observations(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    rows = rng.normal(size=(11, dim))
+    columns = np.ascontiguousarray(rows.T)
+    state = Ridge(dim=dim, ridge=0.3)
+    scores = scored(state, rows)
+    # Each step may lose a rounding error of what the square was at its largest, at the start.
+    slack = 4 * REFRESH_EVERY * EPS * float((rows**2).sum(axis=1).max() / 0.3)
+    for t in range(1, 2 * REFRESH_EVERY + 300):
+        learn_catalogue(state.buffer, rng.normal(size=dim), rng.normal(), rows, columns, scores)
+        if t < 5 or t % 97 == 0 or t % REFRESH_EVERY in (0, 1, REFRESH_EVERY - 1):
+            means, squares = fresh(state, rows)
+            np.testing.assert_allclose(scores[1], squares, rtol=1e-9, atol=slack)
+            np.testing.assert_allclose(scores[0], means, rtol=1e-9, atol=1e-11)
+            if t % REFRESH_EVERY == 0:  # computed anew, so the slack is gone
+                np.testing.assert_allclose(scores[1], squares, rtol=1e-11)
+
+
+def test_following_one_observation_moves_the_scores_as_scoring_anew_does() -> None:
+    rng = np.random.default_rng(12)
+    rows = rng.normal(size=(7, 3))
+    state = learned(3, 20, seed=12)
+    scores = scored(state, rows)
+    for _ in range(50):
+        gain, error = absorb(state.buffer, rng.normal(size=3), rng.normal())
+        follow(state.buffer, np.ascontiguousarray(rows.T), gain, error, scores)
+        np.testing.assert_allclose(scores, scored(state, rows), rtol=1e-10, atol=1e-13)
+
+
+def test_a_catalogue_follows_the_same_row_again_and_again_without_a_negative_square() -> None:
+    rows = np.array([[3.0, 1.0], [3.0, 1.0 + 1e-9], [1.0, -3.0]])
+    state = Ridge(dim=2, ridge=1e-6)
+    scores = scored(state, rows)
+    for _ in range(500):
+        learn_catalogue(state.buffer, rows[0], 0.1, rows, np.ascontiguousarray(rows.T), scores)
+        assert (scores[1] >= 0).all()
+    means, squares = fresh(state, rows)
+    np.testing.assert_allclose(scores[1], squares, rtol=1e-6, atol=600 * EPS * 10 / 1e-6)
+    np.testing.assert_allclose(scores[0], means, rtol=1e-6, atol=1e-6)
