@@ -5,7 +5,7 @@ and `.function` is the plain Python behind it. Importing this package therefore 
 call ever, on a machine, compiles.
 """
 
-import inspect
+import hashlib
 import types
 from collections.abc import Callable
 from functools import cached_property
@@ -19,10 +19,17 @@ R = TypeVar("R")
 class Compiled(Generic[P, R]):
     """A function that numba compiles on its first call, together with the compiled functions it calls."""
 
-    def __init__(self, function: Callable[P, R], *, parallel: bool, reassociate: bool) -> None:
+    def __init__(
+        self, function: Callable[P, R], *, inline: bool = False, reorder: bool = False, allocate: bool = False
+    ) -> None:
         self.function = function
-        self._parallel = parallel
-        self._reassociate = reassociate
+        # Any order of a sum obeys the same rounding bound; NaN and infinity stay exact in all of them.
+        self._options: dict[str, Any] = {
+            "inline": "always" if inline else "never",
+            "fastmath": {"reassoc", "contract"} if reorder else False,
+            "_nrt": allocate,
+        }
+        self._flags = (inline, reorder, allocate)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
@@ -39,39 +46,66 @@ class Compiled(Generic[P, R]):
 
         callees = {name: callee.dispatcher for name, callee in self._callees().items()}
         linked = types.FunctionType(self.function.__code__, {**self.function.__globals__, **callees})
-        linked.__qualname__ = self.function.__qualname__
+        # numba's cache knows a function by its name and its own file. The digest in the name makes it know all that the
+        # function is compiled from, so that a change in a callee or a constant is never answered with old code.
+        linked.__qualname__ = f"{self.function.__qualname__}_{self.digest}"
         linked.__module__ = self.function.__module__
-        # Sums may be reordered for speed (any order obeys the same rounding bound); NaN and infinity stay exact.
-        fastmath: Any = {"reassoc", "contract"} if self._reassociate else False
-        dispatcher: Any = numba.njit(
-            linked, cache=True, error_model="numpy", fastmath=fastmath, parallel=self._parallel, nogil=True
-        )
-        self._drop_stale_cache(Path(dispatcher.stats.cache_path))
+        jit: Any = numba.njit
+        dispatcher = jit(linked, cache=True, error_model="numpy", nogil=True, **self._options)
+        self._drop_old_code(Path(dispatcher.stats.cache_path))
         compiled: Callable[P, R] = dispatcher
         return compiled
+
+    @cached_property
+    def digest(self) -> str:
+        """What this function is compiled from: its bytecode, the constants it reads, and the same of its callees."""
+        code = self.function.__code__
+        known = {name: self.function.__globals__.get(name) for name in code.co_names}
+        scalars = {name: value for name, value in known.items() if isinstance(value, (int, float, str, tuple))}
+        callees = {name: callee.digest for name, callee in self._callees().items()}
+        parts = (
+            code.co_code.hex(),
+            code.co_consts,
+            code.co_names,
+            scalars,
+            callees,
+            self._flags,
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
     def _callees(self) -> dict[str, "Compiled[..., Any]"]:
         names = self.function.__code__.co_names
         found = {name: self.function.__globals__.get(name) for name in names}
         return {name: value for name, value in found.items() if isinstance(value, Compiled)}
 
-    def _sources(self) -> set[str]:
-        own = {inspect.getfile(self.function)}
-        return own.union(*(callee._sources() for callee in self._callees().values()))
-
-    def _drop_stale_cache(self, folder: Path) -> None:
-        # numba looks at the caller's own file only, so a change in a callee's file must drop the caller's code here.
-        newest = max(Path(source).stat().st_mtime for source in self._sources())
-        for index in folder.glob(f"*.{self.function.__qualname__}-*.nbi"):
-            if index.stat().st_mtime < newest:
-                index.unlink(missing_ok=True)
+    def _drop_old_code(self, folder: Path) -> None:
+        name = self.function.__qualname__
+        for file in folder.glob(f"*.{name}_????????????-*.nb?"):
+            if f"{name}_{self.digest}-" not in file.name:
+                file.unlink(missing_ok=True)
 
 
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
-    """Mark a function to be compiled on its first call, with exact floating-point order."""
-    return Compiled(function, parallel=False, reassociate=False)
+    """Mark a function to be compiled on its first call, as part of its callers.
+
+    Floating point keeps its order, and nothing may be allocated: compiled code then counts no references.
+    """
+    return Compiled(function, inline=True)
+
+
+def compiled_apart(function: Callable[P, R]) -> Compiled[P, R]:
+    """Like `compiled`, for what is long: its callers call it instead of containing it."""
+    return Compiled(function)
 
 
 def compiled_sum(function: Callable[P, R]) -> Compiled[P, R]:
-    """Like `compiled`, but sums may be reordered, so that the processor adds several terms at once."""
-    return Compiled(function, parallel=False, reassociate=True)
+    """Like `compiled_apart`, but sums may be reordered, so that the processor adds several terms at once.
+
+    Never part of its callers, whose order of operations may have to stay exact.
+    """
+    return Compiled(function, reorder=True)
+
+
+def compiled_large(function: Callable[P, R]) -> Compiled[P, R]:
+    """Like `compiled_apart`, for rare or large work that may allocate arrays."""
+    return Compiled(function, allocate=True)

@@ -111,7 +111,7 @@ def two_peaks(dim: int, rng: np.random.Generator) -> tuple[EuclideanBall, Ellips
 def test_what_the_optimum_of_a_ball_misses_is_within_its_gap(dim: int) -> None:
     rng = np.random.default_rng(30 + dim)
     gaps = []
-    for _ in range(8):
+    for _ in range(6):
         ball, known = two_peaks(dim, rng)
         best = ball.optimistic(known)
         gaps.append(best.gap)
@@ -122,7 +122,7 @@ def test_what_the_optimum_of_a_ball_misses_is_within_its_gap(dim: int) -> None:
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_of_two_almost_equal_ends_the_ball_takes_the_better(dim: int) -> None:
     rng = np.random.default_rng(40 + dim)
-    for _ in range(40):
+    for _ in range(12):
         ball, known = two_peaks(dim, rng)
         best = ball.optimistic(known)
         assert searched(ball, known, rng, starts=10) <= best.upper + 1e-9 * max(1.0, best.upper)
@@ -233,19 +233,20 @@ def corners_of(matrix: Matrix, limits: Vector) -> Matrix:
     )
 
 
-@pytest.mark.parametrize(("dim", "faces"), [(2, 12), (3, 14), (5, 14)])
-def test_the_best_of_a_polytope_is_its_best_vertex(dim: int, faces: int) -> None:
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e6])
+@pytest.mark.parametrize(("dim", "faces"), [(2, 12), (3, 14), (4, 13)])
+def test_the_best_of_a_polytope_is_its_best_vertex(dim: int, faces: int, scale: float) -> None:
     rng = np.random.default_rng(70 + dim)
     for _ in range(2):
         matrix, limits = random_polytope(dim, faces, rng)
-        corners = corners_of(matrix, limits)
-        polytope = Polytope(matrix=matrix, limits=limits)
-        assert polytope.longest == pytest.approx(np.linalg.norm(corners, axis=1).max(), rel=1e-9)
+        corners = scale * corners_of(matrix, limits)
+        polytope = Polytope(matrix=matrix, limits=scale * limits)
+        assert polytope.longest == pytest.approx(np.linalg.norm(corners, axis=1).max(), rel=1e-9, abs=0.0)
         for known in (Ball(1.3), some_ellipsoid(dim, rng), some_ellipsoid(dim, rng)):
             best = polytope.optimistic(known)
             assert best.method == "vertex enumeration"
             assert best.gap == 0.0
-            assert best.upper == pytest.approx(uppers(corners, known).max(), rel=1e-9)
+            assert best.upper == pytest.approx(uppers(corners, known).max(), rel=1e-9, abs=0.0)
             assert best.upper == known.upper(best.features)
             assert polytope.contains(best.features)
 
@@ -327,10 +328,9 @@ def test_a_polytope_may_be_flat_or_a_point() -> None:
         ([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0]),
         ([[1.0, 0.0], [-1.0, 0.0]], [1.0, 1.0]),
         ([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1.0, 1.0, 1.0]),
-        (np.zeros((0, 2)), []),
     ],
 )
-def test_an_unbounded_polytope_is_refused(matrix: Matrix, limits: list[float]) -> None:
+def test_an_unbounded_polytope_is_refused(matrix: list[list[float]], limits: list[float]) -> None:
     with pytest.raises(
         InputError, match=r"A polytope must be bounded, but this one is not\. Add limits, such as a box\."
     ):
@@ -353,8 +353,9 @@ def test_a_polytope_without_a_point_is_refused(matrix: list[list[float]], limits
 def test_a_polytope_whose_parts_do_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="`matrix` and `limits` must have as many rows, but got 2 and 3"):
         Polytope(matrix=np.eye(2), limits=np.ones(3))
-    with pytest.raises(InputError, match="must"):
-        Polytope(matrix=np.zeros((3, 0)), limits=np.ones(3))
+    for shape in ((3, 0), (0, 2)):
+        with pytest.raises(InputError, match="`matrix` must hold at least one inequality"):
+            Polytope(matrix=np.zeros(shape), limits=np.ones(shape[0]))
 
 
 # ---------------------------------------------------------------------------------- in common

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import clarabel
@@ -207,6 +208,17 @@ def test_a_first_row_that_drowns_the_ridge_does_not_blur_the_set_for_long() -> N
         state.observe(row, rng.normal())
     ratio = guarded_radius(settings, state.buffer) / radius_of(settings, state.buffer)
     assert ratio < 1 + 1e-6
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5, 50])
+def test_the_last_bits_of_a_far_center_are_given_away(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    for _ in range(200):
+        center, q = 1e6 * rng.normal(size=dim), rng.normal(size=dim)
+        known = Ellipsoid(center=center, whitener=np.eye(dim), radius=1e-300, observations=1)
+        mean = sum(Fraction(a) * Fraction(b) for a, b in zip(center.tolist(), q.tolist(), strict=True))
+        assert Fraction(known.lower(q)) <= mean <= Fraction(known.upper(q))
+        assert known.upper(q) - known.lower(q) <= 1e-13 * float(np.abs(center) @ np.abs(q))
 
 
 def test_products_that_all_round_the_same_way_do_not_make_the_set_too_small() -> None:

@@ -243,6 +243,17 @@ def test_the_first_of_equal_rows_is_the_optimistic_one(dim: int) -> None:
         run.learn(2)
 
 
+def test_rows_that_differ_by_less_than_the_solver_can_tell_tie_on_the_first() -> None:
+    run = Run(dim=3, seed=75)
+    for _ in range(8):
+        run.learn(3)
+        row = run.rng.normal(size=3)
+        row *= math.copysign(1.0, row @ run.theta)  # so that its upper bound is above 0
+        for shares in ([1.0, 1 + 1e-12, 1 - 1e-12], [1 - 1e-12, 1.0], [1.0, 0.5, 1 + 1e-11]):
+            assert run.nested.optimistic(np.outer(shares, row))[0] == 0
+        assert run.nested.optimistic(np.outer([1.0, 1 + 1e-6], row))[0] == 1
+
+
 def test_the_uppers_of_zero_rows_tie_on_the_first() -> None:
     run = Run(dim=2, seed=1).learn(4)
     assert run.nested.optimistic(np.zeros((3, 2))) == (0, 0.0)
@@ -267,7 +278,31 @@ def test_a_restored_nest_gives_the_same_values_to_the_bit() -> None:
     assert [e.observations for e in again.ellipsoids()] == list(range(1, 30))
 
 
-def test_an_empty_nest_is_the_ball_and_survives_a_round_trip() -> None:
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_sets_with_a_common_point_are_never_called_empty(dim: int) -> None:
+    for seed in range(5):
+        run = Run(dim=dim, seed=seed, noise=0.01)
+        for _ in range(10):
+            run.learn(3)
+            assert excess(run.theta, run.raw) < 0  # the truth is one
+            for q in run.rng.normal(size=(2, dim)):
+                run.nested.split(q)
+            assert not run.nested.is_empty
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_rewards_that_no_theta_explains_empty_the_nest_for_good(dim: int) -> None:
+    run = Run(dim=dim, seed=3)
+    run.theta *= 50.0  # far outside the ball
+    run.learn(20)
+    run.nested.lower(run.rng.normal(size=dim))
+    assert run.nested.is_empty
+    again = Nested(Ball(THETA), dim=dim)
+    again.restore(run.nested.state())
+    assert again.is_empty
+
+
+def test_a_nest_without_ellipsoids_is_the_ball_and_survives_a_round_trip() -> None:
     nested = Nested(Ball(THETA), dim=2)
     again = Nested(Ball(THETA), dim=2)
     again.restore(nested.state())

@@ -12,7 +12,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND, radius_of
 from surefoot.linear.ridge import REFRESH_EVERY, Ridge, absorb
 from surefoot.linear.scores import (
-    BLAS_FROM_DIM,
+    SHORT,
     LENGTH_TOLERANCE,
     SCREEN_FROM,
     first_bad_row,
@@ -59,7 +59,7 @@ def scored(state: Ridge, rows: Matrix) -> Matrix:
 # ---------------------------------------------------------------------------------- score_rows
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5, BLAS_FROM_DIM - 1, BLAS_FROM_DIM, 50])
+@pytest.mark.parametrize("dim", [1, 2, 4, 5, SHORT - 1, BLAS_FROM_DIM, 50])
 @pytest.mark.parametrize("ridge", [0.3, 2.5])
 def test_scores_are_the_means_and_squared_widths_of_a_fresh_solve(dim: int, ridge: float) -> None:
     state = learned(dim, 3 * dim, seed=dim, ridge=ridge)
@@ -283,7 +283,7 @@ def test_rows_and_action_sets_are_held_to_the_same_tolerance(share: float) -> No
 # ---------------------------------------------------------------------------------- catalogues
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5, 20])
+@pytest.mark.parametrize("dim", [1, 2, 4, 5, 20])
 def test_the_scores_of_a_catalogue_follow_thousands_of_observations(dim: int) -> None:
     rng = np.random.default_rng(dim)
     rows = rng.normal(size=(11, dim))
@@ -302,13 +302,14 @@ def test_the_scores_of_a_catalogue_follow_thousands_of_observations(dim: int) ->
                 np.testing.assert_allclose(scores[1], squares, rtol=1e-11)
 
 
-def test_following_one_observation_moves_the_scores_as_scoring_anew_does() -> None:
+@pytest.mark.parametrize("dim", [1, 3, 4, 13])
+def test_following_one_observation_moves_the_scores_as_scoring_anew_does(dim: int) -> None:
     rng = np.random.default_rng(12)
-    rows = rng.normal(size=(7, 3))
-    state = learned(3, 20, seed=12)
+    rows = rng.normal(size=(7, dim))
+    state = learned(dim, 20, seed=12)
     scores = scored(state, rows)
     for _ in range(50):
-        gain, error = absorb(state.buffer, rng.normal(size=3), rng.normal())
+        gain, error = absorb(state.buffer, rng.normal(size=dim), rng.normal())
         follow(state.buffer, np.ascontiguousarray(rows.T), gain, error, scores)
         np.testing.assert_allclose(scores, scored(state, rows), rtol=1e-10, atol=1e-13)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, DRIFT, ENERGY, EPS, norm, theta_of, whitener_of
+from surefoot.linear.ridge import COUNT, DIM, DRIFT, ENERGY, EPS, HEAD, SHORT, norm, theta_of, whitener_of
 
 DRIFT_USABLE = 1e-3  # beyond this relative error a width is not worth its name
 
@@ -24,18 +24,32 @@ def ball_spread(bound: float, q: Vector) -> float:
     return bound * norm(q) * (1.0 + (q.size + 4.0) * EPS)
 
 
-@compiled_sum
-def ellipsoid_support(center: Vector, whitener: Matrix, radius: float, q: Vector) -> tuple[float, float]:
-    """<center, q> and how far <theta, q> reaches to both sides of it: radius ||q||_{V^-1}.  (paper, eq. 5)"""
+def _ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector) -> tuple[float, float]:
+    """<center, q> and how far <theta, q> reaches to both sides of it: radius ||q||_{V^-1}.  (paper, eq. 5)
+
+    The center stands in the flat array from `start` on, and the whitener behind it.
+    """
+    d = q.size
     mean, size, total = 0.0, 0.0, 0.0
-    for i in range(q.size):
-        mean += center[i] * q[i]
-        size += abs(center[i] * q[i])
+    row = start + d
+    for i in range(d):
+        mean += flat[start + i] * q[i]
+        size += abs(flat[start + i] * q[i])
         entry = 0.0
         for j in range(i + 1):
-            entry += whitener[i, j] * q[j]
+            entry += flat[row + j] * q[j]
         total += entry * entry
-    return mean, radius * math.sqrt(total) + (q.size + 4.0) * EPS * size
+        row += d
+    return mean, radius * math.sqrt(total) + (d + 4.0) * EPS * size
+
+
+_support_short, _support_long = compiled(_ellipsoid_support), compiled_sum(_ellipsoid_support)
+
+
+@compiled
+def ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector) -> tuple[float, float]:
+    """<center, q>, and how far <theta, q> reaches to both sides of it over an ellipsoid."""
+    return _support_short(flat, start, radius, q) if q.size < SHORT else _support_long(flat, start, radius, q)
 
 
 @compiled
@@ -48,7 +62,7 @@ def guarded_radius(settings: Vector, state: Vector) -> float:
         return 1e300
     beta = radius_of(settings, state)
     center_error = 2.0 * state[DRIFT] * math.sqrt(state[ENERGY])
-    return float((beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (theta_of(state).size + 4.0) * EPS))
+    return float((beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (state[DIM] + 4.0) * EPS))
 
 
 @compiled
@@ -56,7 +70,7 @@ def support(settings: Vector, state: Vector, radius: float, q: Vector) -> tuple[
     """Mean and spread of <theta, q> over the set of a ridge state: the ball while it is empty, then the ellipsoid."""
     if state[COUNT] == 0.0:
         return 0.0, ball_spread(settings[THETA_BOUND], q)
-    return ellipsoid_support(theta_of(state), whitener_of(state), radius, q)
+    return ellipsoid_support(state, HEAD, radius, q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +116,8 @@ class Ellipsoid:
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
         """Mean and spread of <theta, q> over the ellipsoid."""
-        return ellipsoid_support(self.center, self.whitener, self.radius, np.asarray(q, dtype=np.float64))
+        flat = np.concatenate([self.center, self.whitener.ravel()])
+        return ellipsoid_support(flat, 0, self.radius, np.asarray(q, dtype=np.float64))
 
     def lower(self, q: ArrayLike) -> float:
         """The least <theta, q> over the ellipsoid."""

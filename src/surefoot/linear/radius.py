@@ -30,7 +30,7 @@ def paper_radius(
     >>> round(paper_radius.function(0, 4, 0.001, 1.0, 1.0, 1.0, 4.0), 4)
     7.2421
     """
-    log_ratio = math.log1p((observations + 1.0) * feature_bound**2 / ridge) - math.log(delta)
+    log_ratio = math.log((1.0 + (observations + 1.0) * feature_bound**2 / ridge) / delta)
     return noise * math.sqrt(dim * log_ratio) + math.sqrt(ridge) * theta_bound
 
 

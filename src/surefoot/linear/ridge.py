@@ -14,16 +14,53 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_sum
+from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
 
 EPS = 2.0**-53  # unit roundoff of float64
 RECENT = 64  # rows that wait before they enter V together
 REFRESH_EVERY = 1024  # observations between two fresh factorisations
+SHORT = 12  # below this dimension plain loops beat those that add several terms at once
 DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh factorisation is due at once
 
-# The head of the array, then its blocks in this order: theta, whitener, step, moment, its carry, gram, its carry,
-# recent rows, and the ridge.
-DIM, COUNT, LOG_DET, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, FRESH_LOG_DET, HEAD = range(11)
+# The head of the array, then its blocks in this order: theta, whitener, step, moment and its carry, gram and its carry,
+# recent rows, scratch, and the ridge. Hot loops index the flat array: views would cost more than the arithmetic.
+DIM, COUNT, FRESH_LOG_DET, GROWTH, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, HEAD = range(11)
+
+
+@compiled
+def whitener_at(d: int) -> int:
+    """Where M starts; theta stands before it, from HEAD on."""
+    return HEAD + d
+
+
+@compiled
+def step_at(d: int) -> int:
+    """Where V^-1 x starts, for the newest observation x and the V before it: what a cache of widths follows."""
+    return HEAD + d + d * d
+
+
+@compiled
+def moment_at(d: int) -> int:
+    """Where b starts, and d further on the part of it that did not fit into floats."""
+    return HEAD + 2 * d + d * d
+
+
+@compiled
+def gram_at(d: int) -> int:
+    """Where V starts, without the recent rows, and d^2 further on the part of it that did not fit into floats."""
+    return HEAD + 4 * d + d * d
+
+
+@compiled
+def recent_at(d: int) -> int:
+    """Where the rows that wait to enter V start, WAITING of them filled."""
+    return HEAD + 4 * d + 3 * d * d
+
+
+@compiled
+def scratch_at(d: int) -> int:
+    """Where 2d numbers without meaning start."""
+    return recent_at(d) + RECENT * d
 
 
 @compiled
@@ -37,37 +74,6 @@ def whitener_of(state: Vector) -> Matrix:
     """M, with M^T M = V^-1."""
     d = int(state[DIM])
     return state[HEAD + d : HEAD + d + d * d].reshape(d, d)
-
-
-@compiled
-def step_of(state: Vector) -> Vector:
-    """V^-1 x for the newest observation x, in the V before it: what a cache of widths needs to follow."""
-    d = int(state[DIM])
-    return state[HEAD + d + d * d : HEAD + 2 * d + d * d]
-
-
-@compiled
-def moment_of(state: Vector) -> Matrix:
-    """Two rows: b, and the part of it that did not fit into a float."""
-    d = int(state[DIM])
-    start = HEAD + 2 * d + d * d
-    return state[start : start + 2 * d].reshape(2, d)
-
-
-@compiled
-def gram_of(state: Vector) -> Matrix:
-    """V without the recent rows, stacked on the part of it that did not fit into floats: 2d rows."""
-    d = int(state[DIM])
-    start = HEAD + 4 * d + d * d
-    return state[start : start + 2 * d * d].reshape(2 * d, d)
-
-
-@compiled
-def recent_of(state: Vector) -> Matrix:
-    """The rows that wait to enter V, WAITING of them filled."""
-    d = int(state[DIM])
-    start = HEAD + 4 * d + 3 * d * d
-    return state[start : start + RECENT * d].reshape(RECENT, d)
 
 
 @compiled
@@ -90,7 +96,7 @@ def two_product(x: float, y: float) -> tuple[float, float]:
     return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
-@compiled_sum
+@compiled
 def norm(x: Vector) -> float:
     """Euclidean length."""
     total = 0.0
@@ -99,34 +105,46 @@ def norm(x: Vector) -> float:
     return math.sqrt(total)
 
 
-@compiled_sum
-def whiten(state: Vector, x: Vector, out: Vector) -> float:
-    """Write M x into `out` and return its squared length, x^T V^-1 x."""
-    whitener = whitener_of(state)
+def _whiten(state: Vector, x: Vector, out: int) -> float:
+    """Write M x into the state at `out` and return its squared length, x^T V^-1 x."""
+    d = x.size
+    row = whitener_at(d)
     total = 0.0
-    for i in range(x.size):
+    for i in range(d):
         entry = 0.0
         for j in range(i + 1):
-            entry += whitener[i, j] * x[j]
-        out[i] = entry
+            entry += state[row + j] * x[j]
+        state[out + i] = entry
         total += entry * entry
+        row += d
     return total
+
+
+_whiten_short, _whiten_long = compiled(_whiten), compiled_sum(_whiten)
+
+
+@compiled
+def whiten(state: Vector, x: Vector, out: int) -> float:
+    """Write M x into the state at `out` and return its squared length, x^T V^-1 x."""
+    return _whiten_short(state, x, out) if x.size < SHORT else _whiten_long(state, x, out)
 
 
 @compiled_sum
 def width(state: Vector, x: Vector) -> float:
     """||x||_{V^-1}, as the length of M x."""
-    whitener = whitener_of(state)
+    d = x.size
+    row = whitener_at(d)
     total = 0.0
-    for i in range(x.size):
+    for i in range(d):
         entry = 0.0
         for j in range(i + 1):
-            entry += whitener[i, j] * x[j]
+            entry += state[row + j] * x[j]
         total += entry * entry
+        row += d
     return math.sqrt(total)
 
 
-@compiled
+@compiled_apart
 def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
     """Take in one observation.
 
@@ -134,103 +152,107 @@ def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
     """
     d = x.size
     _accumulate(state, x, reward)
-    whitened = np.empty(d)
-    leverage = whiten(state, x, whitened)
+    leverage = whiten(state, x, scratch_at(d))
     surprise = reward
-    theta = theta_of(state)
     for i in range(d):
-        surprise -= theta[i] * x[i]
-    _update_whitener(state, whitened)
+        surprise -= state[HEAD + i] * x[i]
+    _update_whitener(state, d)
     state[COUNT] += 1.0
     state[AGE] += 1.0
-    state[LOG_DET] += np.log1p(leverage)
+    state[GROWTH] *= 1.0 + leverage
     # Each update adds rounding errors that the conditioning of M amplifies; that may have grown since it was measured,
     # at most as fast as the root of det V.
-    condition = state[CONDITION] * math.exp(0.5 * (state[LOG_DET] - state[FRESH_LOG_DET]))
-    state[DRIFT] += (d + 4.0) * EPS * condition * math.sqrt(1.0 + leverage)
+    state[DRIFT] += (d + 4.0) * EPS * state[CONDITION] * math.sqrt(state[GROWTH] * (1.0 + leverage))
     if state[AGE] >= REFRESH_EVERY or state[DRIFT] > max(DRIFT_ALLOWED, 2.0 * state[FRESH_DRIFT]):
         refresh(state)
-    _estimate(state)
+    if d < SHORT:
+        _estimate_short(state, d)
+    else:
+        _estimate_long(state, d)
     return 1.0 / (1.0 + leverage), surprise / (1.0 + leverage)
 
 
 @compiled
 def _accumulate(state: Vector, x: Vector, reward: float) -> None:
-    moment = moment_of(state)
-    recent = recent_of(state)
-    row = int(state[WAITING])
-    for i in range(x.size):
+    d = x.size
+    moment = moment_at(d)
+    row = recent_at(d) + int(state[WAITING]) * d
+    for i in range(d):
         product, cut = two_product(reward, x[i])
-        moment[0, i], lost = two_sum(moment[0, i], product)
-        moment[1, i] += lost + cut
-        recent[row, i] = x[i]
+        state[moment + i], lost = two_sum(state[moment + i], product)
+        state[moment + d + i] += lost + cut
+        state[row + i] = x[i]
     state[WAITING] += 1.0
     if state[WAITING] == RECENT:
         fold(state)
 
 
-@compiled
+@compiled_large
 def fold(state: Vector) -> None:
     """Let the rows that wait enter V."""
     d = int(state[DIM])
-    gram = gram_of(state)
-    recent = recent_of(state)[: int(state[WAITING])]
+    gram, recent = gram_at(d), recent_at(d)
     block = np.zeros((d, d))
-    for k in range(recent.shape[0]):
+    for k in range(int(state[WAITING])):
         for i in range(d):
             for j in range(d):
-                block[i, j] += recent[k, i] * recent[k, j]
+                block[i, j] += state[recent + k * d + i] * state[recent + k * d + j]
     for i in range(d):
         for j in range(d):
-            gram[i, j], lost = two_sum(gram[i, j], block[i, j])
-            gram[d + i, j] += lost
+            at = gram + i * d + j
+            state[at], lost = two_sum(state[at], block[i, j])
+            state[at + d * d] += lost
     state[WAITING] = 0.0
 
 
 @compiled
-def _update_whitener(state: Vector, whitened: Vector) -> None:
-    """Carlson's update of M for V + x x^T, given M x; leaves V^-1 x in `step`.  (Carlson 1973)"""
-    whitener = whitener_of(state)
-    step = step_of(state)
-    step[:] = 0.0
+def _update_whitener(state: Vector, d: int) -> None:
+    """Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)"""
+    row, step, whitened = whitener_at(d), step_at(d), scratch_at(d)
+    for j in range(d):
+        state[step + j] = 0.0
     before = 1.0
-    for i in range(whitened.size):
-        entry = whitened[i]
+    for i in range(d):
+        entry = state[whitened + i]
         after = before + entry * entry
-        shrink = np.sqrt(before / after)
+        shrink = math.sqrt(before / after)
         share = entry / before
         for j in range(i + 1):
-            old = whitener[i, j]
-            whitener[i, j] = shrink * (old - share * step[j])
-            step[j] += entry * old
+            old = state[row + j]
+            state[row + j] = shrink * (old - share * state[step + j])
+            state[step + j] += entry * old
         before = after
+        row += d
 
 
-@compiled_sum
-def _estimate(state: Vector) -> None:
+def _estimate(state: Vector, d: int) -> None:
     """theta = M^T (M b), and the energy b^T V^-1 b."""
-    d = int(state[DIM])
-    whitener = whitener_of(state)
-    theta = theta_of(state)
-    moment = moment_of(state)
-    total = np.empty(d)
+    moment, total = moment_at(d), scratch_at(d)
     for i in range(d):
-        total[i] = moment[0, i] + moment[1, i]
-    whitened = np.empty(d)
-    state[ENERGY] = whiten(state, total, whitened)
-    theta[:] = 0.0
+        state[total + i] = state[moment + i] + state[moment + d + i]
+        state[HEAD + i] = 0.0
+    row, energy = whitener_at(d), 0.0
     for i in range(d):
+        entry = 0.0
         for j in range(i + 1):
-            theta[j] += whitener[i, j] * whitened[i]
+            entry += state[row + j] * state[total + j]
+        energy += entry * entry
+        for j in range(i + 1):
+            state[HEAD + j] += state[row + j] * entry
+        row += d
+    state[ENERGY] = energy
 
 
-@compiled
+_estimate_short, _estimate_long = compiled(_estimate), compiled_sum(_estimate)
+
+
+@compiled_large
 def refresh(state: Vector) -> bool:
     """Compute M afresh from V and bound its error; where V is too ill-conditioned to factor, keep the old M."""
     d = int(state[DIM])
     fold(state)
-    stacked = gram_of(state)
-    gram = stacked[:d] + stacked[d:]
+    start = gram_at(d)
+    gram = (state[start : start + d * d] + state[start + d * d : start + 2 * d * d]).reshape(d, d)
     state[AGE] = 0.0
     lower = np.zeros((d, d))
     if not _cholesky(gram, lower):
@@ -242,13 +264,20 @@ def refresh(state: Vector) -> bool:
     log_det = 0.0
     for i in range(d):
         log_det += 2.0 * np.log(lower[i, i])
-    state[LOG_DET] = state[FRESH_LOG_DET] = log_det - d * np.log(gram_ridge(state))
+    state[FRESH_LOG_DET] = log_det - d * np.log(gram_ridge(state))
+    state[GROWTH] = 1.0
     state[CONDITION] = _condition(np.abs(inverse), np.abs(lower))
     # V itself is off by (RECENT + 2) EPS at most, L L^T by (d + 1) EPS, M L by d EPS, each relative to |M||L| twice.
     # (Higham 2002, theorem 10.3 and section 14.2)
     state[DRIFT] = (3.0 * d + RECENT + 8.0) * EPS * state[CONDITION] ** 2
     state[FRESH_DRIFT] = state[DRIFT]
     return True
+
+
+@compiled
+def log_det_of(state: Vector) -> float:
+    """ln(det V / ridge^d): as it was at the last fresh factorisation, and what det V has grown by since."""
+    return float(state[FRESH_LOG_DET] + math.log(state[GROWTH]))
 
 
 @compiled
@@ -273,7 +302,7 @@ def _cholesky(gram: Matrix, lower: Matrix) -> bool:
     return True
 
 
-@compiled
+@compiled_apart
 def _invert(lower: Matrix, inverse: Matrix) -> None:
     for i in range(lower.shape[0]):
         for k in range(i):
@@ -284,7 +313,7 @@ def _invert(lower: Matrix, inverse: Matrix) -> None:
         inverse[i, i] = 1.0 / lower[i, i]
 
 
-@compiled
+@compiled_large
 def _condition(inverse: Matrix, lower: Matrix) -> float:
     """A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum."""
     rows = np.dot(inverse, lower.sum(axis=1))
@@ -294,15 +323,16 @@ def _condition(inverse: Matrix, lower: Matrix) -> float:
 
 def state_size(dim: int) -> int:
     """Length of the flat array of a ridge state."""
-    return HEAD + 4 * dim + 3 * dim * dim + RECENT * dim + 1
+    return HEAD + 6 * dim + 3 * dim * dim + RECENT * dim + 1
 
 
 def new_state(dim: int, ridge: float) -> Vector:
     """The flat array of a ridge state with no observation."""
     state = np.zeros(state_size(dim))
-    state[DIM], state[CONDITION], state[-1] = dim, 1.0, ridge
+    state[DIM], state[CONDITION], state[GROWTH], state[-1] = dim, 1.0, 1.0, ridge
     whitener_of.function(state)[:] = np.eye(dim) / np.sqrt(ridge)
-    gram_of.function(state)[:dim] = np.eye(dim) * ridge
+    start = gram_at.function(dim)
+    state[start : start + dim * dim] = (np.eye(dim) * ridge).ravel()
     state[DRIFT] = state[FRESH_DRIFT] = 4.0 * EPS
     return state
 
@@ -329,7 +359,7 @@ class Ridge:
     @property
     def log_det(self) -> float:
         """ln(det V / ridge^d)."""
-        return float(self.buffer[LOG_DET])
+        return log_det_of(self.buffer)
 
     @property
     def drift(self) -> float:
@@ -350,15 +380,18 @@ class Ridge:
     def gram(self) -> Matrix:
         """V = ridge I + sum x x^T."""
         d = int(self.buffer[DIM])
-        stacked = gram_of.function(self.buffer)
-        waiting = recent_of.function(self.buffer)[: int(self.buffer[WAITING])]
-        total: Matrix = stacked[:d] + (stacked[d:] + waiting.T @ waiting)
+        parts = self.buffer[gram_at.function(d) : recent_at.function(d)].reshape(2, d, d)
+        start = recent_at.function(d)
+        waiting = self.buffer[start : start + d * int(self.buffer[WAITING])].reshape(-1, d)
+        total: Matrix = parts[0] + (parts[1] + waiting.T @ waiting)
         return total
 
     @property
     def moment(self) -> Vector:
         """b = sum x y."""
-        total: Vector = moment_of.function(self.buffer).sum(axis=0)
+        d = int(self.buffer[DIM])
+        start = moment_at.function(d)
+        total: Vector = self.buffer[start : start + 2 * d].reshape(2, d).sum(axis=0)
         return total
 
     def observe(self, x: Vector, reward: float) -> None:

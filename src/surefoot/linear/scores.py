@@ -9,12 +9,11 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_sum
+from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
 from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, DIM, REFRESH_EVERY, absorb, norm, step_of, theta_of, whitener_of, width
+from surefoot.linear.ridge import COUNT, HEAD, REFRESH_EVERY, SHORT, absorb, norm, step_at, whitener_at, whitener_of
 
 LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share: the rounding of whoever computed D
-BLAS_FROM_DIM = 12  # below this a plain loop beats the call to BLAS
 SCREEN_FROM = 64  # actions and dimensions from which it pays to look at all rows in single precision first
 EPS_SINGLE = 2.0**-24
 
@@ -22,88 +21,103 @@ EPS_SINGLE = 2.0**-24
 @compiled_sum
 def first_bad_row(rows: Matrix, bound: float) -> int:
     """Index of the first row that is longer than the bound or not finite, or -1."""
-    limit = (bound * (1.0 + LENGTH_TOLERANCE)) ** 2
+    scale = 1.0 / bound
+    limit = (1.0 + LENGTH_TOLERANCE) ** 2
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
-            total += rows[i, j] * rows[i, j]
+            total += (scale * rows[i, j]) * (scale * rows[i, j])
         if not total <= limit:  # NaN and infinity end up here too
             return i
     return -1
 
 
-@compiled
+def _score(state: Vector, rows: Matrix, i: int) -> tuple[float, float]:
+    """<theta, phi> and ||phi||^2_{V^-1} of one row; the same row has the same score wherever it stands."""
+    d = rows.shape[1]
+    at = whitener_at(d)
+    mean, square = 0.0, 0.0
+    for j in range(d):
+        mean += state[HEAD + j] * rows[i, j]
+        entry = 0.0
+        for k in range(j + 1):
+            entry += state[at + k] * rows[i, k]
+        square += entry * entry
+        at += d
+    return mean, square
+
+
+_score_short, _score_long = compiled(_score), compiled_sum(_score)
+
+
+@compiled_apart
 def score_rows(state: Vector, rows: Matrix, scores: Matrix) -> None:
     """Fill means and squares, the two rows of `scores`, for rows that are new."""
-    means, squares = scores[0], scores[1]
-    if state[COUNT] == 0.0:
-        means[:] = 0.0
-        _square_lengths(rows, squares)
-    elif state[DIM] < BLAS_FROM_DIM:
-        _score_small(state, rows, means, squares)
-    else:
-        _score_large(state, rows, means, squares)
+    for i in range(rows.shape[0]):
+        if state[COUNT] == 0.0:
+            scores[0, i], scores[1, i] = 0.0, _square_length(rows, i)
+        elif rows.shape[1] < SHORT:
+            scores[0, i], scores[1, i] = _score_short(state, rows, i)
+        else:
+            scores[0, i], scores[1, i] = _score_long(state, rows, i)
 
 
 @compiled_sum
-def _square_lengths(rows: Matrix, squares: Vector) -> None:
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for j in range(rows.shape[1]):
-            total += rows[i, j] * rows[i, j]
-        squares[i] = total
-
-
-@compiled_sum
-def _score_small(state: Vector, rows: Matrix, means: Vector, squares: Vector) -> None:
-    theta = theta_of(state)
-    whitener = whitener_of(state)
-    for i in range(rows.shape[0]):
-        mean, square = 0.0, 0.0
-        for j in range(rows.shape[1]):
-            mean += theta[j] * rows[i, j]
-            entry = 0.0
-            for k in range(j + 1):
-                entry += whitener[j, k] * rows[i, k]
-            square += entry * entry
-        means[i] = mean
-        squares[i] = square
+def _square_length(rows: Matrix, i: int) -> float:
+    total = rows[i, 0] * rows[i, 0]
+    for j in range(1, rows.shape[1]):
+        total += rows[i, j] * rows[i, j]
+    return float(total)
 
 
 @compiled
-def _score_large(state: Vector, rows: Matrix, means: Vector, squares: Vector) -> None:
-    means[:] = np.dot(rows, theta_of(state))
-    _square_lengths(np.dot(rows, whitener_of(state).T), squares)
+def follow_four(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
+    """What `follow` does, for the paper's four dimensions, in one pass and without room for sums."""
+    step = step_at(4)
+    a, b, c, d = state[step], state[step + 1], state[step + 2], state[step + 3]
+    for i in range(columns.shape[1]):
+        along = a * columns[0, i] + b * columns[1, i] + c * columns[2, i] + d * columns[3, i]
+        scores[0, i] += error * along
+        scores[1, i] = max(0.0, scores[1, i] - gain * along * along)
 
 
-@compiled
+@compiled_large
 def follow(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
     """Move means and squares of a fixed catalogue along with one observation: (gain, error) as `absorb` returned."""
-    means, squares = scores[0], scores[1]
-    step = step_of(state)
-    along = np.zeros(means.size)
-    for j in range(step.size):
-        for i in range(along.size):
-            along[i] += columns[j, i] * step[j]
-    for i in range(along.size):
-        means[i] += error * along[i]
-        squares[i] = max(0.0, squares[i] - gain * along[i] * along[i])
+    step = step_at(columns.shape[0])
+    shadow = np.zeros(columns.shape[1])
+    for j in range(columns.shape[0]):
+        for i in range(columns.shape[1]):
+            shadow[i] += columns[j, i] * state[step + j]
+    for i in range(columns.shape[1]):
+        scores[0, i] += error * shadow[i]
+        scores[1, i] = max(0.0, scores[1, i] - gain * shadow[i] * shadow[i])
 
 
 @compiled
 def optimistic(settings: Vector, state: Vector, scores: Matrix) -> tuple[int, float]:
     """The row with the largest UCB, the first one on a tie, and that UCB.  (paper, Algorithm 1, line 4)"""
-    means, squares = scores[0], scores[1]
     factor = settings[THETA_BOUND] if state[COUNT] == 0.0 else radius_of(settings, state)
-    best, highest = 0, -math.inf
-    for i in range(means.size):
-        upper = means[i] + factor * math.sqrt(squares[i])
-        if upper > highest:
-            best, highest = i, upper
+    best, highest = 0, scores[0, 0] + factor * math.sqrt(scores[1, 0])
+    for i in range(1, scores.shape[1]):
+        gap = highest - scores[0, i]
+        # Squares tell most rows from the best one; only what may beat it costs a root.
+        if gap <= 0.0 or factor * factor * scores[1, i] >= gap * gap * (1.0 - 1e-14):
+            upper = scores[0, i] + factor * math.sqrt(scores[1, i])
+            if upper > highest:
+                best, highest = i, upper
     return best, highest
 
 
-@compiled
+@compiled_sum
+def _mean(state: Vector, rows: Matrix, i: int) -> float:
+    total = 0.0
+    for j in range(rows.shape[1]):
+        total += state[HEAD + j] * rows[i, j]
+    return total
+
+
+@compiled_large
 def screened(settings: Vector, state: Vector, rows: Matrix) -> tuple[int, float]:
     """The same choice as `score_rows` and `optimistic`, for many long rows that are new every round.
 
@@ -111,25 +125,25 @@ def screened(settings: Vector, state: Vector, rows: Matrix) -> tuple[int, float]
     are scored exactly.
     """
     factor = radius_of(settings, state)
-    means = np.dot(rows, theta_of(state))
     size = norm(whitener_of(state).reshape(-1)) * settings[FEATURE_BOUND]
     rough = np.empty(rows.shape[0])
     _rough_widths(state, rows, settings[FEATURE_BOUND], rough)
     error = factor * size * (4.0 * (rows.shape[1] + 4.0) * EPS_SINGLE)
     bar = -math.inf
     for i in range(rows.shape[0]):
-        rough[i] = means[i] + factor * rough[i]
+        rough[i] = _mean(state, rows, i) + factor * rough[i]
         bar = max(bar, rough[i] - error)
     best, highest = -1, -math.inf
     for i in range(rows.shape[0]):
         if not rough[i] + error < bar:
-            upper = means[i] + factor * width(state, rows[i])
+            mean, square = _score_long(state, rows, i)
+            upper = mean + factor * math.sqrt(square)
             if upper > highest:
                 best, highest = i, upper
     return best, highest
 
 
-@compiled_sum
+@compiled_large
 def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> None:
     """Widths in single precision; the empty corner of the triangular whitener is skipped."""
     n, d = rows.shape
@@ -153,12 +167,7 @@ def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> Non
         np.dot(left[:m], corner.T, first[:m])
         np.dot(part[:m], below.T, second[:m])
         for i in range(m):
-            total = np.float32(0.0)
-            for j in range(half):
-                total += first[i, j] * first[i, j]
-            for j in range(d - half):
-                total += second[i, j] * second[i, j]
-            out[start + i] = math.sqrt(total) * size * bound
+            out[start + i] = math.sqrt(_square_length(first, i) + _square_length(second, i)) * size * bound
 
 
 @compiled
@@ -188,5 +197,7 @@ def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, colum
     count = int(state[COUNT])
     if count % REFRESH_EVERY == 0 or count & (count - 1) == 0:
         score_rows(state, rows, scores)
+    elif columns.shape[0] == 4:
+        follow_four(state, columns, gain, error, scores)
     else:
         follow(state, columns, gain, error, scores)

@@ -1,10 +1,10 @@
 """CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known."""
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled
+from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.scores import propose
 from surefoot.policies.linear import LinearPolicy
-from surefoot.safety.gates import OPTIMISM, known_gate, known_proof, pose, vectors_of
+from surefoot.safety.gates import OPTIMISM, known_gate, known_proof, note_played, pose
 from surefoot.safety.ledger import book_baseline, book_learner
 
 
@@ -22,15 +22,15 @@ def clucb_judge(
     pose(settings, state, ledger, proposal, displaced, record)
     is_safe = known_gate(settings, state, ledger, baseline_reward, record)
     if is_safe:
-        vectors_of(record)[3] = proposal
+        note_played(record, proposal)
         book_learner(ledger, proposal, displaced, baseline_reward)
     else:
-        vectors_of(record)[3] = displaced
+        note_played(record, displaced)
         book_baseline(ledger, displaced, baseline_reward)
     return is_safe
 
 
-@compiled
+@compiled_apart
 def clucb_step(
     settings: Vector,
     state: Vector,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled
+from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
@@ -26,6 +26,7 @@ from surefoot.safety.gates import (
     OWED,
     REQUIRED,
     new_record,
+    note_played,
     pose,
     question_of,
     unknown_gate,
@@ -41,10 +42,10 @@ from surefoot.safety.proof import Proof, prove
 def clucb2_book(ledger: Vector, proposal: Vector, displaced: Vector, is_safe: bool, record: Vector) -> None:
     """Book what is played: z and v on a learner round, w on a baseline round.  (paper, Algorithm 2)"""
     if is_safe:
-        vectors_of(record)[3] = proposal
+        note_played(record, proposal)
         book_learner(ledger, proposal, displaced, 0.0)
     else:
-        vectors_of(record)[3] = displaced
+        note_played(record, displaced)
         book_baseline(ledger, displaced, 0.0)
 
 
@@ -65,7 +66,7 @@ def clucb2_judge(
     return is_safe
 
 
-@compiled
+@compiled_apart
 def clucb2_step(
     settings: Vector,
     state: Vector,
@@ -165,7 +166,7 @@ class CLUCB2(LinearPolicy):
         return self._decided(action if is_learner else baseline, is_learner, record[-self.dim :], certify)
 
     def _judge_nested(self, nested: Nested, record: Vector) -> tuple[bool, "partial[Proof]"]:
-        played, conserved, displaced, _ = vectors_of.function(record)
+        played, conserved, displaced, _ = vectors_of(record)
         splits = nested.split(played), nested.split(conserved), nested.split(-displaced)
         values = (splits[0].value, splits[1].value, -splits[2].value)
         is_safe = bool(unknown_verdict(self._settings, self._book, *values, record))
@@ -207,7 +208,7 @@ def _nested_proof(settings: Vector, record: Vector, splits: tuple[Split, Split, 
     alpha = float(settings[ALPHA])
     played, kept, owed = splits
     parts: list[tuple[Fact, Vector]] = list(played.pieces)
-    conserved = vectors_of.function(record)[1]
+    conserved = vectors_of(record)[1]
     if record[KEPT] >= record[OWED]:
         parts.append((Linear(conserved, float(record[KEPT]), "floor of the baseline's reward"), alpha * conserved))
     else:

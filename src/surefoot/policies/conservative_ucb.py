@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, fraction
-from surefoot.compiled import compiled
+from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import InputError
 from surefoot.linear.ridge import EPS
 from surefoot.policies.arms import PLAYS, SEEN, TOTAL, ArmPolicy, least_played_unseen
@@ -47,7 +47,7 @@ def arm_intervals(
             out[1, i] = average + math.sqrt(psi / seen)
 
 
-@compiled
+@compiled_apart
 def conservative_ucb_step(
     arms: Matrix,
     settings: Vector,
@@ -101,16 +101,7 @@ class ConservativeUCB(ArmPolicy):
     ) -> None:
         super().__init__(arms=arms, noise=noise, alpha=alpha, delta=delta, baseline_reward=baseline_reward)
         self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
-        bounds = self.arms - 1 if self._known is not None else self.arms + 1
-        self._settings = np.array(
-            [
-                fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing."),
-                fraction("delta", delta, hint="delta is the chance that the guarantee fails."),
-                self.noise,
-                bounds,
-                -1.0 if self._known is None else self._known,
-            ]
-        )
+        self._settings = arm_settings(self.arms, alpha, delta, self.noise, self._known)
         self._default = -1
 
     def decide(
@@ -158,6 +149,20 @@ class ConservativeUCB(ArmPolicy):
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)
         self._default = int(arrays["default"])
+
+
+def arm_settings(arms: int, alpha: float, delta: float, noise: float, known: float | None) -> Vector:
+    """Checked settings as compiled code reads them: alpha, delta, noise, one-sided bounds, the known mean or -1."""
+    bounds = arms - 1 if known is not None else arms + 1
+    return np.array(
+        [
+            fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing."),
+            fraction("delta", delta, hint="delta is the chance that the guarantee fails."),
+            noise,
+            bounds,
+            -1.0 if known is None else known,
+        ]
+    )
 
 
 def _arms_proof(settings: Vector, default: int, round_: int, proposal: int, plays: Vector, intervals: Matrix) -> Proof:

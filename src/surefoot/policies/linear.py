@@ -59,31 +59,15 @@ class LinearPolicy(Policy):
                 "`dim >= 2` must hold with the paper's radius, but got dim=1. There it is smaller than the theorem it "
                 "rests on allows; add a constant feature, or pad the only one with a zero."
             )
-        self._settings = np.zeros(SETTINGS)
-        self._settings[DELTA] = fraction("delta", delta, hint="delta is the chance that the guarantee fails.")
-        self._settings[NOISE] = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
-        self._settings[RIDGE] = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
-        self._settings[THETA_BOUND] = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
-        self._settings[FEATURE_BOUND] = positive(
-            "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
+        self._settings = setting_array(
+            alpha=extra.get("alpha"),
+            delta=delta,
+            noise=noise,
+            ridge=ridge,
+            theta_bound=theta_bound,
+            feature_bound=feature_bound,
+            reward_floor=extra.get("reward_floor", 0.0),
         )
-        if self._settings[FEATURE_BOUND] ** 2 > MOST_RESOLVED * self._settings[RIDGE]:
-            raise ConfigError(
-                f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
-                "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."
-            )
-        if "alpha" in extra:
-            self._settings[ALPHA] = fraction(
-                "alpha",
-                extra["alpha"],
-                hint="alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%.",
-            )
-        if "reward_floor" in extra:
-            self._settings[REWARD_FLOOR] = nonnegative(
-                "reward_floor",
-                extra["reward_floor"],
-                hint="reward_floor is a mean reward the baseline never falls below; 0 is always safe.",
-            )
         self._ridge = Ridge(dim=self.dim, ridge=float(ridge))
         self._ledger = Ledger(dim=self.dim)
         self._state, self._book = self._ridge.buffer, self._ledger.buffer
@@ -269,6 +253,38 @@ class LinearPolicy(Policy):
             self._catalogue_scores = np.array(arrays["catalogue_scores"], dtype=np.float64)
 
 
+def setting_array(
+    *,
+    alpha: float | None,
+    delta: float,
+    noise: float,
+    ridge: float,
+    theta_bound: float,
+    feature_bound: float,
+    reward_floor: float,
+) -> Vector:
+    """Checked settings as compiled code reads them; without a floor to keep, alpha is None."""
+    settings = np.zeros(SETTINGS)
+    settings[DELTA] = fraction("delta", delta, hint="delta is the chance that the guarantee fails.")
+    settings[NOISE] = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
+    settings[RIDGE] = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
+    settings[THETA_BOUND] = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
+    settings[FEATURE_BOUND] = positive(
+        "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
+    )
+    if settings[FEATURE_BOUND] ** 2 > MOST_RESOLVED * settings[RIDGE]:
+        raise ConfigError(
+            f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
+            "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."
+        )
+    if alpha is not None:
+        hint = "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."
+        settings[ALPHA] = fraction("alpha", alpha, hint=hint)
+    hint = "reward_floor is a mean reward the baseline never falls below; 0 is always safe."
+    settings[REWARD_FLOOR] = nonnegative("reward_floor", reward_floor, hint=hint)
+    return settings
+
+
 def read_known_reward(reward: float) -> float:
     """A known mean reward of the baseline: a finite number of at least 0."""
     value = finite("baseline_reward", reward, hint="It is the mean reward of the baseline's action.")
@@ -296,7 +312,7 @@ def _certify(
 
 
 def _evidence(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int) -> Proof:
-    dim = vectors_of.function(record).shape[1]
+    dim = vectors_of(record).shape[1]
     known: Ball | Ellipsoid = Ball(float(settings[THETA_BOUND]))
     if observations > 0:
         known = Ellipsoid(frozen[:dim], frozen[dim:].reshape(dim, dim), float(record[RADIUS]), observations)

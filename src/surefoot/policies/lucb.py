@@ -2,14 +2,12 @@
 
 import math
 
-import numpy as np
-
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled
+from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, support
 from surefoot.linear.scores import propose
 from surefoot.policies.linear import LinearPolicy
-from surefoot.safety.gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED, pose, vectors_of
+from surefoot.safety.gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED, note_played, part_of, pose, vectors_of
 from surefoot.safety.ledger import book_learner
 from surefoot.safety.proof import Proof, prove
 
@@ -24,18 +22,17 @@ def lucb_judge(
     baseline_reward: float,
     record: Vector,
 ) -> bool:
-    """Always yes: book the optimistic action, and note the least it leaves us with."""
-    nothing = np.zeros(proposal.size)
-    pose(settings, state, ledger, proposal, nothing, record)
-    mean, spread = support(settings, state, record[RADIUS], vectors_of(record)[0])
+    """Always yes: book the optimistic action, and note the least it leaves us with; `displaced` does not matter."""
+    pose(settings, state, ledger, proposal, displaced, record)
+    mean, spread = support(settings, state, record[RADIUS], part_of(record, 0))
     record[GUARANTEED] = mean - spread
     record[REQUIRED] = -math.inf
-    vectors_of(record)[3] = proposal
-    book_learner(ledger, proposal, nothing, 0.0)
+    note_played(record, proposal)
+    book_learner(ledger, proposal, displaced, 0.0)
     return True
 
 
-@compiled
+@compiled_apart
 def lucb_step(
     settings: Vector,
     state: Vector,
@@ -56,7 +53,7 @@ def lucb_step(
 
 def lucb_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Proof:
     """What all learner rounds have earned for sure, this one included."""
-    played = vectors_of.function(record)[0]
+    played = vectors_of(record)[0]
     return prove(played, [(known, played)])
 
 

@@ -22,37 +22,50 @@ from surefoot.safety.ledger import (
     CONSERVED_REWARD,
     DISPLACED_CARRY,
     DISPLACED_REWARD,
-    sums_of,
 )
+from surefoot.safety.ledger import HEAD as LEDGER_HEAD
 from surefoot.safety.proof import Proof, prove
 
 GUARANTEED, REQUIRED, OPTIMISM, RADIUS, KEPT, OWED, RECORD_HEAD = range(7)
 
 
 @compiled
+def part_of(record: Vector, part: int) -> Vector:
+    """0: z + phi_a, 1: w, 2: v + phi_b, 3: the features that were played."""
+    d = (record.size - RECORD_HEAD) // 4
+    return record[RECORD_HEAD + part * d : RECORD_HEAD + (part + 1) * d]
+
+
+@compiled
+def note_played(record: Vector, features: Vector) -> None:
+    """Write down the features that are played."""
+    for i in range(features.size):
+        record[record.size - features.size + i] = features[i]
+
+
 def vectors_of(record: Vector) -> Matrix:
-    """Four rows: z + phi_a, w, v + phi_b, the features that were played."""
-    return record[RECORD_HEAD:].reshape(4, (record.size - RECORD_HEAD) // 4)
+    """All four parts, as rows."""
+    return record[RECORD_HEAD:].reshape(4, -1)
 
 
 @compiled
 def pose(settings: Vector, state: Vector, ledger: Vector, proposal: Vector, displaced: Vector, record: Vector) -> None:
     """Write the question's three vectors and the radius of the set it will be put to."""
-    sums = sums_of(ledger)
-    vectors = vectors_of(record)
-    for i in range(proposal.size):
-        vectors[0, i] = sums[0, i] + (sums[1, i] + proposal[i])
-        vectors[1, i] = sums[4, i] + sums[5, i]
-        vectors[2, i] = sums[2, i] + (sums[3, i] + displaced[i])
+    d = proposal.size
+    for i in range(d):
+        at, to = LEDGER_HEAD + i, RECORD_HEAD + i
+        record[to] = ledger[at] + (ledger[at + d] + proposal[i])
+        record[to + d] = ledger[at + 4 * d] + ledger[at + 5 * d]
+        record[to + 2 * d] = ledger[at + 2 * d] + (ledger[at + 3 * d] + displaced[i])
     record[RADIUS] = guarded_radius(settings, state)
 
 
 @compiled
 def settle(settings: Vector, record: Vector, guaranteed: float, required: float, size: float) -> bool:
     """Give away the rounding error of the sums, and judge."""
-    vectors = vectors_of(record)
-    lengths = norm(vectors[0]) + norm(vectors[1]) + norm(vectors[2])
-    rounding = 4.0 * EPS * (settings[THETA_BOUND] * (lengths + settings[FEATURE_BOUND]) + 2.0 * size)
+    d = (record.size - RECORD_HEAD) // 4
+    length = norm(record[RECORD_HEAD : RECORD_HEAD + 3 * d])
+    rounding = 4.0 * EPS * (settings[THETA_BOUND] * (2.0 * length + settings[FEATURE_BOUND]) + 2.0 * size)
     record[GUARANTEED] = guaranteed - rounding
     record[REQUIRED] = required
     return bool(record[GUARANTEED] >= required)
@@ -61,7 +74,7 @@ def settle(settings: Vector, record: Vector, guaranteed: float, required: float,
 @compiled
 def known_gate(settings: Vector, state: Vector, ledger: Vector, baseline_reward: float, record: Vector) -> bool:
     """LCB(z + phi_a) + sum over S^c of r_b >= (1 - alpha) sum over all rounds of r_b.  (paper, Algorithm 1)"""
-    mean, spread = support(settings, state, record[RADIUS], vectors_of(record)[0])
+    mean, spread = support(settings, state, record[RADIUS], part_of(record, 0))
     record[KEPT] = ledger[CONSERVED_REWARD] + ledger[CONSERVED_CARRY]
     record[OWED] = ledger[DISPLACED_REWARD] + (ledger[DISPLACED_CARRY] + baseline_reward)
     required = (1.0 - settings[ALPHA]) * (record[KEPT] + record[OWED])
@@ -91,23 +104,22 @@ def unknown_verdict(
 @compiled
 def unknown_gate(settings: Vector, state: Vector, ledger: Vector, record: Vector) -> bool:
     """Algorithm 2's condition over one set, the ball or the newest ellipsoid."""
-    vectors = vectors_of(record)
-    mean, spread = support(settings, state, record[RADIUS], vectors[0])
-    mean_kept, spread_kept = support(settings, state, record[RADIUS], vectors[1])
-    mean_owed, spread_owed = support(settings, state, record[RADIUS], vectors[2])
+    mean, spread = support(settings, state, record[RADIUS], part_of(record, 0))
+    mean_kept, spread_kept = support(settings, state, record[RADIUS], part_of(record, 1))
+    mean_owed, spread_owed = support(settings, state, record[RADIUS], part_of(record, 2))
     return unknown_verdict(settings, ledger, mean - spread, mean_kept - spread_kept, mean_owed + spread_owed, record)
 
 
 def question_of(settings: Vector, record: Vector) -> Vector:
     """q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (MATH: facts and splits)"""
-    played, conserved, displaced, _ = vectors_of.function(record)
+    played, conserved, displaced, _ = vectors_of(record)
     question: Vector = played + settings[ALPHA] * conserved - (1 - settings[ALPHA]) * displaced
     return question
 
 
 def known_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Proof:
     """Algorithm 1 as a split: the learner's rounds by the confidence set, the baseline's by their known rewards."""
-    played, conserved, displaced, _ = vectors_of.function(record)
+    played, conserved, displaced, _ = vectors_of(record)
     kept = Linear(conserved, float(record[KEPT]), "known reward of the rounds that kept the baseline")
     owed = Linear(-displaced, -float(record[OWED]), "known reward of the baseline where the learner played")
     parts = [(known, played), (kept, settings[ALPHA] * conserved), (owed, (1 - settings[ALPHA]) * -displaced)]
@@ -116,7 +128,7 @@ def known_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Pr
 
 def unknown_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Proof:
     """Algorithm 2 as a split: three pieces, each by the same set; the second by the floor where that is better."""
-    played, conserved, displaced, _ = vectors_of.function(record)
+    played, conserved, displaced, _ = vectors_of(record)
     kept: Fact = known
     if record[KEPT] >= record[OWED]:
         kept = Linear(conserved, float(record[KEPT]), "floor of the baseline's reward")

@@ -6,7 +6,7 @@ rewards). Every sum is compensated, so that a million rounds leave no rounding e
 
 import numpy as np
 
-from surefoot.arrays import Matrix, Vector
+from surefoot.arrays import Vector
 from surefoot.compiled import compiled
 from surefoot.linear.ridge import two_sum
 
@@ -15,35 +15,31 @@ LEARNER_ROUNDS, BASELINE_ROUNDS, CONSERVED_REWARD, CONSERVED_CARRY, DISPLACED_RE
 
 
 @compiled
-def sums_of(ledger: Vector) -> Matrix:
-    """Six rows: z, its carry, v, its carry, w, its carry."""
-    return ledger[HEAD:].reshape(6, (ledger.size - HEAD) // 6)
+def add(ledger: Vector, at: int, term: float, gap: int) -> None:
+    """Add to a sum whose carry stands `gap` further on."""
+    ledger[at], lost = two_sum(ledger[at], term)
+    ledger[at + gap] += lost
 
 
 @compiled
 def book_learner(ledger: Vector, played: Vector, displaced: Vector, displaced_reward: float) -> None:
     """Count a learner round: z += phi_a, v += phi_b."""
-    sums = sums_of(ledger)
+    d = played.size
     ledger[LEARNER_ROUNDS] += 1.0
-    ledger[DISPLACED_REWARD], lost = two_sum(ledger[DISPLACED_REWARD], displaced_reward)
-    ledger[DISPLACED_CARRY] += lost
-    for i in range(played.size):
-        sums[0, i], lost = two_sum(sums[0, i], played[i])
-        sums[1, i] += lost
-        sums[2, i], lost = two_sum(sums[2, i], displaced[i])
-        sums[3, i] += lost
+    add(ledger, DISPLACED_REWARD, displaced_reward, 1)
+    for i in range(d):
+        add(ledger, HEAD + i, played[i], d)
+        add(ledger, HEAD + 2 * d + i, displaced[i], d)
 
 
 @compiled
 def book_baseline(ledger: Vector, conserved: Vector, conserved_reward: float) -> None:
     """Count a baseline round: w += phi_b."""
-    sums = sums_of(ledger)
+    d = conserved.size
     ledger[BASELINE_ROUNDS] += 1.0
-    ledger[CONSERVED_REWARD], lost = two_sum(ledger[CONSERVED_REWARD], conserved_reward)
-    ledger[CONSERVED_CARRY] += lost
-    for i in range(conserved.size):
-        sums[4, i], lost = two_sum(sums[4, i], conserved[i])
-        sums[5, i] += lost
+    add(ledger, CONSERVED_REWARD, conserved_reward, 1)
+    for i in range(d):
+        add(ledger, HEAD + 4 * d + i, conserved[i], d)
 
 
 def new_ledger(dim: int) -> Vector:
@@ -93,6 +89,6 @@ class Ledger:
         return float(self.buffer[CONSERVED_REWARD] + self.buffer[CONSERVED_CARRY])
 
     def _sum(self, row: int) -> Vector:
-        sums = sums_of.function(self.buffer)
+        sums = self.buffer[HEAD:].reshape(6, -1)
         total: Vector = sums[row] + sums[row + 1]
         return total

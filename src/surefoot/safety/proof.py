@@ -7,6 +7,7 @@ whoever found it. Nothing here searches; `check` shares no code with what does.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from surefoot.arrays import Vector
 from surefoot.errors import ProofError
 from surefoot.safety.facts import Fact
 
-TOLERANCE = 1e-9  # relative to the size of the numbers added up
+TOLERANCE = 1e-12  # rounding, relative to the size of the numbers added up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,9 +55,14 @@ def check(proof: Proof) -> None:
     """
     if proof.value == -math.inf:
         return
-    total = np.sum([piece.vector for piece in proof.pieces], axis=0) if proof.pieces else 0.0 * proof.question
+    if not all(piece.vector.shape == proof.question.shape for piece in proof.pieces):
+        raise ProofError(f"Every piece must have the shape of the question, {proof.question.shape}.")
+    numbers: list[Any] = [proof.question, [proof.value], *([*piece.vector, piece.bound] for piece in proof.pieces)]
+    if not all(np.isfinite(part).all() for part in numbers):
+        raise ProofError("Every number of a proof must be finite, but one is not.")
+    total = np.array([math.fsum(column) for column in zip(*(piece.vector for piece in proof.pieces), strict=True)])
     length = math.fsum(float(np.linalg.norm(piece.vector)) for piece in proof.pieces)
-    gap = float(np.linalg.norm(proof.question - total))
+    gap = float(np.linalg.norm(proof.question - total)) if proof.pieces else float(np.linalg.norm(proof.question))
     if not gap <= TOLERANCE * length:
         raise ProofError(f"The pieces must add up to the question, but they miss it by {gap:.3g}.")
     size = math.fsum(abs(piece.bound) for piece in proof.pieces)

@@ -1,0 +1,1 @@
+"""Worlds and engines: what a policy would do, over many realisations at once."""

@@ -1,0 +1,209 @@
+"""The engine: policies over many realisations, in compiled loops on every core.
+
+Runs are split into chunks. A chunk unrolls its realisations block by block and plays every policy through the same
+rounds with the same noise, so that policies are compared on equal terms. What a run does depends on its seed and its
+number alone, never on threads, chunks or blocks. Counts are kept at checkpoints only: memory does not grow with the
+horizon.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import Matrix, Vector, count
+from surefoot.errors import ConfigError
+from surefoot.linear.ridge import new_state
+from surefoot.linear.scores import score_rows
+from surefoot.policies.conservative_ucb import arm_settings
+from surefoot.policies.linear import setting_array
+from surefoot.safety.gates import new_record
+from surefoot.safety.ledger import new_ledger
+from surefoot.simulation import kernel
+from surefoot.simulation.environments import Block, Realisation, World
+from surefoot.simulation.specs import Spec
+
+BLOCK = 2_000  # rounds unrolled at once
+BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
+CHUNK = 20  # runs that one task plays
+MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
+_COLUMNS = (
+    kernel.REGRET,
+    kernel.EARNED,
+    kernel.OWED,
+    kernel.BASELINE_ROUNDS,
+    kernel.LAST_BASELINE,
+    kernel.WORST_SHARE,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one policy did: for every measure an array (runs, checkpoints); violations also by watched alpha."""
+
+    spec: Spec
+    checkpoints: NDArray[np.int64]
+    watched: tuple[float, ...]
+    measures: dict[str, Matrix]
+    violations: NDArray[np.float64]
+
+
+def default_checkpoints(horizon: int, *, points: int = 160) -> NDArray[np.int64]:
+    """Rounds at which counts are kept: evenly spaced in the logarithm, with the round numbers people ask for."""
+    spaced = np.unique(np.round(np.geomspace(1, horizon, points)).astype(np.int64))
+    asked = [t for t in (10, 100, 1_000, 10_000, 100_000) if t <= horizon]
+    return np.unique(np.concatenate([spaced, np.array([*asked, horizon], dtype=np.int64)]))
+
+
+class Runner:
+    """One policy in one realisation: the same arrays that the policy object would hold."""
+
+    def __init__(self, spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> None:
+        actions, dim = first.features.shape[1:]
+        self.spec, self.kind = spec, spec.code
+        floor = spec.floor_share * float(first.means[0, first.baselines[0]])
+        told = realisation.settings(ridge=spec.ridge, delta=spec.delta)
+        self.settings = setting_array(alpha=spec.alpha, reward_floor=floor, **told)
+        if self.kind in (kernel.UCB, kernel.CONSERVATIVE_UCB):
+            mean = float(first.means[0, first.baselines[0]]) if spec.knows_baseline else None
+            self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], mean)
+            if self.kind == kernel.UCB:
+                self.settings = np.array([told["noise"]])
+        self.state, self.ledger = new_state(dim, spec.ridge), new_ledger(dim)
+        self.arms, self.record = np.zeros((3, actions)), new_record(dim)
+        self.scores, self.columns = np.zeros((2, actions)), np.zeros((0, 0))
+        if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2):
+            self.columns = np.ascontiguousarray(first.features[0].T)
+            score_rows(self.state, first.features[0], self.scores)
+        self.pending = np.zeros((0, 4 + dim))
+
+    def play(
+        self,
+        block: Block,
+        realisation: Realisation,
+        watched: Vector,
+        tally: Vector,
+        checkpoints: NDArray[np.int64],
+        kept: Matrix,
+        trace: NDArray[np.int64],
+    ) -> None:
+        """One block of rounds."""
+        if block.delays.any() or self.pending.any():
+            room = int((self.pending[:, 0] > 0).sum()) + block.draws.size + 1
+            grown = np.zeros((room, self.pending.shape[1]))
+            grown[: min(room, len(self.pending))] = self.pending[:room]
+            self.pending = grown
+        failed = kernel.play_block(
+            self.kind,
+            self.settings,
+            self.state,
+            self.ledger,
+            self.arms,
+            self.scores,
+            self.record,
+            self.pending,
+            block.features,
+            self.columns,
+            block.means,
+            block.baselines,
+            block.draws,
+            block.delays,
+            realisation.rewards.kind,
+            realisation.rewards.scale,
+            watched,
+            tally,
+            trace,
+            checkpoints,
+            kept,
+        )
+        if failed >= 0:
+            raise ConfigError(
+                f"Feature rows must be no longer than the world's feature_bound={realisation.feature_bound:.6g}, "
+                f"but in round {failed} one is. Declare a larger bound in the world."
+            )
+
+
+def play_chunk(
+    world: World,
+    specs: Sequence[Spec],
+    *,
+    runs: Sequence[int],
+    horizon: int,
+    seed: int,
+    watched: Sequence[float],
+    checkpoints: NDArray[np.int64],
+    blocks: int = BLOCK,
+) -> list[NDArray[np.float64]]:
+    """Play some runs to the horizon: for each policy the counts (runs, checkpoints, tally)."""
+    watch = np.array(watched, dtype=np.float64)
+    kept = [np.zeros((len(runs), checkpoints.size, kernel.TALLY_HEAD + watch.size)) for _ in specs]
+    nothing = np.zeros(0, dtype=np.int64)
+    for place, realisation in enumerate(world.realisations(seed, runs)):
+        runners: list[Runner] = []
+        tallies = [_new_tally(watch.size) for _ in specs]
+        for block in _unroll(world, realisation, horizon, blocks):
+            if not runners:
+                runners = [Runner(spec, realisation, block, fixed=world.fixed) for spec in specs]
+            for runner, tally, counts in zip(runners, tallies, kept, strict=True):
+                runner.play(block, realisation, watch, tally, checkpoints, counts[place], nothing)
+    return kept
+
+
+def simulate(
+    world: World,
+    specs: Sequence[Spec],
+    *,
+    runs: int,
+    horizon: int,
+    seed: int = 0,
+    watched: Sequence[float] = (),
+    checkpoints: NDArray[np.int64] | None = None,
+    threads: int | None = None,
+) -> list[Outcome]:
+    """Play every policy through the same realisations; violations are counted for the policy's alpha or `watched`."""
+    count("runs", runs, hint="runs is the number of realisations.")
+    count("horizon", horizon, hint="horizon is the number of rounds of a run.")
+    points = default_checkpoints(horizon) if checkpoints is None else checkpoints
+    alphas = sorted({*watched, *(spec.alpha for spec in specs if spec.alpha is not None)})
+    for spec in specs:
+        spec.check(world)
+    chunks = chunks_of(runs)
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        tasks = [
+            pool.submit(
+                play_chunk, world, specs, runs=chunk, horizon=horizon, seed=seed, watched=alphas, checkpoints=points
+            )
+            for chunk in chunks
+        ]
+        done = [task.result() for task in tasks]
+    return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(specs)]
+
+
+def outcome(
+    spec: Spec, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
+) -> Outcome:
+    """Put the chunks of one policy together."""
+    counts = np.concatenate(parts)
+    measures = {name: counts[:, :, column].copy() for name, column in zip(MEASURES, _COLUMNS, strict=True)}
+    return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, kernel.TALLY_HEAD :].copy())
+
+
+def chunks_of(runs: int) -> list[range]:
+    """Run numbers, in the order in which tasks take them."""
+    return [range(start, min(start + CHUNK, runs)) for start in range(0, runs, CHUNK)]
+
+
+def _unroll(world: World, realisation: Realisation, horizon: int, blocks: int) -> Iterator[Block]:
+    per_round = 1 if world.fixed else world.actions * world.dim
+    size = max(1, min(blocks, BLOCK_NUMBERS // per_round))
+    for start in range(0, horizon, size):
+        yield realisation.take(min(size, horizon - start))
+
+
+def _new_tally(watched: int) -> Vector:
+    tally = np.zeros(kernel.TALLY_HEAD + watched)
+    tally[kernel.WORST_SHARE] = np.inf
+    return tally

@@ -1,0 +1,208 @@
+"""The compiled loop: one policy through a block of rounds of one realisation, by the policies' own step functions."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import compiled, compiled_apart
+from surefoot.linear.ridge import absorb
+from surefoot.linear.scores import learn_catalogue
+from surefoot.policies.arms import SEEN, TOTAL
+from surefoot.policies.clucb import clucb_step
+from surefoot.policies.clucb2 import clucb2_step
+from surefoot.policies.conservative_ucb import conservative_ucb_step
+from surefoot.policies.lucb import lucb_step
+from surefoot.policies.ucb import ucb_step
+from surefoot.simulation.rewards import reward_of
+
+LUCB, CLUCB, CLUCB2, UCB, CONSERVATIVE_UCB = range(5)
+
+# What is counted along a run; violations follow, one number per watched alpha.
+ROUND, REGRET, EARNED, OWED, BASELINE_ROUNDS, LAST_BASELINE, WORST_SHARE, TALLY_HEAD = range(8)
+
+SLACK = 1e-12  # relative rounding of the sums that a violation is judged by
+
+
+@compiled
+def largest(means: Matrix, k: int) -> float:
+    """The best mean reward of one round."""
+    best = means[k, 0]
+    for i in range(1, means.shape[1]):
+        best = max(best, means[k, i])
+    return float(best)
+
+
+@compiled
+def count_round(tally: Vector, watched: Vector, mean: float, best: float, owed: float, is_learner: bool) -> None:
+    """Add one round to the counts, and judge the constraint by the true means for every watched alpha."""
+    tally[ROUND] += 1.0
+    tally[REGRET] += best - mean
+    tally[EARNED] += mean
+    tally[OWED] += owed
+    if not is_learner:
+        tally[BASELINE_ROUNDS] += 1.0
+        tally[LAST_BASELINE] = tally[ROUND]
+    if tally[OWED] > 0.0:
+        tally[WORST_SHARE] = min(tally[WORST_SHARE], tally[EARNED] / tally[OWED])
+    for i in range(watched.size):
+        if tally[EARNED] < (1.0 - watched[i]) * tally[OWED] * (1.0 - SLACK):
+            tally[TALLY_HEAD + i] += 1.0
+
+
+@compiled_apart
+def learn_round(
+    kind: int,
+    state: Vector,
+    arms: Matrix,
+    features: Vector,
+    row: int,
+    is_learner: bool,
+    reward: float,
+    rows: Matrix,
+    columns: Matrix,
+    scores: Matrix,
+) -> None:
+    """Let the policy learn one reward, as its `observe` does."""
+    if kind in (UCB, CONSERVATIVE_UCB):
+        arms[SEEN, row] += 1.0
+        arms[TOTAL, row] += reward
+    elif is_learner or kind != CLUCB:
+        if columns.size > 0:
+            learn_catalogue(state, features, reward, rows, columns, scores)
+        else:
+            absorb(state, features, reward)
+
+
+@compiled
+def decide_round(
+    kind: int,
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    arms: Matrix,
+    rows: Matrix,
+    cached: bool,
+    scores: Matrix,
+    baseline: int,
+    known: float,
+    round_: int,
+    record: Vector,
+) -> tuple[int, bool]:
+    """The row that the policy plays, and whether it is the learner's."""
+    if kind == LUCB:
+        return lucb_step(settings, state, ledger, rows, cached, scores, baseline, known, record)
+    if kind == CLUCB:
+        action, is_learner = clucb_step(settings, state, ledger, rows, cached, scores, baseline, known, record)
+    elif kind == CLUCB2:
+        action, is_learner = clucb2_step(settings, state, ledger, rows, cached, scores, baseline, known, record)
+    elif kind == UCB:
+        return ucb_step(arms, settings[0], round_)[0], True
+    else:
+        action, is_learner, _, _ = conservative_ucb_step(arms, settings, baseline, round_, scores)
+    return (action if is_learner else baseline), is_learner
+
+
+@compiled_apart
+def play_block(
+    kind: int,
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    arms: Matrix,
+    scores: Matrix,
+    record: Vector,
+    pending: Matrix,
+    features: NDArray[np.float64],
+    columns: Matrix,
+    means: Matrix,
+    baselines: NDArray[np.int64],
+    draws: Vector,
+    delays: NDArray[np.int64],
+    reward_kind: int,
+    reward_scale: float,
+    watched: Vector,
+    tally: Vector,
+    trace: NDArray[np.int64],
+    checkpoints: NDArray[np.int64],
+    kept: Matrix,
+) -> int:
+    """Play a block of rounds; counts at checkpoints go to `kept`, actions to `trace` where that has room.
+
+    `pending` holds one row per reward under way: round due (0: free), row, is_learner, reward, features. Returns -1, or
+    the first round whose features are longer than their bound.
+    """
+    is_fixed = features.shape[0] == 1
+    cached = columns.size > 0
+    best = largest(means, 0)
+    place = 0
+    while place < checkpoints.size and checkpoints[place] <= tally[ROUND]:
+        place += 1
+    for t in range(draws.size):
+        k = 0 if is_fixed else t
+        if not is_fixed:
+            best = largest(means, k)
+        round_ = int(tally[ROUND]) + 1
+        if pending.shape[0] > 0:
+            learn_due(kind, state, arms, pending, round_, features[k], columns, scores)
+        baseline = baselines[t]
+        owed = means[k, baseline]
+        row, is_learner = decide_round(
+            kind, settings, state, ledger, arms, features[k], cached, scores, baseline, owed, round_, record
+        )
+        if row < 0:
+            return round_
+        mean = means[k, row]
+        reward = reward_of(reward_kind, reward_scale, mean, draws[t])
+        played = features[k, row]
+        if pending.shape[0] > 0 and delays[t] > 0:
+            put(pending, round_ + delays[t], row, is_learner, reward, played)
+        else:
+            learn_round(kind, state, arms, played, row, is_learner, reward, features[k], columns, scores)
+        count_round(tally, watched, mean, best, owed, is_learner)
+        if t < trace.shape[0]:
+            trace[t] = row if is_learner else -1 - row
+        if place < checkpoints.size and checkpoints[place] == round_:
+            for j in range(tally.size):
+                kept[place, j] = tally[j]
+            place += 1
+    return -1
+
+
+@compiled_apart
+def put(pending: Matrix, due: int, row: int, is_learner: bool, reward: float, features: Vector) -> None:
+    """Keep a reward until it is due, behind those that were decided before."""
+    for i in range(pending.shape[0]):
+        if pending[i, 0] == 0.0:
+            pending[i, 0], pending[i, 1], pending[i, 2], pending[i, 3] = due, row, is_learner, reward
+            for j in range(features.size):
+                pending[i, 4 + j] = features[j]
+            return
+
+
+@compiled_apart
+def learn_due(
+    kind: int,
+    state: Vector,
+    arms: Matrix,
+    pending: Matrix,
+    round_: int,
+    rows: Matrix,
+    columns: Matrix,
+    scores: Matrix,
+) -> None:
+    """Learn every reward that has arrived before this round, in the order of the decisions."""
+    left = 0
+    for i in range(pending.shape[0]):
+        if pending[i, 0] == 0.0:
+            break
+        if pending[i, 0] <= round_:
+            row, is_learner = int(pending[i, 1]), pending[i, 2] > 0.0
+            learn_round(kind, state, arms, pending[i, 4:], row, is_learner, pending[i, 3], rows, columns, scores)
+        else:
+            for j in range(pending.shape[1]):
+                pending[left, j] = pending[i, j]
+            left += 1
+    for i in range(left, pending.shape[0]):
+        if pending[i, 0] == 0.0:
+            break
+        pending[i, 0] = 0.0

@@ -1,0 +1,90 @@
+"""Rewards around a mean: Gaussian, Bernoulli, bounded. Each says for which sub-Gaussian noise it is valid."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.arrays import Vector, positive
+from surefoot.compiled import compiled
+from surefoot.errors import ConfigError
+
+GAUSSIAN, BERNOULLI, BOUNDED = range(3)
+
+
+@compiled
+def reward_of(kind: int, scale: float, mean: float, draw: float) -> float:
+    """The reward with this mean that a draw stands for: standard normal for Gaussian rewards, else uniform."""
+    if kind == GAUSSIAN:
+        return mean + scale * draw
+    if kind == BERNOULLI:
+        return 1.0 if draw < mean else 0.0
+    return mean + min(scale, mean, 1.0 - mean) * (2.0 * draw - 1.0)
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """How a reward scatters around its mean; `noise` is its sub-Gaussian scale, what a policy is told."""
+
+    kind = GAUSSIAN
+
+    @property
+    def scale(self) -> float:
+        """What `reward_of` needs beside the mean."""
+        return self.noise
+
+    @property
+    def noise(self) -> float:
+        """Sub-Gaussian scale."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, rounds: int) -> Vector:
+        """The randomness of some rounds."""
+        return rng.random(rounds)
+
+
+@dataclass(frozen=True)
+class Gaussian(Rewards):
+    """mean + sigma N(0, 1): the paper's."""
+
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("sigma", self.sigma, hint="sigma is the standard deviation of a reward.")
+
+    @property
+    def noise(self) -> float:
+        """sigma."""
+        return self.sigma
+
+    def draw(self, rng: np.random.Generator, rounds: int) -> Vector:
+        """Standard normal numbers."""
+        return rng.standard_normal(rounds)
+
+
+@dataclass(frozen=True)
+class Bernoulli(Rewards):
+    """1 with probability mean, else 0: clicks and sales. Means must lie in [0, 1]."""
+
+    kind = BERNOULLI
+
+    @property
+    def noise(self) -> float:
+        """1/2, by Hoeffding's lemma."""
+        return 0.5
+
+
+@dataclass(frozen=True)
+class Bounded(Rewards):
+    """Uniform around the mean, at most `width` to either side, and never outside [0, 1]."""
+
+    width: float = 0.5
+    kind = BOUNDED
+
+    def __post_init__(self) -> None:
+        if not 0 < self.width <= 0.5:
+            raise ConfigError(f"`0 < width <= 0.5` must hold, but got {self.width}. Rewards stay in [0, 1].")
+
+    @property
+    def noise(self) -> float:
+        """The width, by Hoeffding's lemma."""
+        return self.width

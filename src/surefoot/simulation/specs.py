@@ -1,0 +1,80 @@
+"""Specs: which policy to simulate, with which settings, by name."""
+
+import difflib
+from dataclasses import dataclass
+
+from surefoot.arrays import fraction, positive
+from surefoot.errors import ConfigError
+from surefoot.simulation import kernel
+from surefoot.simulation.environments import World
+
+CODES = {
+    "LUCB": kernel.LUCB,
+    "CLUCB": kernel.CLUCB,
+    "CLUCB2": kernel.CLUCB2,
+    "UCB": kernel.UCB,
+    "ConservativeUCB": kernel.CONSERVATIVE_UCB,
+}
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A hint at what may have been meant."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    return f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(known)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One policy of a simulation. `floor_share` gives CLUCB2 that share of the baseline's reward as its floor.
+
+    CLUCB2 is simulated over the newest ellipsoid (`nesting="latest"`); ConservativeUCB with `knows_baseline` is told
+    the default arm's mean.
+    """
+
+    policy: str
+    alpha: float | None = None
+    delta: float = 0.001
+    ridge: float = 1.0
+    floor_share: float = 0.0
+    knows_baseline: bool = False
+
+    def __post_init__(self) -> None:
+        if self.policy not in CODES:
+            raise ConfigError(
+                f"`policy` must be one that can be simulated, but got {self.policy!r}. "
+                f"{nearest(self.policy, list(CODES))}"
+            )
+        fraction("delta", self.delta, hint="delta is the chance that the guarantee fails.")
+        positive("ridge", self.ridge, hint="ridge is the regulariser lambda.")
+        if self.is_conservative:
+            if self.alpha is None:
+                raise ConfigError(f"`alpha` must be given for {self.policy}: the share you accept losing.")
+            fraction("alpha", self.alpha, hint="alpha is the share of the baseline's reward you accept losing.")
+        elif self.alpha is not None:
+            raise ConfigError(f"`alpha` must not be given for {self.policy}, which keeps no floor.")
+        if not 0 <= self.floor_share <= 1:
+            raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
+
+    @property
+    def code(self) -> int:
+        """What the compiled loop calls it."""
+        return CODES[self.policy]
+
+    @property
+    def is_conservative(self) -> bool:
+        """Whether it keeps a floor."""
+        return self.policy not in ("LUCB", "UCB")
+
+    @property
+    def label(self) -> str:
+        """What a legend calls it."""
+        return self.policy if self.alpha is None else f"{self.policy}, α = {self.alpha:g}"
+
+    def check(self, world: World) -> None:
+        """Raise where this policy cannot play in that world."""
+        if self.policy in ("UCB", "ConservativeUCB") and not world.fixed:
+            raise ConfigError(f"{self.policy} plays plain arms and needs a world whose actions stay the same.")
+        if self.policy == "ConservativeUCB" and world.baseline.policy is not None:
+            raise ConfigError("ConservativeUCB needs a baseline that is the same arm in every round.")
+        if self.floor_share > 0 and not world.fixed:
+            raise ConfigError("`floor_share` needs a world in which the baseline's reward stays the same.")
