@@ -1,9 +1,9 @@
-# Everything a newcomer needs: `make test` and `make bench` set up .venv by themselves.
+# Everything a newcomer needs: `make reproduce` and `make test` set up .venv by themselves.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup test test-long lint types imports bench clean
+.PHONY: help setup test test-long reproduce lint types imports bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,6 +16,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+reproduce: setup ## the paper's experiment at full scale, into results/paper
+	$(BIN)/surefoot reproduce
 
 test: setup lint types imports ## what CI runs: linters, types, imports, all tests but the long ones
 	$(BIN)/pytest -q -n 2 --dist worksteal

@@ -29,7 +29,7 @@ class Compiled(Generic[P, R]):
             "fastmath": {"reassoc", "contract"} if reorder else False,
             "_nrt": allocate,
         }
-        self._flags = (inline, reorder, allocate)
+        self._mode = "sum" if reorder else "large" if allocate else "inline" if inline else "apart"
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
@@ -48,7 +48,7 @@ class Compiled(Generic[P, R]):
         linked = types.FunctionType(self.function.__code__, {**self.function.__globals__, **callees})
         # numba's cache knows a function by its name and its own file. The digest in the name makes it know all that the
         # function is compiled from, so that a change in a callee or a constant is never answered with old code.
-        linked.__qualname__ = f"{self.function.__qualname__}_{self.digest}"
+        linked.__qualname__ = f"{self.function.__qualname__}_{self._mode}_{self.digest}"
         linked.__module__ = self.function.__module__
         jit: Any = numba.njit
         dispatcher = jit(linked, cache=True, error_model="numpy", nogil=True, **self._options)
@@ -65,11 +65,11 @@ class Compiled(Generic[P, R]):
         callees = {name: callee.digest for name, callee in self._callees().items()}
         parts = (
             code.co_code.hex(),
-            code.co_consts,
+            [value for value in code.co_consts if not isinstance(value, types.CodeType)],
             code.co_names,
             scalars,
             callees,
-            self._flags,
+            self._mode,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
@@ -79,7 +79,7 @@ class Compiled(Generic[P, R]):
         return {name: value for name, value in found.items() if isinstance(value, Compiled)}
 
     def _drop_old_code(self, folder: Path) -> None:
-        name = self.function.__qualname__
+        name = f"{self.function.__qualname__}_{self._mode}"
         for file in folder.glob(f"*.{name}_????????????-*.nb?"):
             if f"{name}_{self.digest}-" not in file.name:
                 file.unlink(missing_ok=True)

@@ -350,6 +350,12 @@ def test_a_polytope_without_a_point_is_refused(matrix: list[list[float]], limits
         Polytope(matrix=matrix, limits=limits)
 
 
+@pytest.mark.parametrize("gap", [1e-6, 1e-7, 1e-8])
+def test_a_polytope_that_only_just_has_no_point_is_refused_for_that_reason(gap: float) -> None:
+    with pytest.raises(InputError, match="must have a solution, but no point satisfies it"):
+        Polytope(matrix=[[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], limits=[0.0, -gap, 1.0, 1.0])
+
+
 def test_a_polytope_whose_parts_do_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="`matrix` and `limits` must have as many rows, but got 2 and 3"):
         Polytope(matrix=np.eye(2), limits=np.ones(3))

@@ -153,6 +153,14 @@ def test_a_context_bound_that_bounds_nothing_is_refused(bound: float) -> None:
         Interactions(ACTIONS, context_dim=3, context_bound=bound)
 
 
+@pytest.mark.parametrize("bound", [1e-200, 1e200])
+def test_a_context_bound_whose_square_leaves_the_floats_is_still_a_bound(bound: float) -> None:
+    plain = Disjoint(actions=2, context_dim=3, context_bound=bound, intercept=False)
+    assert plain.bound == pytest.approx(bound, rel=1e-12, abs=0.0)
+    shared = Shared([[3.0]], context_dim=3, context_bound=bound)
+    assert shared.bound == pytest.approx(math.hypot(1.0, bound, 3.0), rel=1e-12)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
 def test_counts_that_are_no_counts_are_refused(wrong: int) -> None:
     with pytest.raises(ConfigError, match="`context_dim` must be a whole number >= 1"):

@@ -21,6 +21,7 @@ from surefoot.linear.trust_region import furthest
 
 ConfidenceSet = Ball | Ellipsoid
 INSIDE = 1e-9  # how far outside a set a point may lie, relative to the set's size, and still count as inside
+EMPTY_POLYTOPE = "`matrix x <= limits` must have a solution, but no point satisfies it."
 MOST_BASES = 20_000  # vertex enumeration tries every choice of dim inequalities, up to this many
 
 
@@ -238,6 +239,8 @@ class Polytope(ActionSet):
                 corner: Vector = np.linalg.solve(part, self.limits[list(basis)]).astype(np.float64)
                 if self.contains(corner):
                     corners.append(corner)
+        if not corners:
+            raise InputError(EMPTY_POLYTOPE)
         # Corners where more than dim inequalities meet are found several times, up to rounding.
         _, distinct = np.unique(np.round(np.array(corners) / (self._box or 1.0), 9), axis=0, return_index=True)
         return RowSet(np.array(corners)[distinct])
@@ -250,7 +253,7 @@ class Polytope(ActionSet):
 
         result = linprog(-direction, A_ub=self.matrix, b_ub=self.limits, bounds=(None, None))
         if result.status == 2:
-            raise InputError("`matrix x <= limits` must have a solution, but no point satisfies it.")
+            raise InputError(EMPTY_POLYTOPE)
         if result.status == 3:
             raise InputError("A polytope must be bounded, but this one is not. Add limits, such as a box.")
         if result.status != 0:

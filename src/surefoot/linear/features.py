@@ -81,7 +81,7 @@ class Shared(_Contextual):
     @property
     def bound(self) -> float:
         """sqrt(1 + context_bound^2 + max ||f_a||^2)."""
-        return math.sqrt(self.intercept + self.context_bound**2 + _longest_square(self.action_features))
+        return math.hypot(self.intercept, self.context_bound, _longest(self.action_features))
 
     def __call__(self, context: ArrayLike, /) -> Matrix:
         """One row per action."""
@@ -112,7 +112,7 @@ class Disjoint(_Contextual):
     @property
     def bound(self) -> float:
         """sqrt(1 + context_bound^2)."""
-        return math.sqrt(self.intercept + self.context_bound**2)
+        return math.hypot(self.intercept, self.context_bound)
 
     def __call__(self, context: ArrayLike, /) -> Matrix:
         """One row per action."""
@@ -143,7 +143,7 @@ class Interactions(_Contextual):
     @property
     def bound(self) -> float:
         """sqrt((1 + context_bound^2)(1 + max ||f_a||^2))."""
-        return math.sqrt((1 + self.context_bound**2) * (1 + _longest_square(self.action_features)))
+        return math.hypot(1, self.context_bound) * math.hypot(1, _longest(self.action_features))
 
     def __call__(self, context: ArrayLike, /) -> Matrix:
         """One row per action."""
@@ -186,5 +186,5 @@ def _read_actions(features: ArrayLike) -> Matrix:
     return rows
 
 
-def _longest_square(rows: Matrix) -> float:
-    return float((rows**2).sum(axis=1).max())
+def _longest(rows: Matrix) -> float:
+    return max(math.hypot(*row) for row in rows)

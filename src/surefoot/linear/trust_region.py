@@ -13,7 +13,7 @@ import numpy as np
 
 from surefoot.arrays import Matrix, Vector
 
-STEPS = 200  # bisection and golden-section steps; each stops earlier once the interval is a rounding error
+STEPS = 80  # bisection and golden-section steps; each stops earlier once the interval is a rounding error
 
 
 def furthest(center: Vector, whitener: Matrix, radius: float, *, linear: Vector, weight: float) -> tuple[Vector, float]:

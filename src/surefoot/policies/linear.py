@@ -3,6 +3,7 @@
 A subclass is a compiled `step` (propose, ask the gate, book) and the proof that goes with its gate.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -272,7 +273,7 @@ def setting_array(
     settings[FEATURE_BOUND] = positive(
         "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
     )
-    if settings[FEATURE_BOUND] ** 2 > MOST_RESOLVED * settings[RIDGE]:
+    if settings[FEATURE_BOUND] > math.sqrt(MOST_RESOLVED * settings[RIDGE]):
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
             "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."

@@ -24,6 +24,7 @@ from surefoot.safety.gates import new_record
 from surefoot.safety.ledger import new_ledger
 from surefoot.simulation import kernel
 from surefoot.simulation.environments import Block, Realisation, World
+from surefoot.simulation.objects import ObjectRunner
 from surefoot.simulation.specs import Spec
 
 BLOCK = 2_000  # rounds unrolled at once
@@ -63,7 +64,8 @@ class Runner:
 
     def __init__(self, spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> None:
         actions, dim = first.features.shape[1:]
-        self.spec, self.kind = spec, spec.code
+        assert spec.code is not None
+        self.kind = spec.code
         floor = spec.floor_share * float(first.means[0, first.baselines[0]])
         told = realisation.settings(ridge=spec.ridge, delta=spec.delta)
         self.settings = setting_array(alpha=spec.alpha, reward_floor=floor, **told)
@@ -126,6 +128,12 @@ class Runner:
             )
 
 
+def new_runner(spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> Runner | ObjectRunner:
+    """The compiled loop where there is one for the policy, else the policy object."""
+    kind = ObjectRunner if spec.code is None else Runner
+    return kind(spec, realisation, first, fixed=fixed)
+
+
 def play_chunk(
     world: World,
     specs: Sequence[Spec],
@@ -142,11 +150,11 @@ def play_chunk(
     kept = [np.zeros((len(runs), checkpoints.size, kernel.TALLY_HEAD + watch.size)) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
-        runners: list[Runner] = []
+        runners: list[Runner | ObjectRunner] = []
         tallies = [_new_tally(watch.size) for _ in specs]
         for block in _unroll(world, realisation, horizon, blocks):
             if not runners:
-                runners = [Runner(spec, realisation, block, fixed=world.fixed) for spec in specs]
+                runners = [new_runner(spec, realisation, block, fixed=world.fixed) for spec in specs]
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
                 runner.play(block, realisation, watch, tally, checkpoints, counts[place], nothing)
     return kept

@@ -49,6 +49,10 @@ class Baseline:
         given = [self.rank is not None, self.action is not None, self.policy is not None]
         if sum(given) != 1:
             raise ConfigError("A baseline must be given by exactly one of `rank`, `action` and `policy`.")
+        if self.rank is not None:
+            count("rank", self.rank, hint="rank 1 is the action with the best mean reward.")
+        if self.action is not None:
+            count("action", self.action, least=0, hint="action is a row of the features.")
 
     def check(self, actions: int) -> None:
         """Raise where this baseline cannot exist among so many actions."""
@@ -64,7 +68,10 @@ class Baseline:
         if self.action is not None:
             return self.action
         assert self.policy is not None
-        return int(self.policy(features))
+        row = int(self.policy(features))
+        if not 0 <= row < len(means):
+            raise InputError(f"`0 <= row < {len(means)}` must hold for a baseline's policy, but it returned {row}.")
+        return row
 
 
 class Realisation(ABC):
@@ -87,7 +94,7 @@ class Realisation(ABC):
         self.theta_bound = theta_bound
         self.feature_bound = feature_bound
         self._delay = delay
-        streams = seed.spawn(3)
+        streams = _children(seed, 3)
         self._feature_rng, self._noise_rng, self._delay_rng = (np.random.default_rng(stream) for stream in streams)
 
     @abstractmethod
@@ -102,12 +109,14 @@ class Realisation(ABC):
         """The next rounds."""
         features = self._features(rounds)
         means = self._means(features)
+        self.rewards.check(means)
         rows = [self.baseline.row(x, m) for x, m in zip(features, means, strict=True)]
         baselines = np.broadcast_to(np.array(rows, dtype=np.int64), (rounds,)).copy()
         draws = self.rewards.draw(self._noise_rng, rounds)
         delays = np.zeros(rounds, dtype=np.int64)
-        if self._delay > 0:
-            delays = np.floor(-self._delay * np.log1p(-self._delay_rng.random(rounds))).astype(np.int64)
+        if self._delay > 0:  # an exponential number rounded down is geometric, and has this mean with this scale
+            scale = 1.0 / math.log1p(1.0 / self._delay)
+            delays = np.floor(-scale * np.log1p(-self._delay_rng.random(rounds))).astype(np.int64)
         return Block(features, means, baselines, draws, delays)
 
     def settings(self, *, ridge: float, delta: float) -> dict[str, float]:
@@ -171,7 +180,7 @@ class World(ABC):
         return [self.realise(np.random.SeedSequence(seed, spawn_key=(run,))) for run in runs]
 
     def _parts(self, seed: np.random.SeedSequence) -> tuple[np.random.Generator, dict[str, Any]]:
-        own, rest = seed.spawn(2)
+        own, rest = _children(seed, 2)
         shared = {"rewards": self.rewards, "baseline": self.baseline, "delay": self.delay, "seed": rest}
         return np.random.default_rng(own), shared
 
@@ -308,7 +317,16 @@ class _FunctionRealisation(FreshRealisation):
     def _means(self, features: NDArray[np.float64]) -> Matrix:
         if self.truth is None:
             return super()._means(features)
-        return np.stack([np.asarray(self.truth(rows), dtype=np.float64) for rows in features])
+        means = np.stack([finite_array("means", self.truth(rows), ndim=1) for rows in features])
+        if means.shape[1] != features.shape[1]:
+            raise InputError(f"`means` must return {features.shape[1]} numbers, but returned {means.shape[1]}.")
+        return means
+
+
+def _children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
+    """What `seed.spawn` first gives, without changing `seed`: the same seed draws the same world again."""
+    keys = [(*seed.spawn_key, child) for child in range(number)]
+    return [np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size) for key in keys]
 
 
 def _nonnegative_rows(rng: np.random.Generator, actions: int, dim: int) -> Matrix:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.arrays import Vector, positive
+from surefoot.arrays import Matrix, Vector, positive
 from surefoot.compiled import compiled
 from surefoot.errors import ConfigError
 
 GAUSSIAN, BERNOULLI, BOUNDED = range(3)
+ROUNDING = 1e-9  # how far outside [0, 1] a mean may lie by rounding
 
 
 @compiled
@@ -40,6 +41,14 @@ class Rewards:
     def draw(self, rng: np.random.Generator, rounds: int) -> Vector:
         """The randomness of some rounds."""
         return rng.random(rounds)
+
+    def check(self, means: Matrix) -> None:
+        """Raise where rewards with these means cannot be drawn: all but Gaussian ones live in [0, 1]."""
+        if self.kind != GAUSSIAN and not (means.min() >= -ROUNDING and means.max() <= 1 + ROUNDING):
+            raise ConfigError(
+                f"Mean rewards must lie in [0, 1] for {type(self).__name__} rewards, but they range from "
+                f"{means.min():.6g} to {means.max():.6g}. Rescale the world, or use Gaussian rewards."
+            )
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from surefoot.errors import ConfigError
 from surefoot.simulation import kernel
 from surefoot.simulation.environments import World
 
-CODES = {
+CODES: dict[str, int | None] = {
     "LUCB": kernel.LUCB,
     "CLUCB": kernel.CLUCB,
     "CLUCB2": kernel.CLUCB2,
     "UCB": kernel.UCB,
     "ConservativeUCB": kernel.CONSERVATIVE_UCB,
+    "CLUCB2-exact": None,  # not compiled: the policy object plays
 }
 
 
@@ -27,8 +28,8 @@ def nearest(name: str, known: list[str]) -> str:
 class Spec:
     """One policy of a simulation. `floor_share` gives CLUCB2 that share of the baseline's reward as its floor.
 
-    CLUCB2 is simulated over the newest ellipsoid (`nesting="latest"`); ConservativeUCB with `knows_baseline` is told
-    the default arm's mean.
+    "CLUCB2" works over the newest ellipsoid (`nesting="latest"`), "CLUCB2-exact" over all of them. ConservativeUCB with
+    `knows_baseline` is told the default arm's mean.
     """
 
     policy: str
@@ -56,8 +57,8 @@ class Spec:
             raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
 
     @property
-    def code(self) -> int:
-        """What the compiled loop calls it."""
+    def code(self) -> int | None:
+        """What the compiled loop calls it; None where the policy object has to play."""
         return CODES[self.policy]
 
     @property

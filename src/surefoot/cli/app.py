@@ -1,0 +1,26 @@
+"""The commands of surefoot."""
+
+import typer
+
+from surefoot import __version__
+from surefoot.cli.plan import plan
+from surefoot.cli.reproduce import reproduce
+from surefoot.cli.simulate import simulate
+
+app = typer.Typer(
+    name="surefoot",
+    help="Contextual bandits that never lose their footing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(reproduce)
+app.command()(simulate)
+app.command()(plan)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)

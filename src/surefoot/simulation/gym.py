@@ -1,0 +1,113 @@
+"""Any world as a Gymnasium environment, so that learners written elsewhere play the rounds that ours play."""
+
+from typing import Any
+
+import numpy as np
+
+from surefoot.arrays import count, positive
+from surefoot.errors import ConfigError, InputError
+from surefoot.simulation.environments import Block, PaperWorld, Realisation, World
+from surefoot.simulation.rewards import reward_of
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError as error:
+    raise ImportError("BanditEnv needs Gymnasium. Install it with: pip install 'surefoot[simulation]'") from error
+
+NORMAL_LIMIT = 40.0  # a standard normal number lies outside with a probability below 1e-349
+
+Observation = dict[str, Any]
+Info = dict[str, Any]
+Action = int | np.integer[Any]
+
+
+class BanditEnv(gymnasium.Env[Observation, Action]):
+    """A world as an environment: `reset` draws a realisation, a step plays one of its rounds, the horizon truncates.
+
+    An observation holds the `features` (actions, dim) of the coming round and the row that the `baseline` would play.
+    `info` holds what only the world knows of that coming round: the `means` of all actions, the `best` of them, and
+    the `baseline_reward`. `step` adds, for the round just played, its `regret` and the `delay` of its reward:
+    rewards are returned at once whatever the world's delay, and who simulates late ones keeps each that many rounds.
+
+    A realisation comes from `np_random`: same seed, same episode to the bit. To play the very rounds that the engine
+    plays in run 3 under seed 7, reset with `options={"seed_sequence": np.random.SeedSequence(7, spawn_key=(3,))}`.
+
+    >>> from surefoot.simulation.environments import PaperWorld
+    >>> env = BanditEnv(PaperWorld(actions=20), horizon=100)
+    >>> observation, info = env.reset(seed=1)
+    >>> observation["features"].shape
+    (20, 4)
+    >>> _, reward, terminated, truncated, _ = env.step(observation["baseline"])
+    >>> terminated, truncated
+    (False, False)
+    """
+
+    def __init__(self, world: World, *, horizon: int = 1000, feature_limit: float | None = None) -> None:
+        if not isinstance(world, World):
+            raise ConfigError(f"`world` must be a World, but got {world!r}.")
+        self.world = world
+        self.horizon = count("horizon", horizon, hint="horizon is the number of rounds of an episode.")
+        limit = _limit_of(world) if feature_limit is None else feature_limit
+        positive("feature_limit", limit, hint="feature_limit bounds every single feature in every realisation.")
+        box = spaces.Box(-limit, limit, shape=(world.actions, world.dim), dtype=np.float64)
+        self.observation_space = spaces.Dict({"features": box, "baseline": spaces.Discrete(world.actions)})
+        self.action_space = spaces.Discrete(world.actions)
+        self.render_mode = None
+        self._limit = limit
+        self._realisation: Realisation | None = None
+        self._round = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
+        """Draw a new realisation from `np_random`, or from `options["seed_sequence"]`, and show its first round."""
+        own = _seed_sequence(options or {})
+        super().reset(seed=seed)
+        if own is None:
+            own = np.random.SeedSequence(self.np_random.integers(2**32, size=4).tolist())
+        self._realisation, self._round = self.world.realise(own), 0
+        return self._show(self._realisation)
+
+    def step(self, action: Action) -> tuple[Observation, float, bool, bool, Info]:
+        """Play one round; the observation is of the next one."""
+        if self._realisation is None or self._round >= self.horizon:
+            raise gymnasium.error.ResetNeeded("`reset` must be called before the first step and after the horizon.")
+        if not self.action_space.contains(action):
+            raise InputError(f"`0 <= action < {self.world.actions}` must hold, but got {action!r}.")
+        played, rewards, row = self._block, self._realisation.rewards, int(action)
+        mean = float(played.means[0, row])
+        reward = float(reward_of(rewards.kind, rewards.scale, mean, float(played.draws[0])))
+        self._round += 1
+        observation, info = self._show(self._realisation)
+        info |= {"regret": float(played.means[0].max()) - mean, "delay": int(played.delays[0])}
+        return observation, reward, False, self._round >= self.horizon, info
+
+    def _show(self, realisation: Realisation) -> tuple[Observation, Info]:
+        block = self._block = realisation.take(1)
+        self._check(block)
+        baseline, means = int(block.baselines[0]), block.means[0].copy()
+        # Copies: who keeps what was returned must not see it change, nor change the world.
+        observation = {"features": block.features[0].copy(), "baseline": baseline}
+        return observation, {"means": means, "best": float(means.max()), "baseline_reward": float(means[baseline])}
+
+    def _check(self, block: Block) -> None:
+        largest = float(np.abs(block.features).max())
+        if largest > self._limit:
+            raise ConfigError(
+                f"Every feature must lie within {self._limit:.6g} of zero, but round {self._round + 1} has one of size "
+                f"{largest:.6g}. Declare a larger bound in the world, or give `feature_limit`."
+            )
+
+
+def _limit_of(world: World) -> float:
+    """What bounds every feature in every realisation. The paper's are normal, so that only each run has a bound."""
+    if isinstance(world, PaperWorld):
+        return NORMAL_LIMIT
+    return world.realise(np.random.SeedSequence(0)).feature_bound
+
+
+def _seed_sequence(options: dict[str, Any]) -> np.random.SeedSequence | None:
+    unknown = sorted(set(options) - {"seed_sequence"})
+    given = options.get("seed_sequence")
+    if unknown or not (given is None or isinstance(given, np.random.SeedSequence)):
+        raise InputError(f"`options` may hold only a `seed_sequence`, a numpy SeedSequence, but got {options!r}.")
+    return given

@@ -1,0 +1,201 @@
+"""Sweeps: policies x alphas x worlds x seeds into one table, resumable after any interruption.
+
+Every finished chunk of runs is a file. A sweep that was stopped, by Ctrl-C or by a kill, goes on from those files with
+the same call, and ends with the same table as one that was never stopped.
+"""
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import count
+from surefoot.errors import ConfigError
+from surefoot.simulation.engine import Outcome, chunks_of, default_checkpoints, outcome, play_chunk
+from surefoot.simulation.environments import World
+from surefoot.simulation.specs import Spec
+from surefoot.simulation.table import to_table, write_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMAT = 1  # of the files in which chunks are kept
+Progress = Callable[[int, int], None]  # rounds done, rounds in all
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some policies in one world with one seed: they share realisations and noise."""
+
+    name: str
+    world: World
+    specs: Sequence[Spec]
+    runs: int
+    horizon: int
+    seed: int = 0
+    watched: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        count("runs", self.runs, hint="runs is the number of realisations.")
+        count("horizon", self.horizon, hint="horizon is the number of rounds of a run.")
+        if not self.specs:
+            raise ConfigError("A sweep must have at least one policy.")
+        for spec in self.specs:
+            spec.check(self.world)
+
+    @property
+    def alphas(self) -> list[float]:
+        """The alphas by which violations are judged."""
+        return sorted({*self.watched, *(spec.alpha for spec in self.specs if spec.alpha is not None)})
+
+    @property
+    def checkpoints(self) -> NDArray[np.int64]:
+        """Rounds at which counts are kept."""
+        return default_checkpoints(self.horizon)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that the result depends on, as plain data."""
+        world = {f.name: _plain(getattr(self.world, f.name)) for f in fields(self.world)}
+        return {
+            "name": self.name,
+            "world": {"kind": type(self.world).__name__, **world},
+            "policies": [asdict(spec) for spec in self.specs],
+            "runs": self.runs,
+            "horizon": self.horizon,
+            "seed": self.seed,
+            "watched": list(self.watched),
+        }
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Several parts, and what they are called in the table."""
+
+    parts: Sequence[Part]
+    title: str = "simulation"
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that the result depends on, as plain data."""
+        return {"format": FORMAT, "title": self.title, "parts": [p.describe() for p in self.parts], **self.extra}
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of all policies and runs together."""
+        return sum(part.runs * part.horizon * len(part.specs) for part in self.parts)
+
+
+def claim_folder(sweep: Sweep, folder: Path) -> None:
+    """Make the folder this sweep's, or refuse where it holds a result of other settings."""
+    settings = json.dumps(sweep.describe(), indent=2, sort_keys=True)
+    path = folder / "settings.json"
+    if path.exists():
+        if path.read_text() != settings:
+            raise ConfigError(
+                f"`{folder}` must be empty or hold this very sweep, but it holds a result of other settings. "
+                "Nothing was changed: choose another folder, or remove that one."
+            )
+        return
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(
+            f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
+            "Nothing was changed: choose another folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_atomically(path, settings.encode())
+
+
+def run_sweep(
+    sweep: Sweep, folder: Path, *, threads: int | None = None, progress: Progress | None = None
+) -> "pl.DataFrame":
+    """Run what is not there yet, write results.csv and results.parquet, and return the table."""
+    claim_folder(sweep, folder)
+    cells = folder / "cells"
+    cells.mkdir(exist_ok=True)
+    tasks = list(_tasks(sweep, cells))
+    total, done = sweep.rounds, 0
+    stop = threading.Event()
+    report = progress or (lambda finished, whole: None)
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        waiting: dict[Future[None], int] = {}
+        for part, chunk, path in tasks:
+            size = len(chunk) * part.horizon * len(part.specs)
+            if path.exists():
+                done += size
+            else:
+                waiting[pool.submit(_play_and_keep, part, chunk, path, stop)] = size
+        report(done, total)
+        try:
+            while waiting:
+                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for task in finished:
+                    task.result()
+                    done += waiting.pop(task)
+                report(done, total)
+        except BaseException:
+            stop.set()
+            for task in waiting:
+                task.cancel()
+            raise
+    table = to_table([(part.name, part.seed, found) for part in sweep.parts for found in _collect(part, cells)])
+    write_table(table, folder, "results")
+    return table
+
+
+def _tasks(sweep: Sweep, cells: Path) -> Iterator[tuple[Part, range, Path]]:
+    for part in sweep.parts:
+        for chunk in chunks_of(part.runs):
+            yield part, chunk, _path(part, chunk, cells)
+
+
+def _path(part: Part, chunk: range, cells: Path) -> Path:
+    text = json.dumps([FORMAT, part.describe()], sort_keys=True)
+    return cells / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{chunk.start:06d}.npy"
+
+
+def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) -> None:
+    if stop.is_set():
+        return
+    kept = play_chunk(
+        part.world,
+        part.specs,
+        runs=chunk,
+        horizon=part.horizon,
+        seed=part.seed,
+        watched=part.alphas,
+        checkpoints=part.checkpoints,
+    )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        np.save(file, np.stack(kept))
+    os.replace(temporary, path)
+
+
+def _collect(part: Part, cells: Path) -> list[Outcome]:
+    chunks = [np.load(_path(part, chunk, cells)) for chunk in chunks_of(part.runs)]
+    return [
+        outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
+        for i, spec in enumerate(part.specs)
+    ]
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return {"kind": type(value).__name__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', repr(value))}"
+    return list(value) if isinstance(value, tuple) else value

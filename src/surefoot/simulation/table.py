@@ -1,0 +1,80 @@
+"""The tidy table of a simulation: one row per policy, checkpoint and measure, with mean, error and quantiles."""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surefoot.arrays import Vector
+from surefoot.simulation.engine import Outcome
+
+if TYPE_CHECKING:
+    import polars as pl
+
+QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+SCHEMA = ("world", "policy", "alpha", "seed", "runs", "horizon", "round", "measure", "watched", "mean", "stderr")
+
+
+def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
+    """Every measure of the table: its name, the alpha that violations are judged by, and its values (runs, points)."""
+    rounds = outcome.checkpoints.astype(np.float64)
+    measures = outcome.measures
+    yield "regret", None, measures["regret"]
+    yield "regret_per_round", None, measures["regret"] / rounds
+    yield "reward", None, measures["earned"]
+    yield "baseline_reward", None, measures["owed"]
+    yield "baseline_rounds", None, measures["baseline_rounds"]
+    yield "baseline_share", None, measures["baseline_rounds"] / rounds
+    yield "last_baseline_round", None, measures["last_baseline"]
+    yield "worst_share", None, measures["worst_share"]
+    own = [outcome.spec.alpha] if outcome.spec.alpha is not None else list(outcome.watched)
+    for alpha in own:
+        yield "violated_share", alpha, outcome.violations[:, :, outcome.watched.index(alpha)] / rounds
+
+
+def rows_of(world: str, seed: int, outcome: Outcome) -> Iterator[dict[str, Any]]:
+    """The rows of one policy in one world."""
+    for measure, watched, values in measures_of(outcome):
+        runs = len(values)
+        for point, round_ in enumerate(outcome.checkpoints):
+            column = values[:, point]
+            yield {
+                "world": world,
+                "policy": outcome.spec.policy,
+                "alpha": outcome.spec.alpha,
+                "seed": seed,
+                "runs": runs,
+                "horizon": int(outcome.checkpoints[-1]),
+                "round": int(round_),
+                "measure": measure,
+                "watched": watched,
+                "mean": float(column.mean()),
+                "stderr": float(column.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan,
+                **_quantiles(column),
+            }
+
+
+def _quantiles(column: Vector) -> dict[str, float]:
+    return dict(zip(QUANTILES, np.quantile(column, list(QUANTILES.values())).tolist(), strict=True))
+
+
+def to_table(results: Sequence[tuple[str, int, Outcome]]) -> "pl.DataFrame":
+    """All rows of several (world, seed, outcome), as a polars table."""
+    import polars as pl
+
+    types: dict[str, Any] = dict.fromkeys(("alpha", "watched", "mean", "stderr", *QUANTILES), pl.Float64)
+    types |= dict.fromkeys(("seed", "runs", "horizon", "round"), pl.Int64)
+    rows = [row for world, seed, outcome in results for row in rows_of(world, seed, outcome)]
+    return pl.DataFrame(rows, schema_overrides=types)
+
+
+def write_table(table: "pl.DataFrame", folder: Path, name: str) -> None:
+    """Write the table as CSV and as Parquet, each whole or not at all."""
+    for suffix, write in ((".csv", table.write_csv), (".parquet", table.write_parquet)):
+        path = folder / f"{name}{suffix}"
+        temporary = path.with_name(f".{path.name}.tmp")
+        write(temporary)
+        os.replace(temporary, path)

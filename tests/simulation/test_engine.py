@@ -1,0 +1,149 @@
+"""The engine equals the policy objects, decision by decision, on the same noise, and depends on its seed alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.errors import ConfigError
+from surefoot.simulation import kernel
+from surefoot.simulation.engine import Runner, default_checkpoints, play_chunk, simulate
+from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
+from surefoot.simulation.objects import ObjectRunner
+from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
+from surefoot.simulation.specs import Spec
+
+SPECS = {
+    "LUCB": Spec("LUCB", delta=0.05),
+    "CLUCB": Spec("CLUCB", alpha=0.3, delta=0.05, ridge=0.3),
+    "CLUCB2": Spec("CLUCB2", alpha=0.5, delta=0.05, ridge=0.3),
+    "UCB": Spec("UCB"),
+    "ConservativeUCB": Spec("ConservativeUCB", alpha=0.55, delta=0.05),
+    "ConservativeUCB, known": Spec("ConservativeUCB", alpha=0.55, delta=0.05, knows_baseline=True),
+}
+WORLDS: dict[str, World] = {
+    "paper": PaperWorld(rewards=Gaussian(0.05), actions=12, dim=3, baseline=Baseline(rank=4)),
+    "paper, late": PaperWorld(rewards=Gaussian(0.05), actions=12, dim=3, baseline=Baseline(rank=4), delay=6.0),
+    "contextual": ContextualWorld(rewards=Gaussian(0.02), actions=5, dim=3, baseline=Baseline(rank=2)),
+    "contextual, late, many dims": ContextualWorld(
+        rewards=Bounded(0.05), actions=6, dim=14, baseline=Baseline(action=1), delay=4.0
+    ),
+    "arms": ArmsWorld(actions=5, dim=5, rewards=Gaussian(0.05), baseline=Baseline(rank=2), low=0.2),
+    "clicks": ArmsWorld(actions=4, dim=4, rewards=Bernoulli(), baseline=Baseline(rank=2), low=0.2),
+}
+
+
+def trace(kind: Any, spec: Spec, world: World, *, run: int, rounds: int) -> tuple[list[int], Any]:
+    realisation = world.realisations(3, [run])[0]
+    first = realisation.take(rounds // 2)
+    runner = kind(spec, realisation, first, fixed=world.fixed)
+    tally = np.zeros(kernel.TALLY_HEAD + 1)
+    played: list[int] = []
+    for block in (first, realisation.take(rounds - rounds // 2)):
+        rows = np.zeros(block.draws.size, dtype=np.int64)
+        nothing = np.zeros(0, dtype=np.int64)
+        runner.play(block, realisation, np.array([0.3]), tally, nothing, np.zeros((0, tally.size)), rows)
+        played.extend(rows.tolist())
+    return played, tally
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", SPECS)
+def test_the_engine_equals_the_policy_objects_decision_by_decision(name: str, world: str) -> None:
+    spec, where = SPECS[name], WORLDS[world]
+    if "UCB" in (name, name.removeprefix("Conservative").removesuffix(", known")) and not where.fixed:
+        with pytest.raises(ConfigError, match="plays plain arms"):
+            spec.check(where)
+        return
+    seen = set()
+    for run in range(3):
+        fast, fast_tally = trace(Runner, spec, where, run=run, rounds=700)
+        slow, slow_tally = trace(ObjectRunner, spec, where, run=run, rounds=700)
+        assert fast == slow
+        assert fast_tally == pytest.approx(slow_tally, rel=1e-12)
+        seen |= {row >= 0 for row in fast}
+    assert True in seen
+    if name.startswith("C") and world in ("paper", "arms"):
+        assert False in seen, "both sources must have been compared"
+
+
+def test_the_same_seed_gives_the_same_bits_whatever_the_threads_and_the_blocks() -> None:
+    specs = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.1)]
+    for world in (PaperWorld(), ContextualWorld(delay=3.0)):
+        one = simulate(world, specs, runs=45, horizon=300, seed=5, threads=1)
+        two = simulate(world, specs, runs=45, horizon=300, seed=5, threads=2)
+        for a, b in zip(one, two, strict=True):
+            assert all(np.array_equal(a.measures[key], b.measures[key]) for key in a.measures)
+            assert np.array_equal(a.violations, b.violations)
+        common = {"runs": range(4), "horizon": 300, "seed": 5, "watched": [0.1], "checkpoints": np.array([7, 300])}
+        long, short = play_chunk(world, specs, **common), play_chunk(world, specs, blocks=13, **common)  # type: ignore[arg-type]
+        assert all(np.array_equal(a, b) for a, b in zip(long, short, strict=True))
+        other = simulate(world, specs, runs=45, horizon=300, seed=6, threads=2)
+        assert not np.array_equal(one[0].measures["regret"], other[0].measures["regret"])
+
+
+def test_counts_are_what_the_actions_say() -> None:
+    world = PaperWorld()
+    realisation = world.realisations(1, [0])[0]
+    points = default_checkpoints(400)
+    (found,) = simulate(world, [Spec("CLUCB", alpha=0.4)], runs=1, horizon=400, seed=1, watched=[0.05])
+    block = realisation.take(400)
+    runner = Runner(found.spec, realisation, block, fixed=True)
+    rows = np.zeros(400, dtype=np.int64)
+    tally = np.zeros(kernel.TALLY_HEAD)
+    runner.play(block, realisation, np.zeros(0), tally, points[:0], np.zeros((0, tally.size)), rows)
+    means = block.means[0]
+    earned = np.cumsum(means[np.where(rows >= 0, rows, -1 - rows)])
+    owed = np.cumsum(means[block.baselines])
+    at = points - 1
+    assert found.measures["regret"][0] == pytest.approx(np.cumsum(means.max() - np.diff(earned, prepend=0))[at])
+    assert found.measures["baseline_rounds"][0] == pytest.approx(np.cumsum(rows < 0)[at])
+    assert found.measures["worst_share"][0] == pytest.approx(np.minimum.accumulate(earned / owed)[at])
+    for i, alpha in enumerate(found.watched):
+        below = np.cumsum(earned < (1 - alpha) * owed * (1 - 1e-12))
+        assert found.violations[0, :, i] == pytest.approx(below[at])
+
+
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    for horizon in (500, 50_000):
+        (found,) = simulate(PaperWorld(actions=10), [Spec("LUCB")], runs=2, horizon=horizon)
+        assert found.measures["regret"].shape[1] <= 166
+
+
+def test_features_longer_than_the_declared_bound_stop_the_run() -> None:
+    from surefoot.simulation.environments import FunctionWorld
+
+    world = FunctionWorld(
+        dim=2,
+        actions=2,
+        baseline=Baseline(action=0),
+        function=lambda rng: np.array([[0.5, 0.5], [1.0, 1.0 + rng.random()]]),
+        theta=(0.3, 0.3),
+        feature_bound=1.5,
+    )
+    with pytest.raises(ConfigError, match=r"no longer than the world's feature_bound=1.5, but in round \d+ one is"):
+        simulate(world, [Spec("LUCB")], runs=2, horizon=200)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"policy": "CLUCBB", "alpha": 0.1},
+            r"`policy` must be one that can be simulated, but got 'CLUCBB'. Did you mean",
+        ),
+        ({"policy": "CLUCB"}, r"`alpha` must be given for CLUCB"),
+        ({"policy": "LUCB", "alpha": 0.1}, r"`alpha` must not be given for LUCB"),
+        ({"policy": "CLUCB", "alpha": 1.0}, r"`0 < alpha < 1` must hold"),
+        ({"policy": "CLUCB2", "alpha": 0.1, "floor_share": 2.0}, r"`0 <= floor_share <= 1` must hold"),
+    ],
+)
+def test_a_spec_that_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Spec(**wrong)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("runs", 0), ("horizon", 0), ("horizon", -5), ("runs", 2.5)])
+def test_impossible_scales_are_refused(setting: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"`{setting}` must be a whole number >= 1"):
+        simulate(PaperWorld(), [Spec("LUCB")], **{"runs": 2, "horizon": 10, setting: value})
