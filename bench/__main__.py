@@ -2,6 +2,6 @@
 
 import sys
 
-from bench import core
+from bench import core, simulation
 
-sys.exit(0 if core.main() else 1)
+sys.exit(0 if all([core.main(), simulation.main()]) else 1)

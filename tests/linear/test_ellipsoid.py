@@ -206,7 +206,7 @@ def test_a_first_row_that_drowns_the_ridge_does_not_blur_the_set_for_long() -> N
     state = Ridge(dim=5, ridge=1e-9)
     for row in rows:
         state.observe(row, rng.normal())
-    ratio = guarded_radius(settings, state.buffer) / radius_of(settings, state.buffer)
+    ratio = guarded_radius(state.buffer, radius_of(settings, state.buffer)) / radius_of(settings, state.buffer)
     assert ratio < 1 + 1e-6
 
 
@@ -272,7 +272,9 @@ def test_compiled_support_and_snapshot_give_the_same_bounds() -> None:
     state = Ridge(dim=3, ridge=0.3)
     for _ in range(20):
         q = rng.normal(size=3)
-        mean, spread = support(settings, state.buffer, guarded_radius(settings, state.buffer), q)
+        mean, spread = support(
+            settings, state.buffer, guarded_radius(state.buffer, radius_of(settings, state.buffer)), q
+        )
         known = snapshot(settings, state.buffer)
         assert (mean - spread, mean + spread) == (known.lower(q), known.upper(q))
         assert math.isfinite(mean)

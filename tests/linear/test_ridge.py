@@ -242,7 +242,9 @@ def test_the_estimate_is_off_by_no_more_than_the_radius_allows_for(kind: str, di
             state.observe(row, reward)
             if place in (1, 2, 5, 30, len(rows)):
                 error = Exact(rows[:place], rewards[:place], ridge=ridge).center_error(state)
-                assert error <= guarded_radius(settings_with(noise=0.0, ridge=ridge), state.buffer)
+                assert error <= guarded_radius(
+                    state.buffer, radius_of(settings_with(noise=0.0, ridge=ridge), state.buffer)
+                )
 
 
 def test_a_factorisation_that_is_all_rounding_error_is_not_trusted() -> None:
@@ -252,7 +254,7 @@ def test_a_factorisation_that_is_all_rounding_error_is_not_trusted() -> None:
         state, exact = fed(rows, np.zeros(3), ridge=ridge), Exact(rows, np.zeros(3), ridge=ridge)
         refresh(state.buffer)
         known = settings_with(noise=1.0, ridge=ridge)
-        widened = guarded_radius(known, state.buffer) / radius_of(known, state.buffer)
+        widened = guarded_radius(state.buffer, radius_of(known, state.buffer)) / radius_of(known, state.buffer)
         for q in directions(rows, seed=0):
             assert exact.width(q) <= state.width(q) * widened
 

@@ -50,7 +50,7 @@ def fresh(state: Ridge, rows: Matrix) -> tuple[Vector, Vector]:
 
 
 def scored(state: Ridge, rows: Matrix) -> Matrix:
-    scores = np.full((2, len(rows)), np.nan)
+    scores = np.full((3, len(rows)), np.nan)
     score_rows(state.buffer, rows, scores)
     return scores
 
@@ -84,7 +84,7 @@ def test_the_optimistic_row_has_the_largest_upper_bound(dim: int, count: int) ->
     state = learned(dim, count, seed=dim)
     for seed in range(20):
         rows = np.random.default_rng(seed).normal(size=(9, dim))
-        best, highest = optimistic(settings, state.buffer, scored(state, rows))
+        best, highest = optimistic(settings, state.buffer, scored(state, rows), radius_of(settings, state.buffer))
         if count == 0:
             uppers = 1.3 * np.linalg.norm(rows, axis=1)
         else:
@@ -103,12 +103,13 @@ def test_the_first_of_equal_rows_is_the_optimistic_one(dim: int, count: int) -> 
     rng = np.random.default_rng(dim)
     for actions in (3, 7, 50, 130):
         rows = rng.normal(size=(actions, dim)) / math.sqrt(dim)
-        best = int(optimistic(settings, state.buffer, scored(state, rows))[0])
+        best = int(optimistic(settings, state.buffer, scored(state, rows), radius_of(settings, state.buffer))[0])
         order = rng.permutation(3 * actions) % actions
         mixed = np.ascontiguousarray(rows[order])
         first = int(np.flatnonzero(order == best)[0])
-        assert optimistic(settings, state.buffer, scored(state, mixed))[0] == first
-        assert propose(settings, state.buffer, mixed, False, np.zeros((2, len(mixed))))[0] == first
+        assert optimistic(settings, state.buffer, scored(state, mixed), radius_of(settings, state.buffer))[0] == first
+        beta = radius_of(settings, state.buffer)
+        assert propose(settings, state.buffer, mixed, False, np.zeros((3, len(mixed))), beta)[0] == first
 
 
 @pytest.mark.parametrize("dim", [5, 12, 13, 50])
@@ -118,8 +119,8 @@ def test_copies_of_one_row_have_one_score_so_that_the_first_is_taken(dim: int, c
     state = learned(dim, 100, seed=7)
     for row in np.random.default_rng(dim).normal(size=(200, dim)):
         scores = scored(state, np.tile(row, (copies, 1)))
-        assert (scores == scores[:, :1]).all()
-        assert optimistic(settings, state.buffer, scores)[0] == 0
+        assert (scores[:2] == scores[:2, :1]).all()
+        assert optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))[0] == 0
 
 
 # ---------------------------------------------------------------------------------- screened
@@ -128,8 +129,8 @@ def test_copies_of_one_row_have_one_score_so_that_the_first_is_taken(dim: int, c
 def same_choice(settings: Vector, state: Ridge, rows: Matrix) -> None:
     """The quick path takes the row of the exact path; where rounding decides between two, one just as good."""
     scores = scored(state, rows)
-    exact, highest = optimistic(settings, state.buffer, scores)
-    quick, claimed = screened(settings, state.buffer, rows)
+    exact, highest = optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))
+    quick, claimed = screened(settings, state.buffer, rows, radius_of(settings, state.buffer))
     uppers = scores[0] + radius_of(settings, state.buffer) * np.sqrt(scores[1])
     size = float(np.abs(scores[0]).max() + np.abs(uppers).max())
     if quick != exact:
@@ -146,8 +147,8 @@ def test_screening_takes_the_same_row_as_the_exact_path(dim: int) -> None:
         for _ in range(40):
             rows = rng.normal(size=(int(rng.integers(64, 300)), dim))
             rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) / 3.0)
-            exact = optimistic(settings, state.buffer, scored(state, rows))
-            quick = screened(settings, state.buffer, rows)
+            exact = optimistic(settings, state.buffer, scored(state, rows), radius_of(settings, state.buffer))
+            quick = screened(settings, state.buffer, rows, radius_of(settings, state.buffer))
             assert quick[0] == exact[0]
             assert quick[1] == pytest.approx(exact[1], rel=1e-11)
 
@@ -171,7 +172,7 @@ def test_screening_takes_the_first_of_many_copies(dim: int, copies: int) -> None
     state = learned(dim, 100, seed=7)
     for row in np.random.default_rng(dim).normal(size=(200, dim)):
         rows = np.tile(row * (2.5 / np.linalg.norm(row)), (copies, 1))
-        assert screened(settings, state.buffer, rows)[0] == 0
+        assert screened(settings, state.buffer, rows, radius_of(settings, state.buffer))[0] == 0
 
 
 def test_screening_takes_the_first_of_duplicated_rows() -> None:
@@ -183,7 +184,7 @@ def test_screening_takes_the_first_of_duplicated_rows() -> None:
         distinct *= 2.5 / np.linalg.norm(distinct, axis=1, keepdims=True)
         order = rng.integers(0, 20, size=200)
         rows = np.ascontiguousarray(distinct[order])
-        best = screened(settings, state.buffer, rows)[0]
+        best = screened(settings, state.buffer, rows, radius_of(settings, state.buffer))[0]
         assert best == np.flatnonzero(order == order[best])[0]
         same_choice(settings, state, rows)
 
@@ -207,7 +208,15 @@ def test_screening_survives_a_bound_far_above_the_rows_and_one_long_row() -> Non
         rows = rng.normal(size=(100, 64))
         same_choice(settings_with(feature_bound=bound), state, rows)
         rows[17] *= 50.0
-        assert screened(settings_with(feature_bound=bound), state.buffer, rows)[0] == 17
+        assert (
+            screened(
+                settings_with(feature_bound=bound),
+                state.buffer,
+                rows,
+                radius_of(settings_with(feature_bound=bound), state.buffer),
+            )[0]
+            == 17
+        )
 
 
 # ---------------------------------------------------------------------------------- propose
@@ -221,9 +230,10 @@ def test_propose_takes_the_best_row_whatever_the_path(dim: int, count: int) -> N
     rows = np.random.default_rng(6).normal(size=(SCREEN_FROM + 3, dim))
     rows *= 3.9 / np.linalg.norm(rows, axis=1).max()
     scores = scored(state, rows)
-    expected = optimistic(settings, state.buffer, scores)
-    assert propose(settings, state.buffer, rows, True, scores)[0] == expected[0]
-    row, upper = propose(settings, state.buffer, rows, False, np.zeros_like(scores))
+    expected = optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))
+    beta = radius_of(settings, state.buffer)
+    assert propose(settings, state.buffer, rows, True, scores, beta)[0] == expected[0]
+    row, upper = propose(settings, state.buffer, rows, False, np.zeros_like(scores), beta)
     assert row == expected[0]
     assert upper == pytest.approx(expected[1], rel=1e-12)
 
@@ -231,7 +241,7 @@ def test_propose_takes_the_best_row_whatever_the_path(dim: int, count: int) -> N
 def test_propose_names_the_row_that_breaks_the_bound() -> None:
     state = learned(2, 5, seed=5)
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
-    assert propose(settings_with(), state.buffer, rows, False, np.zeros((2, 3)))[0] == -1 - 2
+    assert propose(settings_with(), state.buffer, rows, False, np.zeros((3, 3)), 1.0)[0] == -1 - 2
 
 
 # ---------------------------------------------------------------------------------- first_bad_row
@@ -310,7 +320,7 @@ def test_following_one_observation_moves_the_scores_as_scoring_anew_does(dim: in
     for _ in range(50):
         gain, error = absorb(state.buffer, rng.normal(size=dim), rng.normal())
         follow(state.buffer, np.ascontiguousarray(rows.T), gain, error, scores)
-        np.testing.assert_allclose(scores, scored(state, rows), rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(scores[:2], scored(state, rows)[:2], rtol=1e-10, atol=1e-13)
 
 
 def test_a_catalogue_follows_the_same_row_again_and_again_without_a_negative_square() -> None:

@@ -20,9 +20,11 @@ from surefoot.linear.radius import (
     RIDGE,
     SETTINGS,
     THETA_BOUND,
+    radius_of,
 )
 from surefoot.linear.ridge import Ridge
 from surefoot.safety.gates import (
+    BETA,
     GUARANTEED,
     REQUIRED,
     known_gate,
@@ -68,11 +70,13 @@ class Scene:
 
     def ask_known(self, baseline_reward: float) -> bool:
         buffers = self.settings, self.state.buffer, self.ledger.buffer
+        self.record[BETA] = radius_of(buffers[0], buffers[1])
         pose(*buffers, self.proposal, self.baseline, self.record)
         return bool(known_gate(*buffers, baseline_reward, self.record))
 
     def ask_unknown(self) -> bool:
         buffers = self.settings, self.state.buffer, self.ledger.buffer
+        self.record[BETA] = radius_of(buffers[0], buffers[1])
         pose(*buffers, self.proposal, self.baseline, self.record)
         return bool(unknown_gate(*buffers, self.record))
 

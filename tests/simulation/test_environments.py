@@ -15,6 +15,7 @@ from surefoot.simulation.environments import (
     Baseline,
     Block,
     ContextualWorld,
+    FixedRealisation,
     FunctionWorld,
     PaperWorld,
     World,
@@ -115,6 +116,15 @@ def test_the_same_seed_sequence_draws_the_same_world_again(world: World) -> None
     seed = np.random.SeedSequence(4)
     assert_same_rounds([world.realise(seed).take(9)], [world.realise(seed).take(9)])
     assert seed.n_children_spawned == 0
+
+
+def test_a_realisation_made_by_hand_leaves_its_seed_alone() -> None:
+    seed = np.random.SeedSequence(4)
+    given: dict[str, Any] = {"theta": np.ones(3), "theta_bound": 2.0, "feature_bound": 1.0, "delay": 3.0, "seed": seed}
+    first, second = (
+        FixedRealisation(rows=np.eye(3), rewards=Gaussian(), baseline=Baseline(rank=1), **given) for _ in range(2)
+    )
+    assert_same_rounds([first.take(9)], [second.take(9)])
 
 
 @every_world
@@ -264,9 +274,9 @@ def test_a_baseline_of_a_rank_keeps_it_in_every_round(rank: int) -> None:
 
 
 def test_among_equal_means_the_first_action_ranks_first() -> None:
-    means = np.array([0.5, 0.9, 0.5, 0.9])
-    rows = [Baseline(rank=rank).row(np.eye(4), means) for rank in (1, 2, 3, 4)]
-    assert rows == [1, 3, 0, 2]
+    means = np.tile([0.5, 0.9], 40)
+    rows = [Baseline(rank=rank).row(np.eye(80), means) for rank in range(1, 81)]
+    assert rows == [*range(1, 80, 2), *range(0, 80, 2)]
 
 
 def test_a_baseline_of_an_action_always_plays_it() -> None:

@@ -30,9 +30,10 @@ def episode(env: BanditEnv, *, spoil: bool = False, **reset: Any) -> Iterator[An
     observation, info = env.reset(**reset)
     reward, truncated, step = 0.0, False, 0
     while True:
-        yield observation["features"].tobytes(), observation["baseline"], info.pop("means").tobytes(), info, reward
+        means = info.pop("means")
+        yield observation["features"].tobytes(), observation["baseline"], means.tobytes(), info, reward
         if spoil:
-            observation["features"][:] = np.nan
+            observation["features"][:] = means[:] = np.nan
         if truncated:
             return
         observation, reward, terminated, truncated, info = env.step((3 * step) % env.world.actions)

@@ -37,8 +37,8 @@ def test_rewards_in_the_unit_interval_have_the_right_mean_and_support(rewards: R
     assert values.max() <= 1
     if isinstance(rewards, Bernoulli):
         assert set(values) <= {0.0, 1.0}
-    else:
-        reach = min(rewards.scale, mean, 1 - mean)
+    if isinstance(rewards, Bounded):
+        reach = min(rewards.width, mean, 1 - mean)
         assert np.ptp(values) == pytest.approx(2 * reach * (1 - 1 / CELLS), abs=1e-12)
 
 

@@ -1,7 +1,7 @@
 """`surefoot reproduce`: the paper's experiment, whole, with one command."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -9,11 +9,16 @@ from rich.table import Table
 
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
-from surefoot.paper.claims import claims_of
+from surefoot.paper.claims import judge, section5_worlds
 from surefoot.paper.figures import save_figures
 from surefoot.paper.report import write_report
 from surefoot.paper.setting import ALPHAS, FULL, INSTANCES, QUICK, Scale, paper_sweep
 from surefoot.simulation.sweep import run_sweep
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DEFAULT_ALPHAS = ",".join(f"{alpha:g}" for alpha in ALPHAS)
 
 
 def parse_alphas(text: str) -> tuple[float, ...]:
@@ -29,7 +34,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rounds: seconds instead of minutes.")] = False,
     runs: Annotated[int | None, typer.Option(help="Realisations.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds of a realisation.")] = None,
-    alphas: Annotated[str, typer.Option(help="Alphas between commas.")] = ",".join(f"{a:g}" for a in ALPHAS),
+    alphas: Annotated[str, typer.Option(help="Alphas between commas.")] = DEFAULT_ALPHAS,
     seed: Annotated[int, typer.Option(help="Seed: same seed, same bits.")] = 0,
     instance: Annotated[str, typer.Option(help="as-written, normalized, or both.")] = "both",
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
@@ -61,11 +66,13 @@ def _instances(name: str) -> tuple[Literal["as-written", "normalized"], ...]:
     return chosen
 
 
-def _summary(table: object, folder: Path) -> None:
+def _summary(table: "pl.DataFrame", folder: Path) -> None:
     console = Console()
-    rows = Table("what the paper says", "measured", "", title="Section 5, claim by claim", show_lines=True)
-    for world, claims in claims_of(table).items():  # type: ignore[arg-type]
-        for claim in claims:
-            rows.add_row(f"{claim.text} [{world}]", claim.measured, "holds" if claim.holds else "does not hold")
+    rows = Table("what the paper says", "measured", "", title="Section 5, claim by claim")
+    for world in section5_worlds(table):
+        rows.add_section()
+        rows.add_row(f"[bold]{world}[/bold]", "", "")
+        for claim in judge(table, world):
+            rows.add_row(claim.text, claim.measured, "holds" if claim.holds else "does not hold")
     console.print(rows)
     console.print(f"Wrote figure1-3 (.png, .pdf), results.csv, results.parquet and report.html to {folder}/")

@@ -53,14 +53,13 @@ def ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector) -> tup
 
 
 @compiled
-def guarded_radius(settings: Vector, state: Vector) -> float:
-    """The radius, widened by what rounding may have done to the center and to the whitener.
+def guarded_radius(state: Vector, beta: float) -> float:
+    """The radius beta, widened by what rounding may have done to the center and to the whitener.
 
     Where rounding may have done too much to be told, the ellipsoid says nothing: its radius is beyond all bounds.
     """
     if not state[DRIFT] <= DRIFT_USABLE:
         return 1e300
-    beta = radius_of(settings, state)
     center_error = 2.0 * state[DRIFT] * math.sqrt(state[ENERGY])
     return float((beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (state[DIM] + 4.0) * EPS))
 
@@ -137,6 +136,6 @@ def snapshot(settings: Vector, state: Vector) -> Ball | Ellipsoid:
     return Ellipsoid(
         center=theta_of.function(state).copy(),
         whitener=whitener_of.function(state).copy(),
-        radius=guarded_radius(settings, state),
+        radius=guarded_radius(state, radius_of(settings, state)),
         observations=int(state[COUNT]),
     )

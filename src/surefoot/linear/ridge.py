@@ -23,8 +23,9 @@ SHORT = 12  # below this dimension plain loops beat those that add several terms
 DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh factorisation is due at once
 
 # The head of the array, then its blocks in this order: theta, whitener, step, moment and its carry, gram and its carry,
-# recent rows, scratch, and the ridge. Hot loops index the flat array: views would cost more than the arithmetic.
-DIM, COUNT, FRESH_LOG_DET, GROWTH, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, HEAD = range(11)
+# recent rows, scratch, and the ridge. FAVOURITE is a hint, the row that was chosen last. Hot loops index the flat
+# array: views would cost more than the arithmetic.
+DIM, COUNT, FRESH_LOG_DET, GROWTH, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, FAVOURITE, HEAD = range(12)
 
 
 @compiled
@@ -105,9 +106,8 @@ def norm(x: Vector) -> float:
     return math.sqrt(total)
 
 
-def _whiten(state: Vector, x: Vector, out: int) -> float:
+def _whiten(state: Vector, x: Vector, d: int, out: int) -> float:
     """Write M x into the state at `out` and return its squared length, x^T V^-1 x."""
-    d = x.size
     row = whitener_at(d)
     total = 0.0
     for i in range(d):
@@ -124,9 +124,9 @@ _whiten_short, _whiten_long = compiled(_whiten), compiled_sum(_whiten)
 
 
 @compiled
-def whiten(state: Vector, x: Vector, out: int) -> float:
+def whiten(state: Vector, x: Vector, d: int, out: int) -> float:
     """Write M x into the state at `out` and return its squared length, x^T V^-1 x."""
-    return _whiten_short(state, x, out) if x.size < SHORT else _whiten_long(state, x, out)
+    return _whiten_short(state, x, d, out) if d < SHORT else _whiten_long(state, x, d, out)
 
 
 @compiled_sum
@@ -150,9 +150,14 @@ def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
 
     Returns (g, e): for any q, <theta, q> grows by e <step, q> and ||q||^2_{V^-1} falls by g <step, q>^2.
     """
-    d = x.size
-    _accumulate(state, x, reward)
-    leverage = whiten(state, x, scratch_at(d))
+    # The same code twice: where the compiler knows the dimension, the paper's, it unrolls every loop.
+    return _absorb(state, x, reward, 4) if x.size == 4 else _absorb(state, x, reward, x.size)
+
+
+@compiled
+def _absorb(state: Vector, x: Vector, reward: float, d: int) -> tuple[float, float]:
+    _accumulate(state, x, reward, d)
+    leverage = whiten(state, x, d, scratch_at(d))
     surprise = reward
     for i in range(d):
         surprise -= state[HEAD + i] * x[i]
@@ -173,8 +178,7 @@ def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
 
 
 @compiled
-def _accumulate(state: Vector, x: Vector, reward: float) -> None:
-    d = x.size
+def _accumulate(state: Vector, x: Vector, reward: float, d: int) -> None:
     moment = moment_at(d)
     row = recent_at(d) + int(state[WAITING]) * d
     for i in range(d):

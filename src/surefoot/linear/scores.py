@@ -1,7 +1,7 @@
 """Means and widths of many rows at once: what the optimistic choice among finitely many actions needs.
 
-`squares` holds ||phi||^2_{V^-1} for every row (or ||phi||^2 while the set is the ball), so that
-UCB = mean + factor sqrt(square). For a fixed catalogue both arrays follow every observation in O(actions x dim).
+`scores` has three rows: means; squares, i.e. ||phi||^2_{V^-1} (or ||phi||^2 while the set is the ball), so that
+UCB = mean + factor sqrt(square); and scratch. For a fixed catalogue it follows every observation in O(actions x dim).
 """
 
 import math
@@ -10,8 +10,19 @@ import numpy as np
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
-from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, HEAD, REFRESH_EVERY, SHORT, absorb, norm, step_at, whitener_at, whitener_of
+from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND
+from surefoot.linear.ridge import (
+    COUNT,
+    FAVOURITE,
+    HEAD,
+    REFRESH_EVERY,
+    SHORT,
+    absorb,
+    norm,
+    step_at,
+    whitener_at,
+    whitener_of,
+)
 
 LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share: the rounding of whoever computed D
 SCREEN_FROM = 64  # actions and dimensions from which it pays to look at all rows in single precision first
@@ -71,41 +82,41 @@ def _square_length(rows: Matrix, i: int) -> float:
 
 
 @compiled
-def follow_four(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
-    """What `follow` does, for the paper's four dimensions, in one pass and without room for sums."""
-    step = step_at(4)
-    a, b, c, d = state[step], state[step + 1], state[step + 2], state[step + 3]
-    for i in range(columns.shape[1]):
-        along = a * columns[0, i] + b * columns[1, i] + c * columns[2, i] + d * columns[3, i]
-        scores[0, i] += error * along
-        scores[1, i] = max(0.0, scores[1, i] - gain * along * along)
-
-
-@compiled_large
 def follow(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
     """Move means and squares of a fixed catalogue along with one observation: (gain, error) as `absorb` returned."""
     step = step_at(columns.shape[0])
-    shadow = np.zeros(columns.shape[1])
-    for j in range(columns.shape[0]):
-        for i in range(columns.shape[1]):
-            shadow[i] += columns[j, i] * state[step + j]
     for i in range(columns.shape[1]):
-        scores[0, i] += error * shadow[i]
-        scores[1, i] = max(0.0, scores[1, i] - gain * shadow[i] * shadow[i])
+        scores[2, i] = columns[0, i] * state[step]
+    for j in range(1, columns.shape[0]):
+        for i in range(columns.shape[1]):
+            scores[2, i] += columns[j, i] * state[step + j]
+    for i in range(columns.shape[1]):
+        scores[0, i] += error * scores[2, i]
+        scores[1, i] = max(0.0, scores[1, i] - gain * scores[2, i] * scores[2, i])
 
 
 @compiled
-def optimistic(settings: Vector, state: Vector, scores: Matrix) -> tuple[int, float]:
-    """The row with the largest UCB, the first one on a tie, and that UCB.  (paper, Algorithm 1, line 4)"""
-    factor = settings[THETA_BOUND] if state[COUNT] == 0.0 else radius_of(settings, state)
-    best, highest = 0, scores[0, 0] + factor * math.sqrt(scores[1, 0])
-    for i in range(1, scores.shape[1]):
-        gap = highest - scores[0, i]
-        # Squares tell most rows from the best one; only what may beat it costs a root.
-        if gap <= 0.0 or factor * factor * scores[1, i] >= gap * gap * (1.0 - 1e-14):
-            upper = scores[0, i] + factor * math.sqrt(scores[1, i])
-            if upper > highest:
-                best, highest = i, upper
+def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> tuple[int, float]:
+    """The row with the largest UCB, the first one on a tie, and that UCB.  (paper, Algorithm 1, line 4)
+
+    Most rounds one pass over the squares shows that the row that was best last time still is.
+    """
+    factor = settings[THETA_BOUND] if state[COUNT] == 0.0 else beta
+    guess = int(state[FAVOURITE]) if state[FAVOURITE] < scores.shape[1] else 0
+    bar = scores[0, guess] + factor * math.sqrt(scores[1, guess])
+    square = factor * factor * (1.0 + 1e-12)
+    rivals = 0
+    for i in range(scores.shape[1]):
+        gap = max(0.0, bar - scores[0, i])
+        rivals += int(square * scores[1, i] >= gap * gap)
+    if rivals == 1:  # itself
+        return guess, bar
+    best, highest = guess, -math.inf
+    for i in range(scores.shape[1]):
+        upper = scores[0, i] + factor * math.sqrt(scores[1, i])
+        if upper > highest:
+            best, highest = i, upper
+    state[FAVOURITE] = best
     return best, highest
 
 
@@ -118,13 +129,12 @@ def _mean(state: Vector, rows: Matrix, i: int) -> float:
 
 
 @compiled_large
-def screened(settings: Vector, state: Vector, rows: Matrix) -> tuple[int, float]:
+def screened(settings: Vector, state: Vector, rows: Matrix, factor: float) -> tuple[int, float]:
     """The same choice as `score_rows` and `optimistic`, for many long rows that are new every round.
 
     All rows are scored in single precision; only those that could still be best within the error bound of that
     are scored exactly.
     """
-    factor = radius_of(settings, state)
     size = norm(whitener_of(state).reshape(-1)) * settings[FEATURE_BOUND]
     rough = np.empty(rows.shape[0])
     _rough_widths(state, rows, settings[FEATURE_BOUND], rough)
@@ -171,7 +181,9 @@ def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> Non
 
 
 @compiled
-def propose(settings: Vector, state: Vector, rows: Matrix, cached: bool, scores: Matrix) -> tuple[int, float]:
+def propose(
+    settings: Vector, state: Vector, rows: Matrix, cached: bool, scores: Matrix, beta: float
+) -> tuple[int, float]:
     """The optimistic row and its UCB; for row r that breaks the bound D or is not finite, (-1 - r, 0).
 
     With `cached`, rows are a catalogue that was checked before and whose scores are up to date.
@@ -181,9 +193,9 @@ def propose(settings: Vector, state: Vector, rows: Matrix, cached: bool, scores:
         if bad >= 0:
             return -1 - bad, 0.0
         if state[COUNT] > 0.0 and min(rows.shape) >= SCREEN_FROM:
-            return screened(settings, state, rows)
+            return screened(settings, state, rows, beta)
         score_rows(state, rows, scores)
-    return optimistic(settings, state, scores)
+    return optimistic(settings, state, scores, beta)
 
 
 @compiled
@@ -197,7 +209,5 @@ def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, colum
     count = int(state[COUNT])
     if count % REFRESH_EVERY == 0 or count & (count - 1) == 0:
         score_rows(state, rows, scores)
-    elif columns.shape[0] == 4:
-        follow_four(state, columns, gain, error, scores)
     else:
         follow(state, columns, gain, error, scores)

@@ -168,10 +168,11 @@ def _lower_early(table: pl.DataFrame) -> Claim:
     return Claim(
         text="Figure 1, last observation: in the first few rounds, CLUCB's per-step regret is much lower than LUCB's.",
         measured=f"Round {early}: LUCB {lucb['mean']:.3g} ± {_shown(lucb)}, CLUCB at most {_largest(rows):.3g}, "
-        f"{abs(part):.0%} {'lower' if part >= 0 else 'higher'}.",
+        f"{abs(part):.0%} {'lower' if part >= 0 else 'higher'}; lower beyond the errors for {sum(lower)} of "
+        f"{len(lower)} values of α.",
         holds=all(lower),
-        detail=f"Lower by more than {SURE} standard errors for {sum(lower)} of {len(lower)} values of α; whether that "
-        f"is “much” is left to the reader. {_crossing(table)}",
+        detail=f"The errors: {SURE} standard errors of the difference. Whether that is “much” is left to the reader. "
+        f"{_crossing(table)}",
     )
 
 

@@ -24,7 +24,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from surefoot.arrays import Vector
 from surefoot.errors import InputError
-from surefoot.paper.claims import FIRST, SURE, alphas_of, at_round, curve, last_checkpoint, of_world, section5_worlds, worlds
+from surefoot.paper.claims import (
+    FIRST,
+    SURE,
+    alphas_of,
+    at_round,
+    curve,
+    last_checkpoint,
+    of_world,
+    section5_worlds,
+    worlds,
+)
 
 POLICIES = ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact")
 INK = "#1a1a1a"
@@ -130,7 +140,10 @@ def figure3(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
 
 
 def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: str | None = None) -> list[Path]:
-    """Write figure1 to figure3 as .png and .pdf, one panel per world with LUCB and CLUCB; files appear whole or not at all."""
+    """Write figure1 to figure3 as .png and .pdf, one panel per world that has LUCB and CLUCB.
+
+    Files appear whole or not at all.
+    """
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
     for number, draw in enumerate((figure1, figure2, figure3), start=1):
@@ -167,7 +180,7 @@ def percent(value: float) -> str:
     """A percentage above a bar: short, and never 0 unless it is."""
     if 0 < value < 0.005:
         return "<0.01"
-    return f"{value:.{0 if value >= 10 or value == 0 else 1 if value >= 1 else 2}f}"
+    return f"{value:.{0 if value >= 9.95 or value == 0 else 1 if value >= 0.995 else 2}f}"
 
 
 def colour_of(alpha: float, alphas: list[float], *, dark: bool = False) -> str:

@@ -2,9 +2,10 @@
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
+from surefoot.linear.radius import radius_of
 from surefoot.linear.scores import propose
 from surefoot.policies.linear import LinearPolicy
-from surefoot.safety.gates import OPTIMISM, known_gate, known_proof, note_played, pose
+from surefoot.safety.gates import BETA, OPTIMISM, known_gate, known_proof, note_played, pose
 from surefoot.safety.ledger import book_baseline, book_learner
 
 
@@ -43,7 +44,8 @@ def clucb_step(
     record: Vector,
 ) -> tuple[int, bool]:
     """One round of Algorithm 1: the proposal's row, and whether it is played."""
-    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores)
+    record[BETA] = radius_of(settings, state)
+    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores, record[BETA])
     if action < 0:
         return action, False
     return action, clucb_judge(settings, state, ledger, rows[action], rows[baseline], baseline_reward, record)

@@ -13,13 +13,14 @@ from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested, Split
-from surefoot.linear.radius import ALPHA, FEATURE_BOUND
+from surefoot.linear.radius import ALPHA, FEATURE_BOUND, radius_of
 from surefoot.linear.scores import first_bad_row, propose
 from surefoot.policies.base import Decision
 from surefoot.policies.linear import LinearPolicy
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.gates import (
+    BETA,
     GUARANTEED,
     KEPT,
     OPTIMISM,
@@ -79,7 +80,8 @@ def clucb2_step(
     record: Vector,
 ) -> tuple[int, bool]:
     """One round of Algorithm 2 over the newest ellipsoid: the proposal's row, and whether it is played."""
-    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores)
+    record[BETA] = radius_of(settings, state)
+    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores, record[BETA])
     if action < 0:
         return action, False
     return action, clucb2_judge(settings, state, ledger, rows[action], rows[baseline], baseline_reward, record)
@@ -158,7 +160,7 @@ class CLUCB2(LinearPolicy):
             raise self._bad_row(rows, bad)
         action, upper = self._nested.optimistic(rows)
         record = new_record(self.dim)
-        record[OPTIMISM] = upper
+        record[OPTIMISM], record[BETA] = upper, radius_of(self._settings, self._state)
         pose(self._settings, self._state, self._book, rows[action], rows[baseline], record)
         is_learner, evidence = self._judge_nested(self._nested, record)
         clucb2_book(self._book, rows[action], rows[baseline], is_learner, record)

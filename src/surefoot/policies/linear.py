@@ -17,13 +17,23 @@ from surefoot.compiled import Compiled
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
-from surefoot.linear.radius import ALPHA, DELTA, FEATURE_BOUND, NOISE, REWARD_FLOOR, RIDGE, SETTINGS, THETA_BOUND
+from surefoot.linear.radius import (
+    ALPHA,
+    DELTA,
+    FEATURE_BOUND,
+    NOISE,
+    REWARD_FLOOR,
+    RIDGE,
+    SETTINGS,
+    THETA_BOUND,
+    radius_of,
+)
 from surefoot.linear.ridge import COUNT, Ridge, absorb
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import learn_catalogue, score_rows
 from surefoot.policies.base import Decision, Policy, refill
 from surefoot.safety.certificate import Certificate
-from surefoot.safety.gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED, new_record, vectors_of
+from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, REQUIRED, new_record, vectors_of
 from surefoot.safety.ledger import Ledger
 from surefoot.safety.proof import Proof
 
@@ -75,7 +85,7 @@ class LinearPolicy(Policy):
         self._run_step = type(self)._step.dispatcher
         self._run_absorb = absorb.dispatcher
         self._catalogue: Catalogue | None = None
-        self._catalogue_scores = self._scratch = np.zeros((2, 0))
+        self._catalogue_scores = self._scratch = np.zeros((3, 0))
         self._frozen: Vector | None = None
 
     @staticmethod
@@ -143,7 +153,7 @@ class LinearPolicy(Policy):
         actions.check_length(float(self._settings[FEATURE_BOUND]))
         best = actions.optimistic(self.confidence_set)
         record = new_record(self.dim)
-        record[OPTIMISM] = best.upper
+        record[OPTIMISM], record[BETA] = best.upper, radius_of(self._settings, self._state)
         is_learner = type(self)._judge(self._settings, self._state, self._book, best.features, displaced, known, record)
         return self._conclude(-1, -1, is_learner, record, method=best.method, gap=best.gap)
 
@@ -170,14 +180,14 @@ class LinearPolicy(Policy):
 
     def _scratch_for(self, rows: int) -> Matrix:
         if self._scratch.shape[1] != rows:
-            self._scratch = np.zeros((2, rows))
+            self._scratch = np.zeros((3, rows))
         return self._scratch
 
     def _adopt(self, catalogue: Catalogue) -> None:
         if self._catalogue is not None and self._catalogue.digest == catalogue.digest:
             return
         catalogue.check_length(float(self._settings[FEATURE_BOUND]))
-        self._catalogue, self._catalogue_scores = catalogue, np.zeros((2, catalogue.rows.shape[0]))
+        self._catalogue, self._catalogue_scores = catalogue, np.zeros((3, catalogue.rows.shape[0]))
         score_rows(self._state, catalogue.rows, self._catalogue_scores)
 
     def _check_shape(self, rows: Matrix) -> None:

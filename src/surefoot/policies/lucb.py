@@ -5,9 +5,10 @@ import math
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, support
+from surefoot.linear.radius import radius_of
 from surefoot.linear.scores import propose
 from surefoot.policies.linear import LinearPolicy
-from surefoot.safety.gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED, note_played, part_of, pose, vectors_of
+from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, REQUIRED, note_played, part_of, pose, vectors_of
 from surefoot.safety.ledger import book_learner
 from surefoot.safety.proof import Proof, prove
 
@@ -45,7 +46,8 @@ def lucb_step(
     record: Vector,
 ) -> tuple[int, bool]:
     """One round: play argmax over actions of UCB(phi)."""
-    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores)
+    record[BETA] = radius_of(settings, state)
+    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores, record[BETA])
     if action < 0:
         return action, False
     return action, lucb_judge(settings, state, ledger, rows[action], rows[action], baseline_reward, record)

@@ -26,7 +26,7 @@ from surefoot.safety.ledger import (
 from surefoot.safety.ledger import HEAD as LEDGER_HEAD
 from surefoot.safety.proof import Proof, prove
 
-GUARANTEED, REQUIRED, OPTIMISM, RADIUS, KEPT, OWED, RECORD_HEAD = range(7)
+GUARANTEED, REQUIRED, OPTIMISM, BETA, RADIUS, KEPT, OWED, RECORD_HEAD = range(8)
 
 
 @compiled
@@ -50,14 +50,14 @@ def vectors_of(record: Vector) -> Matrix:
 
 @compiled
 def pose(settings: Vector, state: Vector, ledger: Vector, proposal: Vector, displaced: Vector, record: Vector) -> None:
-    """Write the question's three vectors and the radius of the set it will be put to."""
+    """Write the question's three vectors, and widen the radius beta of the set by what rounding may have done."""
     d = proposal.size
     for i in range(d):
         at, to = LEDGER_HEAD + i, RECORD_HEAD + i
         record[to] = ledger[at] + (ledger[at + d] + proposal[i])
         record[to + d] = ledger[at + 4 * d] + ledger[at + 5 * d]
         record[to + 2 * d] = ledger[at + 2 * d] + (ledger[at + 3 * d] + displaced[i])
-    record[RADIUS] = guarded_radius(settings, state)
+    record[RADIUS] = guarded_radius(state, record[BETA])
 
 
 @compiled

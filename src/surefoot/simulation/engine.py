@@ -76,7 +76,7 @@ class Runner:
                 self.settings = np.array([told["noise"]])
         self.state, self.ledger = new_state(dim, spec.ridge), new_ledger(dim)
         self.arms, self.record = np.zeros((3, actions)), new_record(dim)
-        self.scores, self.columns = np.zeros((2, actions)), np.zeros((0, 0))
+        self.scores, self.columns = np.zeros((3, actions)), np.zeros((0, 0))
         if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2):
             self.columns = np.ascontiguousarray(first.features[0].T)
             score_rows(self.state, first.features[0], self.scores)

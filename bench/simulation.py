@@ -1,0 +1,93 @@
+"""The engine against a plain NumPy loop of the same policy, on one core, in one run; and how it scales."""
+
+import os
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from bench.plain import PlainCLUCB
+from bench.timing import Ratio, compare
+from surefoot.simulation.engine import default_checkpoints, play_chunk, simulate
+from surefoot.simulation.environments import PaperWorld
+from surefoot.simulation.specs import Spec
+
+SPEC = Spec("CLUCB", alpha=0.1)
+
+
+def engine_seconds(rounds: int) -> float:
+    """Seconds per CLUCB round of the engine on one core, 100 actions x 4 dims, worlds and noise included."""
+    start = time.perf_counter()
+    play_chunk(
+        PaperWorld(),
+        [SPEC],
+        runs=range(2),
+        horizon=rounds,
+        seed=0,
+        watched=[0.1],
+        checkpoints=default_checkpoints(rounds),
+    )
+    return (time.perf_counter() - start) / (2 * rounds)
+
+
+def plain_seconds(rounds: int) -> float:
+    """Seconds per round of the plain loop over the same world."""
+    realisation = PaperWorld().realisations(0, [0])[0]
+    block = realisation.take(rounds)
+    rows, means = block.features[0], block.means[0]
+    told: dict[str, Any] = realisation.settings(ridge=1.0, delta=0.001)
+    policy = PlainCLUCB(dim=4, alpha=0.1, **told)
+    baseline = int(block.baselines[0])
+    reward = float(means[baseline])
+    start = time.perf_counter()
+    for draw in block.draws:
+        action, is_learner = policy.decide(rows, baseline, reward)
+        policy.observe(rows[action], is_learner, means[action] + draw)
+    return (time.perf_counter() - start) / rounds
+
+
+def ratio() -> Ratio:
+    """Simulated CLUCB rounds against the plain loop, over the same horizon, both phases included."""
+    what = "one simulated CLUCB round, 100 actions x 4 dims, one core"
+    return compare(what, lambda: engine_seconds(20_000), lambda: plain_seconds(20_000), bar=100.0, turns=3)
+
+
+def scaling() -> list[str]:
+    """Threads and rounds: close to linear in both."""
+
+    def seconds(threads: int, horizon: int) -> float:
+        start = time.perf_counter()
+        simulate(PaperWorld(), [Spec("LUCB"), SPEC], runs=80, horizon=horizon, threads=threads)
+        return time.perf_counter() - start
+
+    seconds(1, 100)
+    pairs = [(seconds(1, 5_000), seconds(2, 5_000)) for _ in range(5)]
+    speedup = statistics.median(one / two for one, two in pairs)
+    pairs = [(seconds(2, 4_000), seconds(2, 16_000)) for _ in range(3)]
+    growth = statistics.median(long / short for short, long in pairs)
+    return [
+        f"two threads / one thread: {speedup:.2f} times the rate (2 = linear; {os.cpu_count()} cores here)",
+        f"four times the rounds take {growth:.2f} times as long (4 = linear)",
+    ]
+
+
+def full_scale_estimate() -> str:
+    """Seconds that LUCB and seven CLUCB take at full scale in one reading, from a twentieth of the runs."""
+    grid = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+    specs = [Spec("LUCB"), *(Spec("CLUCB", alpha=alpha) for alpha in grid)]
+    start = time.perf_counter()
+    simulate(PaperWorld(), specs, runs=60, horizon=40_000)
+    taken = (time.perf_counter() - start) * 1_000 / 60
+    return f"LUCB + seven CLUCB, 1,000 runs x 40,000 rounds, one reading: about {taken:.0f} s (from 60 runs)"
+
+
+def main() -> bool:
+    """Print everything; true where the bar holds."""
+    np.seterr(all="raise")
+    found = ratio()
+    print(found.row())
+    for line in scaling():
+        print(line)
+    print(full_scale_estimate())
+    return found.holds

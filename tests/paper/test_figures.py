@@ -1,0 +1,164 @@
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from surefoot.errors import InputError
+from surefoot.paper.claims import at_round, curve
+from surefoot.paper.figures import colour_of, figure1, figure2, figure3, percent, save_figures
+from tests.paper import ALPHAS, changed, made_table
+
+DRAWINGS = (figure1, figure2, figure3)
+
+
+def new_axes() -> Axes:
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def texts(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def test_figure1_draws_every_curve_with_the_tables_values() -> None:
+    table, ax = made_table(), new_axes()
+    assert figure1(table, ax) is ax
+    drawn = {line.get_label(): line for line in ax.lines}
+    assert len(drawn) == len(ax.lines) == 7
+    for policy, alpha, label in [("LUCB", None, "LUCB"), ("CLUCB", 0.4, r"CLUCB, $\alpha$ = 0.4")]:
+        rows = curve(table, policy, alpha, "regret_per_round")
+        np.testing.assert_allclose(np.asarray(drawn[label].get_xdata()), rows["round"].to_numpy())
+        np.testing.assert_allclose(np.asarray(drawn[label].get_ydata()), rows["mean"].to_numpy())
+    assert ax.get_xscale() == "log"
+
+
+def test_figure1_has_bands_of_1_96_standard_errors_for_lucb_and_clucb_only() -> None:
+    table, ax = made_table(), new_axes()
+    figure1(table, ax)
+    assert len(ax.collections) == 1 + len(ALPHAS)
+    heights = ax.collections[0].get_paths()[0].vertices
+    lucb = curve(table, "LUCB", None, "regret_per_round")["mean"]
+    first = np.asarray(heights)[np.asarray(heights)[:, 0] == 1][:, 1]
+    np.testing.assert_allclose([first.min(), first.max()], [lucb[0] - 1.96e-3, lucb[0] + 1.96e-3])
+
+
+def test_curves_can_be_told_apart_in_grey() -> None:
+    ax = new_axes()
+    figure1(made_table(others=False), ax)
+    assert len({(line.get_marker(), line.get_linestyle()) for line in ax.lines}) == len(ax.lines)
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    greys = [float(weights @ to_rgb(colour_of(alpha, list(ALPHAS)))) for alpha in ALPHAS]
+    assert greys == sorted(greys)
+    assert min(np.diff(greys)) > 0.1
+
+
+def test_figure2_draws_the_percentages_and_says_zero() -> None:
+    table, ax = made_table(), new_axes()
+    figure2(table, ax)
+    bars = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    assert len(bars) == 3 * len(ALPHAS)
+    np.testing.assert_allclose([bar.get_height() for bar in bars[:3]], [4.5, 3.0, 1.0])
+    assert [bar.get_height() for bar in bars[3:]] == [0.0] * 6
+    assert texts(ax) == ["4.5", "3.0", "1.0", *["0"] * 6]
+    assert len({bar.get_hatch() for bar in bars}) == 3
+    assert "first 1,000 rounds" in ax.get_ylabel()
+
+
+def test_figure2_of_a_short_run_looks_at_all_of_it() -> None:
+    ax = new_axes()
+    figure2(made_table(rounds=(1, 2, 10, 300)), ax)
+    assert "first 300 rounds" in ax.get_ylabel()
+
+
+def test_figure2_draws_where_nothing_was_violated() -> None:
+    ax = new_axes()
+    figure2(changed(made_table(), "LUCB", "violated_share", pl.lit(0.0)), ax)
+    assert texts(ax) == ["0"] * 9
+
+
+def test_figure3_draws_the_horizon_with_lucb_as_a_level() -> None:
+    table, ax = made_table(), new_axes()
+    figure3(table, ax)
+    lucb = at_round(table, "LUCB", "regret_per_round", 4_000)["mean"][0]
+    assert set(np.asarray(ax.lines[0].get_ydata())) == {lucb}
+    drawn = [container.lines[0] for container in ax.containers]  # type: ignore[attr-defined]
+    assert len(drawn) == 2
+    for line, policy in zip(drawn, ("CLUCB", "CLUCB2"), strict=True):
+        assert list(line.get_xdata()) == list(ALPHAS)
+        assert list(line.get_ydata()) == at_round(table, policy, "regret_per_round", 4_000)["mean"].to_list()
+    assert ax.get_xscale() == "log"
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+def test_a_note_is_shown_only_when_given(draw: Callable[..., Axes]) -> None:
+    plain, noted = new_axes(), new_axes()
+    draw(made_table(), plain)
+    draw(made_table(), noted, note="quick: 20 runs")
+    assert "quick: 20 runs" not in texts(plain)
+    assert "quick: 20 runs" in texts(noted)
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+@pytest.mark.parametrize("error", [None, float("nan")])
+def test_one_run_has_no_errors_and_is_drawn(draw: Callable[..., Axes], error: float | None) -> None:
+    table = made_table().with_columns(stderr=pl.lit(error, dtype=pl.Float64))
+    ax = draw(table, new_axes())
+    assert ax.figure is not None
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+def test_an_axes_refuses_two_worlds(draw: Callable[..., Axes]) -> None:
+    both = pl.concat([made_table(), made_table("paper/as-written")])
+    with pytest.raises(InputError, match="one world"):
+        draw(both, new_axes())
+
+
+def test_files_are_written_one_panel_per_world(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    exact = made_table("exact/normalized").filter(pl.col("policy") == "CLUCB2")  # no LUCB: not a panel
+    both = pl.concat([made_table(), made_table("paper/as-written"), exact])
+    written = save_figures(both, tmp_path / "new", note="quick")
+    assert [path.name for path in written] == [f"figure{n}.{kind}" for n in (1, 2, 3) for kind in ("png", "pdf")]
+    assert sorted(os.listdir(tmp_path / "new")) == sorted(path.name for path in written)
+    assert struct.unpack(">I", written[0].read_bytes()[16:20])[0] == 2 * 5.2 * 200
+    assert written[1].read_bytes().startswith(b"%PDF")
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "figure1.png").write_bytes(b"old")
+
+    def refuse(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        save_figures(made_table(), tmp_path)
+    assert os.listdir(tmp_path) == ["figure1.png"]
+    assert (tmp_path / "figure1.png").read_bytes() == b"old"
+
+
+def test_pyplot_is_never_imported() -> None:
+    code = "import sys, surefoot.paper.report, surefoot.paper.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0"), (0.001, "<0.01"), (0.08, "0.08"), (1.04, "1.0"), (12.3, "12"), (100, "100")]
+)
+def test_a_percentage_is_short_and_zero_only_if_it_is(value: float, shown: str) -> None:
+    assert percent(value) == shown

@@ -1,0 +1,188 @@
+import importlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from surefoot.errors import ConfigError, InputError
+from surefoot.paper.claims import curve, judge, phase_end
+from surefoot.paper.report import write_report
+from tests.paper import ALPHAS, LEVEL, changed, made_table
+
+WORLD = "paper/normalized"
+FLAT, SHORTER, CONVERGES, LOWER, NEVER, LUCB_FAILS, GAP = range(7)
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Reader(HTMLParser):
+    """Collects what the tests ask about, and insists that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset", "data")]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self.open and self.open[-1] == "script" else self.words).append(data)
+
+
+def read(path: Path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def charts(reader: Reader) -> dict[str, dict[str, list[dict[str, object]]]]:
+    found: dict[str, dict[str, list[dict[str, object]]]] = json.loads(reader.scripts[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    exact = (
+        made_table("exact/normalized").filter(pl.col("policy") == "CLUCB2").with_columns(policy=pl.lit("CLUCB2-exact"))
+    )
+    both = pl.concat([made_table(), made_table("paper/as-written"), exact])
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    settings = {"seed": 7, "<delta>": "<b>a & b</b>"}
+    assert write_report(both, path, settings=settings, note="quick: <20> runs") == path
+    return read(path)
+
+
+def test_every_claim_holds_in_a_table_made_for_it() -> None:
+    claims = judge(made_table(), WORLD)
+    assert [claim.holds for claim in claims] == [True] * 7
+    assert "25 ± 1" in claims[SHORTER].measured
+    assert "10 rounds" in claims[FLAT].detail
+    assert "4.50%" in claims[LUCB_FAILS].measured
+
+
+ROUND, ALPHA = pl.col("round"), pl.col("alpha")
+
+
+@pytest.mark.parametrize(
+    ("claim", "policy", "measure", "mean"),
+    [
+        (FLAT, "CLUCB", "baseline_rounds", ROUND - 1.0),
+        (FLAT, "CLUCB", "regret_per_round", pl.when(ROUND == 2).then(LEVEL + 1e-6).otherwise(pl.col("mean"))),
+        (SHORTER, "CLUCB", "baseline_rounds", pl.min_horizontal(ROUND, pl.lit(50)).cast(pl.Float64)),
+        (SHORTER, "CLUCB", "baseline_rounds", pl.min_horizontal(ROUND, 100 * ALPHA)),
+        (SHORTER, "CLUCB", "baseline_rounds", pl.when(ALPHA == 0.4).then(250.0).otherwise(pl.col("mean"))),
+        (CONVERGES, "CLUCB", "regret_per_round", pl.lit(LEVEL)),
+        (LOWER, "LUCB", "regret_per_round", pl.lit(0.2)),
+        (LOWER, "LUCB", "regret_per_round", pl.lit(LEVEL + 2e-3)),  # lower, but within the errors
+        (NEVER, "CLUCB", "violated_share", pl.when(ALPHA == 0.4).then(0.001).otherwise(0.0)),
+        (LUCB_FAILS, "LUCB", "violated_share", pl.lit(0.0)),
+        (LUCB_FAILS, "LUCB", "violated_share", 0.05 * pl.col("watched")),
+        (GAP, "CLUCB", "regret_per_round", 0.1 * ALPHA),
+        (GAP, "CLUCB", "regret_per_round", pl.lit(0.01)),
+    ],
+)
+def test_each_claim_fails_where_the_numbers_say_otherwise(claim: int, policy: str, measure: str, mean: pl.Expr) -> None:
+    assert not judge(changed(made_table(), policy, measure, mean), WORLD)[claim].holds
+
+
+def test_a_rise_within_the_errors_does_not_break_a_trend() -> None:
+    bump = pl.when((ALPHA == 0.8) & (ROUND == 4_000)).then(51.0).otherwise(pl.col("mean"))
+    claim = judge(changed(made_table(), "CLUCB", "baseline_rounds", bump), WORLD)[SHORTER]
+    assert claim.holds
+    assert "not every step falls" in claim.detail
+
+
+def test_a_phase_that_does_not_end_is_said_and_not_judged() -> None:
+    never = pl.when(ALPHA == 0.1).then(ROUND.cast(pl.Float64)).otherwise(pl.col("mean"))
+    table = changed(made_table(), "CLUCB", "baseline_rounds", never)
+    assert phase_end(table, 0.1) is None
+    assert phase_end(table, 0.4) == 50
+    claims = judge(table, WORLD)
+    assert "2 of 2 values of α. Not judged: α = 0.1" in claims[CONVERGES].measured
+    assert "not over at the horizon for α = 0.1" in claims[SHORTER].detail
+
+
+def test_without_standard_errors_no_difference_is_claimed() -> None:
+    claims = judge(made_table().with_columns(stderr=pl.lit(None, dtype=pl.Float64)), WORLD)
+    assert [claims[i].holds for i in (SHORTER, CONVERGES, LOWER, LUCB_FAILS, GAP)] == [False] * 5
+    assert claims[FLAT].holds
+    assert claims[NEVER].holds
+    assert "± unknown" in claims[SHORTER].measured
+
+
+def test_claims_ask_for_lucb_and_clucb_and_a_known_world() -> None:
+    with pytest.raises(InputError, match="no world holds both"):
+        judge(made_table().filter(pl.col("policy") != "LUCB"), WORLD)
+    with pytest.raises(InputError, match="paper/other"):
+        judge(made_table(), "paper/other")
+
+
+def test_the_page_is_whole_and_loads_nothing(page: Reader) -> None:
+    assert page.tags.count("h1") == 1
+    assert {"main", "header", "footer", "figure", "table", "title"} <= set(page.tags)
+    assert len(page.ids) == len(set(page.ids))
+    assert [link for link in page.links if not link.startswith(("data:", "#"))] == []
+    written_by_us = page.scripts[0] + page.scripts[-1] + "".join(page.words)
+    assert re.search(r"https?://|@import|url\(", written_by_us) is None
+
+
+def test_the_page_carries_plotly_once_and_a_place_for_every_chart(page: Reader) -> None:
+    assert [len(script) > 1_000_000 for script in page.scripts] == [False, True, False]
+    assert set(charts(page)) == {f"{kind}-{i}" for kind in ("regret", "violations", "horizon") for i in (0, 1)}
+    assert set(charts(page)) <= set(page.ids)
+
+
+def test_the_page_shows_every_policys_numbers(page: Reader) -> None:
+    words = " ".join(page.words)
+    for policy in ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact"):
+        assert policy in words
+    for phase in ("200 ± 1", "50 ± 1", "25 ± 1", "300 ± 1", "75 ± 1", "37.5 ± 1"):
+        assert phase in words
+    assert words.count("✓ holds") == 14
+    lines = {line["name"]: line for line in charts(page)["regret-0"]["data"] if line.get("showlegend", True)}
+    assert len(lines) == 1 + 2 * len(ALPHAS)
+    expected = curve(made_table(), "CLUCB", 0.4, "regret_per_round")["mean"].to_list()
+    assert lines["CLUCB, α = 0.4"]["y"] == pytest.approx(expected, rel=1e-5)
+    assert "±" in str(lines["LUCB"]["hovertemplate"])
+    bars = {bar["name"]: bar for bar in charts(page)["violations-0"]["data"]}
+    assert bars["LUCB"]["y"] == pytest.approx([4.5, 3.0, 1.0])
+    assert bars["CLUCB"]["text"] == ["0", "0", "0"]
+
+
+def test_settings_and_note_are_shown_as_text(page: Reader) -> None:
+    assert "quick: <20> runs" in page.words
+    assert {"seed", "7", "<delta>", "<b>a & b</b>"} <= set(page.words)
+
+
+def test_a_claim_that_fails_is_said_to_fail(tmp_path: Path) -> None:
+    table = changed(made_table(), "LUCB", "regret_per_round", pl.lit(0.2))
+    table = table.with_columns(stderr=pl.when(pl.col("policy") == "CLUCB2").then(float("nan")).otherwise("stderr"))
+    words = read(write_report(table, tmp_path / "r.html", settings={})).words
+    assert "✗ does not hold" in words
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_a_missing_plotly_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(ConfigError, match="pip install"):
+        write_report(made_table(), tmp_path / "r.html", settings={})
+    assert list(tmp_path.iterdir()) == []
