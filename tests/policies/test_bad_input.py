@@ -245,6 +245,32 @@ def test_a_state_that_cannot_be_restored_is_refused() -> None:
         surefoot.Policy.from_state({key: value for key, value in state.items() if key != "ledger"})
     with pytest.raises(StateError, match=r"incomplete or damaged"):
         surefoot.Policy.from_state({**state, "ridge": state["ridge"][:-3]})
+    with pytest.raises(StateError, match=r"`ledger` must have shape .*, but got \(1,\)"):
+        surefoot.Policy.from_state({**state, "ledger": np.zeros(1)})
+    with pytest.raises(StateError, match=r"incomplete or damaged"):
+        surefoot.Policy.from_state({**state, "settings": {**state["settings"], "alpha": 7.0}})
+    with pytest.raises(StateError, match=r"`format` must be 1, but got \[\]"):
+        surefoot.Policy.from_state([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [1.0, "1", None, True])
+def test_only_a_decision_or_its_round_can_be_observed(wrong: Any) -> None:
+    policy = MAKERS["LUCB"]()
+    policy.decide(ROWS)
+    with pytest.raises(DecisionError, match="must be a Decision or the number of its round"):
+        policy.observe(wrong, 0.5)
+    assert policy.pending == (1,)
+
+
+@pytest.mark.parametrize("name", ["LUCB", "CLUCB", "CLUCB2-latest"])
+def test_an_action_set_of_another_dimension_is_refused(name: str) -> None:
+    ball = surefoot.EuclideanBall(center=[0.1, 0.1, 0.1], radius=0.2)
+    refuses(name, InputError, r"must have dim=2, but this EuclideanBall has dim=3", ball, baseline=[0.1, 0.1, 0.1])
+
+
+def test_features_that_drown_the_ridge_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"Floating point cannot hold the ridge beside such features"):
+        MAKERS["LUCB"](feature_bound=1e9, ridge=1e-3)
 
 
 def test_arm_policies_refuse_what_they_cannot_use() -> None:

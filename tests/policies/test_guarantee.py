@@ -144,6 +144,22 @@ def test_conservative_ucb_keeps_its_floor(known: bool) -> None:
     assert learner > runs
 
 
+def test_data_that_contradict_the_assumptions_leave_only_the_baseline() -> None:
+    """Coin flips where almost no noise was declared: no theta fits, so nothing is promised, and everybody is told."""
+    rng = np.random.default_rng(0)
+    policy = surefoot.CLUCB2(dim=2, alpha=0.1, delta=0.01, noise=0.001, ridge=0.01, theta_bound=1.0, feature_bound=1.0)
+    for _ in range(30):
+        decision = policy.decide(np.array([[1.0, 0.0], [0.6, 0.3]]), baseline=1)
+        policy.observe(decision, float(rng.integers(2)))
+    assert policy.is_refuted
+    assert decision.source == "baseline"
+    assert decision.certificate.guaranteed == -np.inf
+    assert "no theta satisfies all assumptions" in decision.certificate.explain()
+    surefoot.check(decision.certificate.proof)
+    restored = surefoot.CLUCB2.from_state(policy.state())
+    assert restored.is_refuted
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["CLUCB", "CLUCB2"])
 def test_violations_stay_within_what_delta_allows_over_many_more_runs(name: str) -> None:

@@ -1,0 +1,113 @@
+"""The command line: what it writes, what it refuses, and that the docs name every command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from surefoot.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+TOML = """
+runs = 3
+horizon = 60
+[worlds.small]
+kind = "contextual"
+actions = 4
+dim = 3
+baseline = {rank = 2}
+[[policies]]
+policy = "LUCB"
+[[policies]]
+policy = "CLUCB"
+alpha = [0.1, 0.5]
+"""
+
+
+def surefoot(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    code = "from surefoot.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_reproduce_writes_figures_table_and_report_and_continues(tmp_path: Path) -> None:
+    args = [
+        "reproduce",
+        "--quick",
+        "--runs",
+        "4",
+        "--horizon",
+        "120",
+        "--alphas",
+        "0.2,0.8",
+        "--instance",
+        "normalized",
+    ]
+    first = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert first.exit_code == 0
+    assert "claim by claim" in first.output
+    names = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
+    figures = {f"figure{i}.{kind}" for i in (1, 2, 3) for kind in ("png", "pdf")}
+    assert names == figures | {"results.csv", "results.parquet", "report.html", "settings.json"}
+    table = pl.read_csv(tmp_path / "out" / "results.csv")
+    assert set(table["policy"]) == {"LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact"}
+    before = (tmp_path / "out" / "results.csv").read_bytes()
+    again = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert again.exit_code == 0
+    assert (tmp_path / "out" / "results.csv").read_bytes() == before
+    refused = surefoot(*args, "--seed", "5", "--out", str(tmp_path / "out"), cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "holds a result of other settings. Nothing was changed" in refused.stderr
+
+
+def test_simulate_runs_a_toml_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TOML)
+    done = surefoot("simulate", "mine.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results" / "mine" / "report.html").exists()
+    (tmp_path / "typo.toml").write_text(TOML.replace("horizon", "horizn"))
+    refused = surefoot("simulate", "typo.toml", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Did you mean 'horizon'?" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (tmp_path / "results" / "typo").exists()
+
+
+def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
+    args = ["plan", "--runs", "6", "--days", "2", "--per-day", "500", "--noise", "0.05", "--alpha", "0.1,0.5"]
+    shown = CliRunner().invoke(app, args, catch_exceptions=False)
+    assert shown.exit_code == 0
+    assert "until the learner acts freely" in shown.output
+    picture = tmp_path / "plan.png"
+    given = CliRunner().invoke(app, [*args, "--json", "--plot", str(picture)], catch_exceptions=False)
+    answers = json.loads(given.output)["answers"]
+    assert [answer["alpha"] for answer in answers] == [0.1, 0.5]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("plan", "--alpha", "0.1,big"), "must be numbers between commas"),
+        (("plan", "--gain", "-1"), "`gain > 0` must hold"),
+        (("reproduce", "--instance", "scaled"), "must be as-written, normalized or both"),
+        (("reproduce", "--horizon", "-3"), "`horizon` must be a whole number >= 1"),
+        (("simulate", "missing.toml"), "but there is none"),
+    ],
+)
+def test_mistakes_end_with_a_sentence_and_exit_code_2(args: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = surefoot(*args, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_command_is_in_the_documentation() -> None:
+    text = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    for command in app.registered_commands:
+        assert command.callback is not None
+        assert f"surefoot {command.callback.__name__}" in text
