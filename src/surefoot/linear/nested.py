@@ -102,7 +102,7 @@ class Nested:
 
         Rows are looked at in the order of a cheap bound, the best over single sets, until none can still win.
         """
-        cheap = np.min([[self.sets[i].upper(row) for row in rows] for i in self._start()], axis=0)
+        cheap = np.min([_uppers(self.sets[i], rows) for i in self._start()], axis=0)
         best, highest = -1, -math.inf
         for row in np.argsort(-cheap, kind="stable"):
             slack = 1e-9 * abs(highest) if best >= 0 else 0.0
@@ -181,6 +181,15 @@ class Nested:
             self.add(Ellipsoid(np.array(center), np.array(whitener), float(radius), int(observations)))
         self._active = [int(i) for i in arrays["nested_active"]]
         self.is_empty = bool(arrays["nested_is_empty"])
+
+
+def _uppers(known: Ball | Ellipsoid, rows: Matrix) -> Vector:
+    """The upper bound of every row over one set, without the guard against rounding: only the order matters here."""
+    if isinstance(known, Ball):
+        uppers: Vector = known.radius * np.linalg.norm(rows, axis=1)
+        return uppers
+    widths = np.linalg.norm(rows @ known.whitener.T, axis=1)
+    return np.asarray(rows @ known.center + known.radius * widths, dtype=np.float64)
 
 
 def _solver_settings() -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
+from surefoot.linear.factor import cholesky, condition, invert
 
 EPS = 2.0**-53  # unit roundoff of float64
 RECENT = 64  # rows that wait before they enter V together
@@ -259,18 +260,18 @@ def refresh(state: Vector) -> bool:
     gram = (state[start : start + d * d] + state[start + d * d : start + 2 * d * d]).reshape(d, d)
     state[AGE] = 0.0
     lower = np.zeros((d, d))
-    if not _cholesky(gram, lower):
+    if not cholesky(gram, lower):
         state[FRESH_DRIFT] = state[DRIFT]
         return False
     inverse = np.zeros((d, d))
-    _invert(lower, inverse)
+    invert(lower, inverse)
     whitener_of(state)[:] = inverse
     log_det = 0.0
     for i in range(d):
         log_det += 2.0 * np.log(lower[i, i])
     state[FRESH_LOG_DET] = log_det - d * np.log(gram_ridge(state))
     state[GROWTH] = 1.0
-    state[CONDITION] = _condition(np.abs(inverse), np.abs(lower))
+    state[CONDITION] = condition(np.abs(inverse), np.abs(lower))
     # V itself is off by (RECENT + 2) EPS at most, L L^T by (d + 1) EPS, M L by d EPS, each relative to |M||L| twice.
     # (Higham 2002, theorem 10.3 and section 14.2)
     state[DRIFT] = (3.0 * d + RECENT + 8.0) * EPS * state[CONDITION] ** 2
@@ -288,41 +289,6 @@ def log_det_of(state: Vector) -> float:
 def gram_ridge(state: Vector) -> float:
     """The ridge, kept as the last number of the array."""
     return float(state[state.size - 1])
-
-
-@compiled_sum
-def _cholesky(gram: Matrix, lower: Matrix) -> bool:
-    for j in range(gram.shape[0]):
-        for i in range(j, gram.shape[0]):
-            entry = gram[i, j]
-            for k in range(j):
-                entry -= lower[i, k] * lower[j, k]
-            if i == j:
-                if not entry > 0.0:
-                    return False
-                lower[j, j] = np.sqrt(entry)
-            else:
-                lower[i, j] = entry / lower[j, j]
-    return True
-
-
-@compiled_apart
-def _invert(lower: Matrix, inverse: Matrix) -> None:
-    for i in range(lower.shape[0]):
-        for k in range(i):
-            for j in range(k + 1):
-                inverse[i, j] -= lower[i, k] * inverse[k, j]
-        for j in range(i):
-            inverse[i, j] /= lower[i, i]
-        inverse[i, i] = 1.0 / lower[i, i]
-
-
-@compiled_large
-def _condition(inverse: Matrix, lower: Matrix) -> float:
-    """A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum."""
-    rows = np.dot(inverse, lower.sum(axis=1))
-    columns = np.dot(inverse.sum(axis=0), lower)
-    return math.sqrt(rows.max() * columns.max())
 
 
 def state_size(dim: int) -> int:
