@@ -27,7 +27,7 @@ def clucb(instance: Instance, alpha: float) -> Outcome:
     return outcomes(instance)[f"CLUCB, α = {alpha:g}"]
 
 
-def gap_is_positive(values: np.ndarray) -> bool:  # type: ignore[type-arg]
+def gap_is_positive(values: np.ndarray) -> bool:
     """Whether the mean of paired differences is above zero beyond chance."""
     return bool(values.mean() > SIGMAS * values.std(ddof=1) / np.sqrt(len(values)))
 

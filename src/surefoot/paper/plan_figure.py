@@ -28,9 +28,10 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
         ax.fill_between(days, low, high, color=color, alpha=0.15, linewidth=0)
         ax.axhline(-100 * alpha, linestyle=STYLES[i % 4], color=color, linewidth=0.8)
         ax.annotate(f"floor for α = {alpha:g}", (days[-1], -100 * alpha), (-2, 2), textcoords="offset points",
-                    ha="right", va="bottom", fontsize=7, color=color)  # fmt: skip
+                    ha="right", va="bottom", fontsize=8, color=color)  # fmt: skip
     ax.axhline(0, color="0.3", linewidth=0.8)
     ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(lambda day, _: f"{day:g}")
     ax.set_xlabel("days since the start")
     ax.set_ylabel("total reward, % above the baseline's")
     ax.legend(frameon=False, loc="upper left")
