@@ -145,7 +145,7 @@ def run_sweep(
             for task in waiting:
                 task.cancel()
             raise
-    table = to_table([(part.name, part.seed, found) for part in sweep.parts for found in _collect(part, cells)])
+    table = to_table((part.name, part.seed, found) for part in sweep.parts for found in _collect(part, cells))
     write_table(table, folder, "results")
     return table
 
@@ -179,12 +179,11 @@ def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) 
     os.replace(temporary, path)
 
 
-def _collect(part: Part, cells: Path) -> list[Outcome]:
-    chunks = [np.load(_path(part, chunk, cells)) for chunk in chunks_of(part.runs)]
-    return [
-        outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
-        for i, spec in enumerate(part.specs)
-    ]
+def _collect(part: Part, cells: Path) -> Iterator[Outcome]:
+    """One policy after the other, so that only one is in memory."""
+    chunks = [np.load(_path(part, chunk, cells), mmap_mode="r") for chunk in chunks_of(part.runs)]
+    for i, spec in enumerate(part.specs):
+        yield outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
 
 
 def _write_atomically(path: Path, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def _quantiles(column: Vector) -> dict[str, float]:
     return dict(zip(QUANTILES, np.quantile(column, list(QUANTILES.values())).tolist(), strict=True))
 
 
-def to_table(results: Sequence[tuple[str, int, Outcome]]) -> "pl.DataFrame":
+def to_table(results: Iterable[tuple[str, int, Outcome]]) -> "pl.DataFrame":
     """All rows of several (world, seed, outcome), as a polars table."""
     import polars as pl
 
