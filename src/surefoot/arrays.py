@@ -12,6 +12,7 @@ Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]
 
 _FLOAT64 = np.dtype(np.float64)
+LARGEST = 1e100  # of a reward: beyond it, squares and products leave the floats
 
 
 def positive(name: str, value: float, *, hint: str) -> float:
@@ -49,10 +50,12 @@ def finite(name: str, value: Any, *, hint: str) -> float:
     """A finite number given at run time, or an InputError that says what it means."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"`{name}` must be a number, but got {value!r}. {hint}") from None
     if not math.isfinite(number):
         raise InputError(f"`{name}` must be finite, but got {number}. {hint}")
+    if abs(number) > LARGEST:
+        raise InputError(f"`{name}` must lie within +-{LARGEST:g}, but got {number}. {hint}")
     return number
 
 
@@ -82,5 +85,5 @@ def finite_array(name: str, values: ArrayLike, *, ndim: int) -> NDArray[np.float
 def _number(name: str, value: float) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"`{name}` must be a number, but got {name}={value!r}.") from None

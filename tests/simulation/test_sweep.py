@@ -14,7 +14,7 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.simulation.config import read_sweep, sweep_from
-from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, PaperWorld
+from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, FunctionWorld, PaperWorld
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.specs import Spec
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
@@ -196,3 +196,27 @@ def test_a_file_that_is_missing_or_broken_is_refused(tmp_path: Path) -> None:
 
 def test_gaussian_is_the_default_reward() -> None:
     assert sweep_from(GOOD, title="t").parts[0].world.rewards == Gaussian(1.0)
+
+
+def test_two_functions_of_the_same_name_are_two_sweeps(tmp_path: Path) -> None:
+    def sweep(scale: float) -> Sweep:
+        world = FunctionWorld(
+            dim=2, actions=2, baseline=Baseline(action=0), theta=(0.3, 0.3), feature_bound=1.0,
+            function=lambda rng: scale * np.array([[0.5, 0.5], [0.1, rng.random()]]),
+        )  # fmt: skip
+        return Sweep([Part("mine", world, [Spec("LUCB")], runs=2, horizon=20)])
+
+    run_sweep(sweep(0.1), tmp_path / "out")
+    with pytest.raises(ConfigError, match="holds a result of other settings"):
+        run_sweep(sweep(0.7), tmp_path / "out")
+    run_sweep(sweep(0.1), tmp_path / "out")
+
+
+def test_what_a_kill_or_a_power_cut_leaves_behind_does_not_stop_the_next_try(tmp_path: Path) -> None:
+    whole = run_sweep(small(), tmp_path / "whole")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".settings.json.tmp").write_text("half")
+    run_sweep(small(), tmp_path / "out")
+    cell = sorted((tmp_path / "out" / "cells").glob("*.npy"))[0]
+    cell.write_bytes(b"")
+    assert run_sweep(small(), tmp_path / "out").equals(whole)

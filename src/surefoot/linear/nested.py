@@ -103,9 +103,9 @@ class Nested:
         Rows are looked at in the order of a cheap bound, the best over single sets, until none can still win.
         """
         cheap = np.min([_uppers(self.sets[i], rows) for i in self._start()], axis=0)
-        best, highest = -1, -math.inf
+        best, highest = int(np.argmax(cheap)), -math.inf
         for row in np.argsort(-cheap, kind="stable"):
-            slack = 1e-9 * abs(highest) if best >= 0 else 0.0
+            slack = 1e-9 * abs(highest) if highest > -math.inf else 0.0
             if cheap[row] < highest - slack:
                 break
             exact = min(float(cheap[row]), self.upper(rows[row]))

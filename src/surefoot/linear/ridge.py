@@ -15,6 +15,7 @@ import numpy as np
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
+from surefoot.errors import StateError
 from surefoot.linear.factor import cholesky, condition, invert
 
 EPS = 2.0**-53  # unit roundoff of float64
@@ -305,6 +306,14 @@ def new_state(dim: int, ridge: float) -> Vector:
     state[start : start + dim * dim] = (np.eye(dim) * ridge).ravel()
     state[DRIFT] = state[FRESH_DRIFT] = 4.0 * EPS
     return state
+
+
+def check_state(state: Vector, *, dim: int, ridge: float) -> None:
+    """Raise where a saved state cannot be one of this dimension and ridge: compiled code trusts these numbers."""
+    counts = state[[COUNT, AGE, WAITING, FAVOURITE]]
+    sound = state[DIM] == dim and state[-1] == ridge and 0 <= state[WAITING] < RECENT
+    if not (sound and (counts >= 0).all() and (counts == np.floor(counts)).all()):
+        raise StateError("`ridge` must be the state of a ridge regression with these settings, but it is not.")
 
 
 class Ridge:

@@ -13,6 +13,7 @@ from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled
 from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND
 from surefoot.linear.ridge import (
     COUNT,
+    EPS,
     FAVOURITE,
     HEAD,
     REFRESH_EVERY,
@@ -107,9 +108,10 @@ def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> 
     square = factor * factor * (1.0 + 1e-12)
     rivals = 0
     for i in range(scores.shape[1]):
-        gap = max(0.0, bar - scores[0, i])
-        rivals += int(square * scores[1, i] >= gap * gap)
-    if rivals == 1:  # itself
+        # Whatever rounding did to the bar or to a mean, a row that may reach the bar counts as a rival.
+        gap = max(0.0, bar - scores[0, i] - 4.0 * EPS * (abs(bar) + abs(scores[0, i])))
+        rivals += int(i != guess and square * scores[1, i] >= gap * gap)
+    if rivals == 0:
         return guess, bar
     best, highest = guess, -math.inf
     for i in range(scores.shape[1]):
@@ -143,7 +145,7 @@ def screened(settings: Vector, state: Vector, rows: Matrix, factor: float) -> tu
     for i in range(rows.shape[0]):
         rough[i] = _mean(state, rows, i) + factor * rough[i]
         bar = max(bar, rough[i] - error)
-    best, highest = -1, -math.inf
+    best, highest = 0, -math.inf
     for i in range(rows.shape[0]):
         if not rough[i] + error < bar:
             mean, square = _score_long(state, rows, i)

@@ -10,9 +10,10 @@ from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.compiled import compiled
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
+from surefoot.linear.ridge import two_sum
 from surefoot.policies.base import Policy, refill
 
-PLAYS, SEEN, TOTAL = range(3)  # rows of an arm state: decided, observed, sum of observed rewards
+PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
 
 
 @compiled
@@ -28,6 +29,20 @@ def least_played_unseen(arms: Matrix, known: int) -> int:
     return best
 
 
+@compiled
+def observe_arm(arms: Matrix, arm: int, reward: float) -> None:
+    """Take in one reward of an arm."""
+    arms[SEEN, arm] += 1.0
+    arms[TOTAL, arm], lost = two_sum(arms[TOTAL, arm], reward)
+    arms[CARRY, arm] += lost
+
+
+@compiled
+def mean_of(arms: Matrix, arm: int) -> float:
+    """The average reward of an arm that was observed."""
+    return float((arms[TOTAL, arm] + arms[CARRY, arm]) / arms[SEEN, arm])
+
+
 class ArmPolicy(Policy):
     """A policy over plain arms. `features` may be left out; where given, it must have one row per arm."""
 
@@ -37,7 +52,7 @@ class ArmPolicy(Policy):
         super().__init__({"arms": arms, "noise": noise, **extra})
         self.arms = count("arms", arms, least=2, hint="arms is the number of actions, the baseline among them.")
         self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
-        self._state: Matrix = np.zeros((3, self.arms))
+        self._state: Matrix = np.zeros((4, self.arms))
 
     def _check_rows(self, features: ArrayLike | ActionSet | None) -> None:
         rows: Any = getattr(features, "rows", features)
@@ -53,9 +68,10 @@ class ArmPolicy(Policy):
         return vector
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        arm = int(np.argmax(features))
-        self._state[SEEN, arm] += 1
-        self._state[TOTAL, arm] += reward
+        observe_arm.function(self._state, int(np.argmax(features)), reward)
+
+    def _feature_size(self) -> int:
+        return self.arms
 
     def _arrays(self) -> dict[str, Any]:
         return {"arms": self._state.copy()}

@@ -75,6 +75,10 @@ class Policy(ABC):
         """Take in the reward of one decided round."""
 
     @abstractmethod
+    def _feature_size(self) -> int:
+        """Length of the features of one decision."""
+
+    @abstractmethod
     def _arrays(self) -> dict[str, Any]:
         """Everything a subclass remembers, as plain arrays and numbers that are copies."""
 
@@ -106,9 +110,13 @@ class Policy(ABC):
         """Learn the reward of a decision of this policy, given as the decision or, after a restart, its round."""
         round_ = self._claim(decision)
         value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
-        features, is_learner = self._pending[round_]
-        self._learn(features, value, is_learner)
-        del self._pending[round_]
+        # Taken out first: interrupted in between, a reward may be lost, but it is never counted twice.
+        features, is_learner = self._pending.pop(round_)
+        try:
+            self._learn(features, value, is_learner)
+        except Exception:
+            self._pending[round_] = (features, is_learner)
+            raise
 
     def _claim(self, decision: Decision | int) -> int:
         if isinstance(decision, Decision):
@@ -134,7 +142,9 @@ class Policy(ABC):
     def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
         self._rounds = round_ = self._rounds + 1
         self._pending[round_] = (features, is_learner)
-        return Decision(round_, "learner" if is_learner else "baseline", features, self._id, row, certify)
+        shown = features[:]
+        shown.flags.writeable = False
+        return Decision(round_, "learner" if is_learner else "baseline", shown, self._id, row, certify)
 
     def state(self) -> dict[str, Any]:
         """Everything this policy knows, as plain arrays, numbers and strings; `from_state` continues from it."""
@@ -168,7 +178,7 @@ class Policy(ABC):
             policy = kind(**state["settings"])
             policy._id = str(state["id"])
             policy._rounds = int(state["rounds"])
-            policy._pending = dict(_pending_entries(state))
+            policy._pending = dict(_pending_entries(state, policy._feature_size()))
             policy._restore(state)
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise StateError(f"This state is incomplete or damaged: {error!r}. Restore it from a full copy.") from error
@@ -182,11 +192,13 @@ class Policy(ABC):
         return f"{type(self).__name__}({inner})"
 
 
-def _pending_entries(state: Mapping[str, Any]) -> Iterator[tuple[int, tuple[Vector, bool]]]:
+def _pending_entries(state: Mapping[str, Any], dim: int) -> Iterator[tuple[int, tuple[Vector, bool]]]:
+    rounds, flags = state["pending_rounds"], state["pending_is_learner"]
     rows = np.array(state["pending_features"], dtype=np.float64)
-    flags = state["pending_is_learner"]
-    for i, round_ in enumerate(state["pending_rounds"]):
-        yield int(round_), (rows[i].copy(), bool(flags[i]))
+    if not len(rounds) == len(flags) == len(rows) or (len(rows) and rows.shape != (len(rounds), dim)):
+        raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
+    for round_, flag, row in zip(rounds, flags, rows, strict=True):
+        yield int(round_), (row.copy(), bool(flag))
 
 
 def refill(buffer: Matrix, saved: Any, name: str) -> None:

@@ -1,5 +1,6 @@
 """CLUCB2: the paper's Algorithm 2, for a baseline whose rewards are unknown."""
 
+import copy
 import math
 from collections.abc import Mapping
 from functools import partial
@@ -142,7 +143,7 @@ class CLUCB2(LinearPolicy):
     @property
     def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]
         """Where theta lies; with exact nesting, the intersection of every set so far."""
-        return self._nested if self._nested is not None else snapshot(self._settings, self._state)
+        return copy.deepcopy(self._nested) if self._nested is not None else snapshot(self._settings, self._state)
 
     def _read_baseline_reward(self, reward: float | None) -> float:
         if reward is not None:
@@ -191,10 +192,17 @@ class CLUCB2(LinearPolicy):
         return super()._decide_over(actions, baseline, known)
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        super()._learn(features, reward, is_learner)
-        newest = snapshot(self._settings, self._state) if self._nested is not None else None
-        if self._nested is not None and isinstance(newest, Ellipsoid):
-            self._nested.add(newest)
+        if self._nested is None:
+            super()._learn(features, reward, is_learner)
+            return
+        # On a copy first, so that a failure on the way leaves the set and the nest as they were.
+        learned = self._state.copy()
+        self._run_absorb(learned, features, reward)
+        newest = snapshot(self._settings, learned)
+        assert isinstance(newest, Ellipsoid)
+        self._nested.add(newest)
+        self._state[:] = learned
+        self._frozen = None
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), **(self._nested.state() if self._nested is not None else {})}

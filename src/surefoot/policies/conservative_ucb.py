@@ -16,7 +16,7 @@ from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import InputError
 from surefoot.linear.ridge import EPS
-from surefoot.policies.arms import PLAYS, SEEN, TOTAL, ArmPolicy, least_played_unseen
+from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
 from surefoot.policies.base import Decision
 from surefoot.policies.linear import read_known_reward
 from surefoot.safety.certificate import Certificate
@@ -42,7 +42,7 @@ def arm_intervals(
             out[0, i], out[1, i] = 0.0, math.inf
         else:
             psi = 2.0 * noise**2 * math.log(ZETA_3 * bounds * seen**3 / delta)
-            average = arms[TOTAL, i] / seen
+            average = mean_of(arms, i)
             out[0, i] = max(0.0, average - math.sqrt(psi / seen))
             out[1, i] = average + math.sqrt(psi / seen)
 
@@ -67,10 +67,12 @@ def conservative_ucb_step(
         for i in range(arms.shape[1]):
             if intervals[1, i] > intervals[1, proposal]:
                 proposal = i
-    earned = 0.0
+    earned, size = 0.0, 0.0
     for i in range(arms.shape[1]):
-        if i != default:
-            earned += (arms[PLAYS, i] + (1.0 if i == proposal else 0.0)) * intervals[0, i]
+        if i != default and arms[SEEN, i] > 0.0:
+            weight = arms[PLAYS, i] + (1.0 if i == proposal else 0.0)
+            earned += weight * intervals[0, i]
+            size += weight * (abs(intervals[1, i]) + 2.0 * abs(mean_of(arms, i)))
     kept = arms[PLAYS, default] + (1.0 if default == proposal else 0.0)
     balance = kept - (1.0 - alpha) * round_
     worst = intervals[0, default] if balance >= 0.0 else intervals[1, default]
@@ -78,7 +80,7 @@ def conservative_ucb_step(
     guaranteed = earned
     if worst < math.inf:
         guaranteed += kept * worst
-        guaranteed -= 4.0 * (arms.shape[1] + 4.0) * EPS * (guaranteed + required)
+        guaranteed -= 4.0 * (arms.shape[1] + 4.0) * EPS * (size + guaranteed + required)
     is_safe = guaranteed >= required
     arms[PLAYS, proposal if is_safe else default] += 1.0
     return proposal, is_safe, guaranteed, required

@@ -28,7 +28,7 @@ from surefoot.linear.radius import (
     THETA_BOUND,
     radius_of,
 )
-from surefoot.linear.ridge import COUNT, Ridge, absorb
+from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import learn_catalogue, score_rows
 from surefoot.policies.base import Decision, Policy, refill
@@ -187,8 +187,9 @@ class LinearPolicy(Policy):
         if self._catalogue is not None and self._catalogue.digest == catalogue.digest:
             return
         catalogue.check_length(float(self._settings[FEATURE_BOUND]))
-        self._catalogue, self._catalogue_scores = catalogue, np.zeros((3, catalogue.rows.shape[0]))
-        score_rows(self._state, catalogue.rows, self._catalogue_scores)
+        scores = np.zeros((3, catalogue.rows.shape[0]))
+        score_rows(self._state, catalogue.rows, scores)
+        self._catalogue, self._catalogue_scores = catalogue, scores
 
     def _check_shape(self, rows: Matrix) -> None:
         if rows.shape[1] != self.dim or rows.shape[0] == 0:
@@ -249,6 +250,9 @@ class LinearPolicy(Policy):
             )
         return read_known_reward(reward)
 
+    def _feature_size(self) -> int:
+        return self.dim
+
     def _arrays(self) -> dict[str, Any]:
         arrays: dict[str, Any] = {"ridge": self._state.copy(), "ledger": self._book.copy()}
         if self._catalogue is not None:
@@ -259,9 +263,13 @@ class LinearPolicy(Policy):
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         refill(self._state, arrays["ridge"], "ridge")
         refill(self._book, arrays["ledger"], "ledger")
+        check_state(self._state, dim=self.dim, ridge=float(self._settings[RIDGE]))
         if "catalogue" in arrays:
-            self._catalogue = Catalogue(arrays["catalogue"])
-            self._catalogue_scores = np.array(arrays["catalogue_scores"], dtype=np.float64)
+            catalogue = Catalogue(arrays["catalogue"])
+            self._check_shape(catalogue.rows)
+            scores = np.zeros((3, catalogue.rows.shape[0]))
+            refill(scores, arrays["catalogue_scores"], "catalogue_scores")
+            self._catalogue, self._catalogue_scores = catalogue, scores
 
 
 def setting_array(
@@ -283,7 +291,7 @@ def setting_array(
     settings[FEATURE_BOUND] = positive(
         "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
     )
-    if settings[FEATURE_BOUND] > math.sqrt(MOST_RESOLVED * settings[RIDGE]):
+    if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED):
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
             "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."

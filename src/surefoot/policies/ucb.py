@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix
 from surefoot.compiled import compiled
-from surefoot.policies.arms import PLAYS, SEEN, TOTAL, ArmPolicy, least_played_unseen
+from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
 from surefoot.policies.base import Decision
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
@@ -21,7 +21,7 @@ def ucb_step(arms: Matrix, noise: float, round_: int) -> tuple[int, float]:
     if best < 0:
         highest = -math.inf
         for i in range(arms.shape[1]):
-            index = arms[TOTAL, i] / arms[SEEN, i] + noise * math.sqrt(8.0 * math.log(round_) / arms[SEEN, i])
+            index = mean_of(arms, i) + noise * math.sqrt(8.0 * math.log(round_) / arms[SEEN, i])
             if index > highest:
                 best, highest = i, index
     arms[PLAYS, best] += 1.0

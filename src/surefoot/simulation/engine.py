@@ -75,7 +75,7 @@ class Runner:
             if self.kind == kernel.UCB:
                 self.settings = np.array([told["noise"]])
         self.state, self.ledger = new_state(dim, spec.ridge), new_ledger(dim)
-        self.arms, self.record = np.zeros((3, actions)), new_record(dim)
+        self.arms, self.record = np.zeros((4, actions)), new_record(dim)
         self.scores, self.columns = np.zeros((3, actions)), np.zeros((0, 0))
         if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2):
             self.columns = np.ascontiguousarray(first.features[0].T)
@@ -93,6 +93,12 @@ class Runner:
         trace: NDArray[np.int64],
     ) -> None:
         """One block of rounds."""
+        owed = block.means[np.arange(block.draws.size) % len(block.means), block.baselines]
+        if self.kind not in (kernel.LUCB, kernel.UCB) and owed.min() < 0:
+            raise ConfigError(
+                "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
+                f"{owed.min():.6g}. Add a constant to every reward."
+            )
         if block.delays.any() or self.pending.any():
             room = int((self.pending[:, 0] > 0).sum()) + block.draws.size + 1
             grown = np.zeros((room, self.pending.shape[1]))
@@ -186,7 +192,11 @@ def simulate(
             )
             for chunk in chunks
         ]
-        done = [task.result() for task in tasks]
+        try:
+            done = [task.result() for task in tasks]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(specs)]
 
 

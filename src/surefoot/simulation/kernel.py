@@ -7,7 +7,7 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.ridge import absorb
 from surefoot.linear.scores import learn_catalogue
-from surefoot.policies.arms import SEEN, TOTAL
+from surefoot.policies.arms import observe_arm
 from surefoot.policies.clucb import clucb_step
 from surefoot.policies.clucb2 import clucb2_step
 from surefoot.policies.conservative_ucb import conservative_ucb_step
@@ -64,8 +64,7 @@ def learn_round(
 ) -> None:
     """Let the policy learn one reward, as its `observe` does."""
     if kind in (UCB, CONSERVATIVE_UCB):
-        arms[SEEN, row] += 1.0
-        arms[TOTAL, row] += reward
+        observe_arm(arms, row, reward)
     elif is_learner or kind != CLUCB:
         if columns.size > 0:
             learn_catalogue(state, features, reward, rows, columns, scores)
@@ -99,7 +98,7 @@ def decide_round(
         return ucb_step(arms, settings[0], round_)[0], True
     else:
         action, is_learner, _, _ = conservative_ucb_step(arms, settings, baseline, round_, scores)
-    return (action if is_learner else baseline), is_learner
+    return (action if is_learner or action < 0 else baseline), is_learner
 
 
 @compiled_apart

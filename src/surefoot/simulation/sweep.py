@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import threading
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field, fields
@@ -21,6 +22,7 @@ from surefoot.arrays import count
 from surefoot.errors import ConfigError
 from surefoot.simulation.engine import Outcome, chunks_of, default_checkpoints, outcome, play_chunk
 from surefoot.simulation.environments import World
+from surefoot.simulation.kernel import play_block
 from surefoot.simulation.specs import Spec
 from surefoot.simulation.table import to_table, write_table
 
@@ -85,7 +87,8 @@ class Sweep:
 
     def describe(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data."""
-        return {"format": FORMAT, "title": self.title, "parts": [p.describe() for p in self.parts], **self.extra}
+        parts = [part.describe() for part in self.parts]
+        return {"format": FORMAT, "code": play_block.digest, "title": self.title, "parts": parts, **self.extra}
 
     @property
     def rounds(self) -> int:
@@ -104,7 +107,7 @@ def claim_folder(sweep: Sweep, folder: Path) -> None:
                 "Nothing was changed: choose another folder, or remove that one."
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and any(path.name != ".settings.json.tmp" for path in folder.iterdir()):
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
             "Nothing was changed: choose another folder."
@@ -128,7 +131,7 @@ def run_sweep(
         waiting: dict[Future[None], int] = {}
         for part, chunk, path in tasks:
             size = len(chunk) * part.horizon * len(part.specs)
-            if path.exists():
+            if _is_whole(path):
                 done += size
             else:
                 waiting[pool.submit(_play_and_keep, part, chunk, path, stop)] = size
@@ -157,8 +160,17 @@ def _tasks(sweep: Sweep, cells: Path) -> Iterator[tuple[Part, range, Path]]:
 
 
 def _path(part: Part, chunk: range, cells: Path) -> Path:
-    text = json.dumps([FORMAT, part.describe()], sort_keys=True)
+    text = json.dumps([FORMAT, play_block.digest, part.describe()], sort_keys=True)
     return cells / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{chunk.start:06d}.npy"
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a chunk is there; one that a power cut left unreadable is not."""
+    try:
+        np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        return False
+    return True
 
 
 def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) -> None:
@@ -196,5 +208,18 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {"kind": type(value).__name__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
     if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', repr(value))}"
+        return {"function": getattr(value, "__qualname__", type(value).__qualname__), "digest": _digest(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return list(value) if isinstance(value, tuple) else value
+
+
+def _digest(function: Any) -> str:
+    """What a function is made of: its code, its constants, its defaults and what it closes over."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise ConfigError(f"A world's function must be a plain function to be kept in a folder, but got {function!r}.")
+    cells = [repr(cell.cell_contents) for cell in function.__closure__ or ()]
+    consts = [c.co_code.hex() if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    parts = (code.co_code.hex(), consts, code.co_names, repr(function.__defaults__), cells)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
