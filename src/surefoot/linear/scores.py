@@ -86,11 +86,16 @@ def _square_length(rows: Matrix, i: int) -> float:
 def follow(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
     """Move means and squares of a fixed catalogue along with one observation: (gain, error) as `absorb` returned."""
     step = step_at(columns.shape[0])
-    for i in range(columns.shape[1]):
-        scores[2, i] = columns[0, i] * state[step]
-    for j in range(1, columns.shape[0]):
+    if columns.shape[0] == 4:  # the paper's dimension, in one pass and in the same order
+        a, b, c, d = state[step], state[step + 1], state[step + 2], state[step + 3]
         for i in range(columns.shape[1]):
-            scores[2, i] += columns[j, i] * state[step + j]
+            scores[2, i] = ((columns[0, i] * a + columns[1, i] * b) + columns[2, i] * c) + columns[3, i] * d
+    else:
+        for i in range(columns.shape[1]):
+            scores[2, i] = columns[0, i] * state[step]
+        for j in range(1, columns.shape[0]):
+            for i in range(columns.shape[1]):
+                scores[2, i] += columns[j, i] * state[step + j]
     for i in range(columns.shape[1]):
         scores[0, i] += error * scores[2, i]
         scores[1, i] = max(0.0, scores[1, i] - gain * scores[2, i] * scores[2, i])

@@ -20,7 +20,7 @@ class Scale:
     runs: int = 1_000
     horizon: int = 40_000
     exact_runs: int = 10
-    exact_horizon: int = 400
+    exact_horizon: int = 300
 
 
 FULL = Scale()

@@ -69,7 +69,7 @@ def conservative_ucb_step(
                 proposal = i
     earned, size = 0.0, 0.0
     for i in range(arms.shape[1]):
-        if i != default and arms[SEEN, i] > 0.0:
+        if i != default and intervals[0, i] > 0.0:
             weight = arms[PLAYS, i] + (1.0 if i == proposal else 0.0)
             earned += weight * intervals[0, i]
             size += weight * (abs(intervals[1, i]) + 2.0 * abs(mean_of(arms, i)))
