@@ -50,7 +50,7 @@ def plain_seconds(rounds: int) -> float:
 def ratio() -> Ratio:
     """Simulated CLUCB rounds against the plain loop, over the same horizon, both phases included."""
     what = "one simulated CLUCB round, 100 actions x 4 dims, one core"
-    return compare(what, lambda: engine_seconds(20_000), lambda: plain_seconds(20_000), bar=100.0, turns=3)
+    return compare(what, lambda: engine_seconds(40_000), lambda: plain_seconds(40_000), bar=100.0, turns=3)
 
 
 def scaling() -> list[str]:

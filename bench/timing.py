@@ -34,7 +34,7 @@ HEADER = f"{'what (microseconds per round)':<62} {'surefoot':>12} {'plain':>12} 
 def compare(what: str, ours: Callable[[], float], theirs: Callable[[], float], *, bar: float, turns: int = 9) -> Ratio:
     """Each side returns its seconds per round; a noisy neighbour hits both, so ratios of neighbours count."""
     ours(), theirs()
-    pairs = [(ours(), theirs()) for _ in range(turns)]
+    pairs = [(_rested(ours), _rested(theirs)) for _ in range(turns)]
     ratio = statistics.median(b / a for a, b in pairs)
     return Ratio(what, statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs), ratio, bar)
 
@@ -44,3 +44,9 @@ def seconds_per_round(play: Callable[[int], None], rounds: int) -> float:
     start = time.perf_counter()
     play(rounds)
     return (time.perf_counter() - start) / rounds
+
+
+def _rested(side: Callable[[], float]) -> float:
+    # BLAS threads of the other side go on spinning for a while after their last product, and would slow this one down.
+    time.sleep(0.15)
+    return side()

@@ -136,6 +136,8 @@ def test_lucb_ignores_whatever_baseline_it_is_given() -> None:
         ("theta_bound", -2.0, r"`theta_bound > 0` must hold"),
         ("feature_bound", 0.0, r"`feature_bound > 0` must hold"),
         ("feature_bound", "wide", r"`feature_bound` must be a number"),
+        ("feature_bound", 1e160, r"`1e-100 <= feature_bound <= 1e100` must hold, but got 1e\+160"),
+        ("feature_bound", 1e-170, r"`1e-100 <= feature_bound <= 1e100` must hold"),
         ("dim", 0, r"`dim` must be a whole number >= 1, but got dim=0"),
         ("dim", 2.5, r"`dim` must be a whole number"),
         ("dim", 1, r"`dim >= 2` must hold with the paper's radius, but got dim=1"),

@@ -19,7 +19,7 @@ from surefoot.errors import StateError
 from surefoot.linear.factor import cholesky, condition, invert
 
 EPS = 2.0**-53  # unit roundoff of float64
-RECENT = 64  # rows that wait before they enter V together
+RECENT = 16  # rows that wait before they enter V together: few enough for BLAS to stay on this thread
 REFRESH_EVERY = 1024  # observations between two fresh factorisations
 SHORT = 12  # below this dimension plain loops beat those that add several terms at once
 DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh factorisation is due at once
@@ -198,11 +198,8 @@ def fold(state: Vector) -> None:
     """Let the rows that wait enter V."""
     d = int(state[DIM])
     gram, recent = gram_at(d), recent_at(d)
-    block = np.zeros((d, d))
-    for k in range(int(state[WAITING])):
-        for i in range(d):
-            for j in range(d):
-                block[i, j] += state[recent + k * d + i] * state[recent + k * d + j]
+    rows = state[recent : recent + int(state[WAITING]) * d].reshape(int(state[WAITING]), d)
+    block = np.dot(np.ascontiguousarray(rows.T), rows)
     for i in range(d):
         for j in range(d):
             at = gram + i * d + j

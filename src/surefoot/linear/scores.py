@@ -33,12 +33,11 @@ EPS_SINGLE = 2.0**-24
 @compiled_sum
 def first_bad_row(rows: Matrix, bound: float) -> int:
     """Index of the first row that is longer than the bound or not finite, or -1."""
-    scale = 1.0 / bound
-    limit = (1.0 + LENGTH_TOLERANCE) ** 2
+    limit = (bound * (1.0 + LENGTH_TOLERANCE)) ** 2
     for i in range(rows.shape[0]):
         total = 0.0
         for j in range(rows.shape[1]):
-            total += (scale * rows[i, j]) * (scale * rows[i, j])
+            total += rows[i, j] * rows[i, j]
         if not total <= limit:  # NaN and infinity end up here too
             return i
     return -1
@@ -94,8 +93,9 @@ def follow(state: Vector, columns: Matrix, gain: float, error: float, scores: Ma
         for i in range(columns.shape[1]):
             scores[2, i] = columns[0, i] * state[step]
         for j in range(1, columns.shape[0]):
+            weight = state[step + j]
             for i in range(columns.shape[1]):
-                scores[2, i] += columns[j, i] * state[step + j]
+                scores[2, i] += columns[j, i] * weight
     for i in range(columns.shape[1]):
         scores[0, i] += error * scores[2, i]
         scores[1, i] = max(0.0, scores[1, i] - gain * scores[2, i] * scores[2, i])
@@ -145,7 +145,7 @@ def screened(settings: Vector, state: Vector, rows: Matrix, factor: float) -> tu
     size = norm(whitener_of(state).reshape(-1)) * settings[FEATURE_BOUND]
     rough = np.empty(rows.shape[0])
     _rough_widths(state, rows, settings[FEATURE_BOUND], rough)
-    error = factor * size * (4.0 * (rows.shape[1] + 4.0) * EPS_SINGLE)
+    error = factor * size * (2.0 * (rows.shape[1] + 4.0) * EPS_SINGLE)
     bar = -math.inf
     for i in range(rows.shape[0]):
         rough[i] = _mean(state, rows, i) + factor * rough[i]
@@ -165,7 +165,7 @@ def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> Non
     """Widths in single precision; the empty corner of the triangular whitener is skipped."""
     n, d = rows.shape
     half = d // 2
-    size = norm(whitener_of(state).reshape(-1))
+    size, scale = norm(whitener_of(state).reshape(-1)), 1.0 / bound
     single = (whitener_of(state) / size).astype(np.float32)
     corner = np.ascontiguousarray(single[:half, :half])
     below = single[half:]
@@ -178,7 +178,7 @@ def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> Non
         m = min(block, n - start)
         for i in range(m):
             for j in range(d):
-                part[i, j] = rows[start + i, j] / bound
+                part[i, j] = rows[start + i, j] * scale
             for j in range(half):
                 left[i, j] = part[i, j]
         np.dot(left[:m], corner.T, first[:m])

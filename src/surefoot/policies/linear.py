@@ -291,6 +291,10 @@ def setting_array(
     settings[FEATURE_BOUND] = positive(
         "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
     )
+    if not 1e-100 <= settings[FEATURE_BOUND] <= 1e100:
+        raise ConfigError(
+            f"`1e-100 <= feature_bound <= 1e100` must hold, but got {feature_bound}. Rescale the features."
+        )
     if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED):
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
