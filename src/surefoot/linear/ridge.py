@@ -230,19 +230,22 @@ def _update_whitener(state: Vector, d: int) -> None:
 
 def _estimate(state: Vector, d: int) -> None:
     """theta = M^T (M b), and the energy b^T V^-1 b."""
-    moment, total = moment_at(d), scratch_at(d)
+    moment = moment_at(d)
+    theta = state[HEAD : HEAD + d]
+    total = state[scratch_at(d) : scratch_at(d) + d]
     for i in range(d):
-        state[total + i] = state[moment + i] + state[moment + d + i]
-        state[HEAD + i] = 0.0
-    row, energy = whitener_at(d), 0.0
+        total[i] = state[moment + i] + state[moment + d + i]
+        theta[i] = 0.0
+    start, energy = whitener_at(d), 0.0
     for i in range(d):
+        row = state[start : start + d]
         entry = 0.0
         for j in range(i + 1):
-            entry += state[row + j] * state[total + j]
+            entry += row[j] * total[j]
         energy += entry * entry
         for j in range(i + 1):
-            state[HEAD + j] += state[row + j] * entry
-        row += d
+            theta[j] += row[j] * entry
+        start += d
     state[ENERGY] = energy
 
 
