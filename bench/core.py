@@ -65,7 +65,7 @@ def ratios() -> list[Ratio]:
         (100, 4, False, 3.0, 2000),
         (20, 50, False, 3.0, 1000),
         (1000, 128, False, 1.0, 150),
-        (1000, 128, True, 8.0, 250),
+        (1000, 128, True, 8.0, 1000),
     ]:
         stage = Stage(actions, dim, fixed=fixed)
         what = f"decide + observe, {actions} actions x {dim} dims, {'catalogue' if fixed else 'changing features'}"
