@@ -1,7 +1,7 @@
 """What the multi-armed ancestors share: counts and sums per arm, and the way from a round to a decision."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,8 +45,6 @@ def mean_of(arms: Matrix, arm: int) -> float:
 
 class ArmPolicy(Policy):
     """A policy over plain arms. `features` may be left out; where given, it must have one row per arm."""
-
-    needs_baseline: ClassVar[bool] = True
 
     def __init__(self, *, arms: int, noise: float, **extra: Any) -> None:
         super().__init__({"arms": arms, "noise": noise, **extra})

@@ -41,8 +41,6 @@ class UCB(ArmPolicy):
     >>> policy.observe(decision, 1.0)
     """
 
-    needs_baseline = False
-
     def __init__(self, *, arms: int, noise: float = 0.5) -> None:
         super().__init__(arms=arms, noise=noise)
 

@@ -9,9 +9,9 @@ import json
 import os
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +83,11 @@ class Sweep:
 
     parts: Sequence[Part]
     title: str = "simulation"
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data."""
         parts = [part.describe() for part in self.parts]
-        return {"format": FORMAT, "code": play_block.digest, "title": self.title, "parts": parts, **self.extra}
+        return {"format": FORMAT, "code": play_block.digest, "title": self.title, "parts": parts}
 
     @property
     def rounds(self) -> int:

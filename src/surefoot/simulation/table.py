@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
-SCHEMA = ("world", "policy", "alpha", "seed", "runs", "horizon", "round", "measure", "watched", "mean", "stderr")
 
 
 def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
