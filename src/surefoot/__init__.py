@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from surefoot.safety.certificate import Certificate as Certificate
     from surefoot.safety.proof import Proof as Proof
     from surefoot.safety.proof import check as check
+    from surefoot.safety.prove import prove as prove
 
 # Names are looked up when first used, so that `import surefoot` costs next to nothing.
 _HOMES = {
@@ -56,6 +57,7 @@ _HOMES = {
     "Vertices": "linear.actions",
     "check": "safety.proof",
     "errors": "",
+    "prove": "safety.prove",
     "theory": "",
 }
 
