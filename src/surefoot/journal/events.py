@@ -80,7 +80,7 @@ def canonical(value: object) -> bytes:
 
 def fingerprint(name: str, head: Head, *, kind: str, time: float, payload: bytes, key: str | None) -> str:
     """Hash of the event that follows `head`; the text parts hold no newline, so no two events read alike."""
-    parts = (FORMAT, name, str(head.number + 1), kind, key or "", float(time).hex(), head.hash, "")
+    parts = (FORMAT, name, str(head.number + 1), kind, key or "", time.hex(), head.hash, "")
     return hashlib.sha256("\n".join(parts).encode() + payload).hexdigest()
 
 
@@ -94,8 +94,9 @@ def next_event(name: str, head: Head, *, kind: str, payload: bytes, time: float,
         raise InputError(f"`time` must be finite seconds since 1970, but got {time!r}.")
     if not isinstance(payload, bytes):
         raise InputError(f"`payload` must be JSON bytes, as `canonical` writes them, but got {type(payload).__name__}.")
+    time = float(time) + 0.0  # no -0.0, which a database may give back as 0.0
     digest = fingerprint(name, head, kind=kind, time=time, payload=payload, key=key)
-    return Event(head.number + 1, kind, float(time), payload, key, head.hash, digest)
+    return Event(head.number + 1, kind, time, payload, key, head.hash, digest)
 
 
 def check_text(what: str, text: str, longest: int) -> None:
