@@ -1,10 +1,11 @@
 """Group commit: one thread writes, and what waits while it flushes is committed together by the next flush.
 
-Nobody waits for company: a lone transaction is committed at once. Under load, the flush of one group is the time in
-which the next one gathers, so that the number of flushes no longer bounds the number of transactions.
+A lone caller never waits for company. Where several are at work, the flush of one group is the time in which the next
+one gathers, and callers who have just been answered get a moment, half a flush at most, to come back and join it.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from surefoot.journal.base import refuse_nesting
 
 T = TypeVar("T")
 LARGEST_GROUP = 256
+LONGEST_MOMENT, GLANCE = 2e-3, 5e-5
 
 
 class Job:
@@ -61,15 +63,25 @@ class Writer:
     def _write(self) -> None:
         while (first := self._queue.get()) is not None:
             jobs, is_last = self._gather(first)
+            began = time.perf_counter()
             try:
                 self._commit(jobs)
             except BaseException as error:  # a caller must never wait for a thread that is gone
                 for job in jobs:
                     job.error = job.error or error
+            moment = (time.perf_counter() - began) / 2
+            callers = len(jobs) + self._queue.qsize()
             for job in jobs:
                 job.done.release()
             if is_last:
                 return
+            if callers > 1:
+                self._await(callers, min(moment, LONGEST_MOMENT))
+
+    def _await(self, callers: int, seconds: float) -> None:
+        deadline = time.perf_counter() + seconds
+        while self._queue.qsize() < min(callers, LARGEST_GROUP) and time.perf_counter() < deadline:
+            time.sleep(GLANCE)
 
     def _gather(self, first: Job) -> tuple[list[Job], bool]:
         jobs = [first]

@@ -1,18 +1,20 @@
 """Events in SQL tables: the statements that SQLite and PostgreSQL share, written once.
 
-A backend brings `query`, which runs a statement with `?` for its values and returns all rows; connections, locks and
-commits are its own.
+A backend brings `query`, which runs a statement with `?` for its values and returns all rows, and `write_all`, which
+runs one for many rows of values; connections, locks and commits are its own.
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
-from surefoot.errors import JournalBusyError, JournalCorruptedError
-from surefoot.journal.base import Transaction, View, not_found, taken
+from surefoot.errors import JournalCorruptedError
+from surefoot.journal.base import View, not_found, taken
 from surefoot.journal.events import START, Event, Head, next_event, verified
+from surefoot.journal.pending import Pending
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+WriteAll = Callable[[str, Sequence[Sequence[object]]], None]
 COLUMNS = "number, kind, time, payload, key, previous, hash"
 
 # The head is kept beside the events, so that a chain whose last events went missing is known to be too short.
@@ -73,47 +75,20 @@ class TablesView(View):
         data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
+    def keep(self, pending: Pending[Self], write_all: WriteAll) -> None:
+        """Write what a transaction gathered, and move the head."""
+        if pending.chain.events:
+            write_all(INSERT, [(self._id, *_row(event)) for event in pending.chain.events])
+            self._query(MOVE_HEAD, (*pending.head, self._id))
+        for digest, data in pending.attachments.items():
+            self._query(DETACH, (self._id, digest))  # what stands under this name may be damaged
+            if data is not None:
+                self._query(ATTACH, (self._id, digest, data))
+
     def _one(self, statement: str, value: str) -> Event | None:
         # A text that no event can carry is not worth asking for: PostgreSQL refuses some of them.
         rows = self._query(statement, (self._id, value)) if value.isprintable() else []
         return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
-
-
-class TablesTransaction(TablesView, Transaction):
-    """Events are written at once, and the head when `finish` is called, within the backend's transaction."""
-
-    def __init__(self, name: str, query: Query, *, lock: str = "") -> None:
-        super().__init__(name, query, lock=lock)
-        self.began = self._head = super().head
-        self._is_over = False
-
-    @property
-    def head(self) -> Head:
-        """The head, this transaction's own events included."""
-        return self._head
-
-    def attach(self, data: bytes) -> str:
-        """Keep bytes beside the chain."""
-        digest = hashlib.sha256(data).hexdigest()
-        self.detach(digest)  # what stands under this name may be damaged
-        self._query(ATTACH, (self._id, digest, data))
-        return digest
-
-    def detach(self, digest: str) -> None:
-        """Remove an attachment."""
-        self._query(DETACH, (self._id, digest))
-
-    def finish(self) -> None:
-        """Move the experiment's head, and take nothing more."""
-        if self._head != self.began:
-            self._query(MOVE_HEAD, (*self._head, self._id))
-        self._is_over = True
-
-    def _write(self, event: Event) -> None:
-        if self._is_over:
-            raise JournalBusyError("A transaction ends when its `work` returns, but something was appended later.")
-        self._query(INSERT, (self._id, *_row(event)))
-        self._head = event.head
 
 
 def create(query: Query, name: str, payload: bytes, time: float) -> Event:
