@@ -99,7 +99,8 @@ class SqliteFile:
             reader.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
         except sqlite3.OperationalError as error:
             # A reader needs a log to share, and cannot make one in a folder it may not write to. No log: no writer.
-            if code_of(error) != sqlite3.SQLITE_CANTOPEN or self.path.with_name(self.path.name + "-wal").exists():
+            is_barred = code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not is_barred or self.path.with_name(self.path.name + "-wal").exists():
                 raise
             reader = self._connect("ro&immutable=1")
         return reader
