@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surefoot.policies.clucb2 import CLUCB2 as CLUCB2
     from surefoot.policies.conservative_ucb import ConservativeUCB as ConservativeUCB
     from surefoot.policies.lucb import LUCB as LUCB
+    from surefoot.policies.safe_lucb import SafeLUCB as SafeLUCB
     from surefoot.policies.ucb import UCB as UCB
     from surefoot.safety.certificate import Certificate as Certificate
     from surefoot.safety.proof import Proof as Proof
@@ -48,6 +49,7 @@ _HOMES = {
     "Policy": "policies.base",
     "Polytope": "linear.actions",
     "Proof": "safety.proof",
+    "SafeLUCB": "policies.safe_lucb",
     "Shared": "linear.features",
     "SurefootError": "errors",
     "UCB": "policies.ucb",

@@ -13,31 +13,33 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, DIM, DRIFT, ENERGY, EPS, HEAD, SHORT, norm, theta_of, whitener_of
+from surefoot.linear.ridge import COUNT, DIM, DRIFT, ENERGY, EPS, SHORT, theta_of, whitener_of
 
 DRIFT_USABLE = 1e-3  # beyond this relative error a width is not worth its name
 
 
 @compiled
-def ball_spread(bound: float, q: Vector) -> float:
+def ball_spread(bound: float, q: Vector, at: int, d: int) -> float:
     """B ||q||: how far <theta, q> reaches to both sides of 0 over the ball."""
-    return bound * norm(q) * (1.0 + (q.size + 4.0) * EPS)
+    total = 0.0
+    for i in range(d):
+        total += q[at + i] * q[at + i]
+    return bound * math.sqrt(total) * (1.0 + (d + 4.0) * EPS)
 
 
-def _ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector) -> tuple[float, float]:
+def _ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector, at: int, d: int) -> tuple[float, float]:
     """<center, q> and how far <theta, q> reaches to both sides of it: radius ||q||_{V^-1}.  (paper, eq. 5)
 
-    The center stands in the flat array from `start` on, and the whitener behind it.
+    The center stands in the flat array from `start` on, and the whitener behind it; q in its own array, from `at` on.
     """
-    d = q.size
     mean, size, total = 0.0, 0.0, 0.0
     row = start + d
     for i in range(d):
-        mean += flat[start + i] * q[i]
-        size += abs(flat[start + i] * q[i])
+        mean += flat[start + i] * q[at + i]
+        size += abs(flat[start + i] * q[at + i])
         entry = 0.0
         for j in range(i + 1):
-            entry += flat[row + j] * q[j]
+            entry += flat[row + j] * q[at + j]
         total += entry * entry
         row += d
     return mean, radius * math.sqrt(total) + (d + 4.0) * EPS * size
@@ -47,9 +49,11 @@ _support_short, _support_long = compiled(_ellipsoid_support), compiled_sum(_elli
 
 
 @compiled
-def ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector) -> tuple[float, float]:
+def ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector, at: int, d: int) -> tuple[float, float]:
     """<center, q>, and how far <theta, q> reaches to both sides of it over an ellipsoid."""
-    return _support_short(flat, start, radius, q) if q.size < SHORT else _support_long(flat, start, radius, q)
+    if d < SHORT:
+        return _support_short(flat, start, radius, q, at, d)
+    return _support_long(flat, start, radius, q, at, d)
 
 
 @compiled
@@ -62,14 +66,6 @@ def guarded_radius(state: Vector, beta: float) -> float:
         return 1e300
     center_error = 2.0 * state[DRIFT] * math.sqrt(state[ENERGY])
     return float((beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (state[DIM] + 4.0) * EPS))
-
-
-@compiled
-def support(settings: Vector, state: Vector, radius: float, q: Vector) -> tuple[float, float]:
-    """Mean and spread of <theta, q> over the set of a ridge state: the ball while it is empty, then the ellipsoid."""
-    if state[COUNT] == 0.0:
-        return 0.0, ball_spread(settings[THETA_BOUND], q)
-    return ellipsoid_support(state, HEAD, radius, q)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +81,8 @@ class Ball:
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
         """Mean and spread of <theta, q> over the ball."""
-        return 0.0, ball_spread(self.radius, np.asarray(q, dtype=np.float64))
+        vector = np.asarray(q, dtype=np.float64)
+        return 0.0, ball_spread(self.radius, vector, 0, vector.size)
 
     def lower(self, q: ArrayLike) -> float:
         """The least <theta, q> over the ball."""
@@ -116,7 +113,7 @@ class Ellipsoid:
     def support(self, q: ArrayLike) -> tuple[float, float]:
         """Mean and spread of <theta, q> over the ellipsoid."""
         flat = np.concatenate([self.center, self.whitener.ravel()])
-        return ellipsoid_support(flat, 0, self.radius, np.asarray(q, dtype=np.float64))
+        return ellipsoid_support(flat, 0, self.radius, np.asarray(q, dtype=np.float64), 0, self.center.size)
 
     def lower(self, q: ArrayLike) -> float:
         """The least <theta, q> over the ellipsoid."""

@@ -26,8 +26,11 @@ DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh fact
 
 # The head of the array, then its blocks in this order: theta, whitener, step, moment and its carry, gram and its carry,
 # recent rows, scratch, and the ridge. FAVOURITE is a hint, the row that was chosen last. Hot loops index the flat
-# array: views would cost more than the arithmetic.
-DIM, COUNT, FRESH_LOG_DET, GROWTH, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, FAVOURITE, HEAD = range(12)
+# array: views would cost more than the arithmetic. SURPRISES is the sum of e^2 D^2: squared errors of prediction, each
+# times the leverage of its row.
+(
+    DIM, COUNT, FRESH_LOG_DET, GROWTH, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, FAVOURITE, SURPRISES, HEAD,
+) = range(13)  # fmt: skip
 
 
 @compiled
@@ -163,6 +166,7 @@ def _absorb(state: Vector, x: Vector, reward: float, d: int) -> tuple[float, flo
     surprise = reward
     for i in range(d):
         surprise -= state[HEAD + i] * x[i]
+    state[SURPRISES] += surprise * surprise * leverage / (1.0 + leverage)
     _update_whitener(state, d)
     state[COUNT] += 1.0
     state[AGE] += 1.0
@@ -256,9 +260,7 @@ _estimate_short, _estimate_long = compiled(_estimate), compiled_sum(_estimate)
 def refresh(state: Vector) -> bool:
     """Compute M afresh from V and bound its error; where V is too ill-conditioned to factor, keep the old M."""
     d = int(state[DIM])
-    fold(state)
-    start = gram_at(d)
-    gram = (state[start : start + d * d] + state[start + d * d : start + 2 * d * d]).reshape(d, d)
+    gram = gram_of(state)
     state[AGE] = 0.0
     lower = np.zeros((d, d))
     if not cholesky(gram, lower):
@@ -273,11 +275,24 @@ def refresh(state: Vector) -> bool:
     state[FRESH_LOG_DET] = log_det - d * np.log(gram_ridge(state))
     state[GROWTH] = 1.0
     state[CONDITION] = condition(np.abs(inverse), np.abs(lower))
-    # V itself is off by (RECENT + 2) EPS at most, L L^T by (d + 1) EPS, M L by d EPS, each relative to |M||L| twice.
-    # (Higham 2002, theorem 10.3 and section 14.2)
-    state[DRIFT] = (3.0 * d + RECENT + 8.0) * EPS * state[CONDITION] ** 2
-    state[FRESH_DRIFT] = state[DRIFT]
+    state[DRIFT] = state[FRESH_DRIFT] = fresh_drift(d, state[CONDITION])
     return True
+
+
+@compiled_large
+def gram_of(state: Vector) -> Matrix:
+    """V, once the rows that wait have entered it."""
+    d = int(state[DIM])
+    fold(state)
+    start = gram_at(d)
+    return (state[start : start + d * d] + state[start + d * d : start + 2 * d * d]).reshape(d, d)
+
+
+@compiled
+def fresh_drift(d: int, conditioning: float) -> float:
+    """Bound on the relative rounding error of a width by a fresh factorisation.  (Higham 2002, th. 10.3, sec. 14.2)"""
+    # V itself is off by (RECENT + 2) EPS at most, L L^T by (d + 1) EPS, M L by d EPS, each relative to |M||L| twice.
+    return float((3.0 * d + RECENT + 8.0) * EPS * conditioning**2)
 
 
 @compiled

@@ -5,6 +5,7 @@ from surefoot.policies.clucb import CLUCB
 from surefoot.policies.clucb2 import CLUCB2
 from surefoot.policies.conservative_ucb import ConservativeUCB
 from surefoot.policies.lucb import LUCB
+from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.policies.ucb import UCB
 
-__all__ = ["CLUCB", "CLUCB2", "LUCB", "UCB", "ConservativeUCB", "Decision", "Policy"]
+__all__ = ["CLUCB", "CLUCB2", "LUCB", "UCB", "ConservativeUCB", "Decision", "Policy", "SafeLUCB"]

@@ -1,5 +1,6 @@
 """What the multi-armed ancestors share: counts and sums per arm, and the way from a round to a decision."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ from surefoot.compiled import compiled
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ridge import two_sum
-from surefoot.policies.base import Policy, refill
+from surefoot.policies.base import Decision, Policy, refill
+from surefoot.policies.step import FREE, HOLD
 
 PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
 
@@ -51,6 +53,33 @@ class ArmPolicy(Policy):
         self.arms = count("arms", arms, least=2, hint="arms is the number of actions, the baseline among them.")
         self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
         self._state: Matrix = np.zeros((4, self.arms))
+
+    def decide(
+        self,
+        features: ArrayLike | None = None,
+        *,
+        baseline: int | None = None,
+        baseline_reward: float | None = None,
+        hold: bool = False,
+    ) -> Decision:
+        """Choose an arm; `baseline` is the default arm. With `hold` it is played whatever the policy would do."""
+        return self._decide(features, baseline, baseline_reward, HOLD if hold else FREE)
+
+    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
+        if action is not None and action >= self.arms:
+            raise InputError(f"`0 <= action < {self.arms}` must hold for {self.arms} arms, but got {action}.")
+        return self._decide(features, baseline, baseline_reward, HOLD if action is None else action)
+
+    @abstractmethod
+    def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
+        """Choose an arm, unless the order names one."""
+
+    def _read_arm(self, baseline: Any) -> int:
+        if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)) or not 0 <= baseline < self.arms:
+            raise InputError(
+                f"`baseline` must be an arm from 0 to {self.arms - 1}, but got {baseline!r}. It is today's default arm."
+            )
+        return int(baseline)
 
     def _check_rows(self, features: ArrayLike | ActionSet | None) -> None:
         rows: Any = getattr(features, "rows", features)

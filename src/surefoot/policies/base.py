@@ -66,9 +66,42 @@ class Policy(ABC):
 
     @abstractmethod
     def decide(
-        self, features: ArrayLike, *, baseline: int | None = None, baseline_reward: float | None = None
+        self,
+        features: ArrayLike,
+        *,
+        baseline: int | None = None,
+        baseline_reward: Any = None,
+        hold: bool = False,
     ) -> Decision:
-        """Choose an action for this round; `features` has one row per action, `baseline` is today's row."""
+        """Choose an action for this round; `features` has one row per action, `baseline` is today's row.
+
+        With `hold` the baseline is played whatever the gate says; the certificate tells what it would have said.
+        """
+
+    def recall(
+        self,
+        features: ArrayLike,
+        *,
+        baseline: int | None = None,
+        baseline_reward: Any = None,
+        action: int,
+        source: Source,
+    ) -> Decision:
+        """Take up a round that was decided before, as it was decided: for whoever restores a policy from a journal.
+
+        Counts the round as played whatever the gate says today, so that a newer version never rewrites the past.
+        """
+        if source not in ("learner", "baseline"):
+            raise InputError(f"`source` must be 'learner' or 'baseline', but got {source!r}.")
+        if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action < 0:
+            raise InputError(f"`action` must be a row index, but got {action!r}.")
+        if source == "baseline" and action != baseline:
+            raise InputError(f"A round of the baseline must have played its row {baseline}, but got {action=}.")
+        return self._recall(features, baseline, baseline_reward, int(action) if source == "learner" else None)
+
+    @abstractmethod
+    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
+        """Count a round in which the learner played that row, or where it is None the baseline its own."""
 
     @abstractmethod
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:

@@ -1,12 +1,10 @@
 """CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known."""
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_apart
-from surefoot.linear.radius import radius_of
-from surefoot.linear.scores import propose
+from surefoot.compiled import compiled
 from surefoot.policies.linear import LinearPolicy
-from surefoot.safety.gates import BETA, OPTIMISM, known_gate, known_proof, note_played, pose
-from surefoot.safety.ledger import book_baseline, book_learner
+from surefoot.policies.step import conclude_with, step_with
+from surefoot.safety.gates import known_gate, known_proof, pose
 
 
 @compiled
@@ -14,41 +12,21 @@ def clucb_judge(
     settings: Vector,
     state: Vector,
     ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
     proposal: Vector,
     displaced: Vector,
     baseline_reward: float,
     record: Vector,
+    d: int,
 ) -> bool:
-    """Ask the gate for a known baseline, and book what is played.  (paper, Algorithm 1, lines 5 to 13)"""
-    pose(settings, state, ledger, proposal, displaced, record)
-    is_safe = known_gate(settings, state, ledger, baseline_reward, record)
-    if is_safe:
-        note_played(record, proposal)
-        book_learner(ledger, proposal, displaced, baseline_reward)
-    else:
-        note_played(record, displaced)
-        book_baseline(ledger, displaced, baseline_reward)
-    return is_safe
+    """Ask the gate for a known baseline.  (paper, Algorithm 1, line 5)"""
+    pose(state, ledger, proposal, displaced, record, d)
+    return known_gate(settings, state, ledger, memory, baseline_reward, record, d)
 
 
-@compiled_apart
-def clucb_step(
-    settings: Vector,
-    state: Vector,
-    ledger: Vector,
-    rows: Matrix,
-    cached: bool,
-    scores: Matrix,
-    baseline: int,
-    baseline_reward: float,
-    record: Vector,
-) -> tuple[int, bool]:
-    """One round of Algorithm 1: the proposal's row, and whether it is played."""
-    record[BETA] = radius_of(settings, state)
-    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores, record[BETA])
-    if action < 0:
-        return action, False
-    return action, clucb_judge(settings, state, ledger, rows[action], rows[baseline], baseline_reward, record)
+clucb_conclude = conclude_with(clucb_judge)
+clucb_step = step_with(clucb_conclude)
 
 
 class CLUCB(LinearPolicy):
@@ -70,7 +48,7 @@ class CLUCB(LinearPolicy):
     needs_baseline_reward = True
     learns_baseline_rounds = False
     _step = clucb_step
-    _judge = clucb_judge
+    _conclude = clucb_conclude
     _prove = staticmethod(known_proof)
 
     def __init__(
@@ -83,6 +61,7 @@ class CLUCB(LinearPolicy):
         ridge: float,
         theta_bound: float,
         feature_bound: float,
+        radius: str = "paper",
     ) -> None:
         super().__init__(
             dim=dim,
@@ -92,4 +71,5 @@ class CLUCB(LinearPolicy):
             ridge=ridge,
             theta_bound=theta_bound,
             feature_bound=feature_bound,
+            radius=radius,
         )

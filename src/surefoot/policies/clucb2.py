@@ -9,15 +9,16 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_apart
+from surefoot.compiled import compiled
 from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested, Split
 from surefoot.linear.radius import ALPHA, FEATURE_BOUND, radius_of
-from surefoot.linear.scores import first_bad_row, propose
+from surefoot.linear.scores import first_bad_row
 from surefoot.policies.base import Decision
 from surefoot.policies.linear import LinearPolicy
+from surefoot.policies.step import FREE, HOLD, conclude_with, step_with
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.gates import (
@@ -27,8 +28,8 @@ from surefoot.safety.gates import (
     OPTIMISM,
     OWED,
     REQUIRED,
+    book,
     new_record,
-    note_played,
     pose,
     question_of,
     unknown_gate,
@@ -36,19 +37,7 @@ from surefoot.safety.gates import (
     unknown_verdict,
     vectors_of,
 )
-from surefoot.safety.ledger import book_baseline, book_learner
-from surefoot.safety.proof import Proof, prove
-
-
-@compiled
-def clucb2_book(ledger: Vector, proposal: Vector, displaced: Vector, is_safe: bool, record: Vector) -> None:
-    """Book what is played: z and v on a learner round, w on a baseline round.  (paper, Algorithm 2)"""
-    if is_safe:
-        note_played(record, proposal)
-        book_learner(ledger, proposal, displaced, 0.0)
-    else:
-        note_played(record, displaced)
-        book_baseline(ledger, displaced, 0.0)
+from surefoot.safety.proof import Proof, assemble
 
 
 @compiled
@@ -56,36 +45,21 @@ def clucb2_judge(
     settings: Vector,
     state: Vector,
     ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
     proposal: Vector,
     displaced: Vector,
     baseline_reward: float,
     record: Vector,
+    d: int,
 ) -> bool:
-    """Ask the gate for an unknown baseline over the newest set, and book what is played."""
-    pose(settings, state, ledger, proposal, displaced, record)
-    is_safe = unknown_gate(settings, state, ledger, record)
-    clucb2_book(ledger, proposal, displaced, is_safe, record)
-    return is_safe
+    """Ask the gate for an unknown baseline over the newest set.  (paper, Algorithm 2)"""
+    pose(state, ledger, proposal, displaced, record, d)
+    return unknown_gate(settings, state, ledger, memory, record, d)
 
 
-@compiled_apart
-def clucb2_step(
-    settings: Vector,
-    state: Vector,
-    ledger: Vector,
-    rows: Matrix,
-    cached: bool,
-    scores: Matrix,
-    baseline: int,
-    baseline_reward: float,
-    record: Vector,
-) -> tuple[int, bool]:
-    """One round of Algorithm 2 over the newest ellipsoid: the proposal's row, and whether it is played."""
-    record[BETA] = radius_of(settings, state)
-    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores, record[BETA])
-    if action < 0:
-        return action, False
-    return action, clucb2_judge(settings, state, ledger, rows[action], rows[baseline], baseline_reward, record)
+clucb2_conclude = conclude_with(clucb2_judge)
+clucb2_step = step_with(clucb2_conclude)
 
 
 class CLUCB2(LinearPolicy):
@@ -107,7 +81,7 @@ class CLUCB2(LinearPolicy):
     """
 
     _step = clucb2_step
-    _judge = clucb2_judge
+    _conclude = clucb2_conclude
     _prove = staticmethod(unknown_proof)
 
     def __init__(
@@ -122,6 +96,7 @@ class CLUCB2(LinearPolicy):
         feature_bound: float,
         reward_floor: float = 0.0,
         nesting: Literal["exact", "latest"] = "exact",
+        radius: str = "paper",
     ) -> None:
         if nesting not in ("exact", "latest"):
             raise ConfigError(
@@ -137,7 +112,10 @@ class CLUCB2(LinearPolicy):
             feature_bound=feature_bound,
             reward_floor=reward_floor,
             nesting=nesting,
+            radius=radius,
         )
+        if nesting == "exact" and radius == "dual":
+            raise ConfigError("`radius='dual'` needs `nesting='latest'`: the exact nest keeps one ellipsoid a round.")
         self._nested = Nested(Ball(float(theta_bound)), dim=self.dim) if nesting == "exact" else None
 
     @property
@@ -153,43 +131,56 @@ class CLUCB2(LinearPolicy):
             )
         return 0.0
 
-    def _decide_rows(self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float) -> Decision:
+    def _decide_rows(
+        self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
+    ) -> Decision:
         if self._nested is None:
-            return super()._decide_rows(rows, cached, scores, baseline, known)
+            return super()._decide_rows(rows, cached, scores, baseline, known, order)
         bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
         if bad >= 0:
             raise self._bad_row(rows, bad)
         action, upper = self._nested.optimistic(rows)
+        action = order if order >= 0 else action
         record = new_record(self.dim)
         record[OPTIMISM], record[BETA] = upper, radius_of(self._settings, self._state)
-        pose(self._settings, self._state, self._book, rows[action], rows[baseline], record)
-        is_learner, evidence = self._judge_nested(self._nested, record)
-        clucb2_book(self._book, rows[action], rows[baseline], is_learner, record)
-        certify = partial(Certificate, float(record[GUARANTEED]), float(record[REQUIRED]), action, upper, evidence)
-        return self._decided(action if is_learner else baseline, is_learner, record[-self.dim :], certify)
+        pose(self._state, self._book, rows[action], rows[baseline], record, self.dim)
+        is_safe, evidence = self._judge_nested(self._nested, record)
+        is_learner = order >= 0 or (order == FREE and is_safe)
+        book(self._book, rows[action], rows[baseline], 0.0, is_learner, record, self.dim)
+        certify = partial(
+            Certificate,
+            float(record[GUARANTEED]),
+            float(record[REQUIRED]),
+            action,
+            upper,
+            evidence,
+            is_held=order == HOLD,
+        )
+        played = vectors_of(record, self.dim)[3]
+        return self._decided(action if is_learner else baseline, is_learner, played, certify)
 
     def _judge_nested(self, nested: Nested, record: Vector) -> tuple[bool, "partial[Proof]"]:
-        played, conserved, displaced, _ = vectors_of(record)
+        played, conserved, displaced, _ = vectors_of(record, self.dim)
         splits = nested.split(played), nested.split(conserved), nested.split(-displaced)
         values = (splits[0].value, splits[1].value, -splits[2].value)
-        is_safe = bool(unknown_verdict(self._settings, self._book, *values, record))
+        is_safe = bool(unknown_verdict(self._settings, self._book, *values, record, self.dim))
         if nested.is_empty:  # anything follows from a contradiction, so nothing is promised
             record[GUARANTEED], is_safe = -math.inf, False
-            return False, partial(Proof, question_of(self._settings, record), (), -math.inf)
-        return is_safe, partial(_nested_proof, self._settings, record, splits)
+            return False, partial(Proof, question_of(self._settings, record, self.dim), (), -math.inf)
+        return is_safe, partial(_nested_proof, self._settings, record, splits, self.dim)
 
     @property
     def is_refuted(self) -> bool:
         """Whether data and assumptions contradict each other; from then on only the baseline is played."""
         return self._nested is not None and self._nested.is_empty
 
-    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float) -> Decision:
+    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if self._nested is not None:
             raise InputError(
                 f"A {type(actions).__name__} needs `nesting='latest'`, but this CLUCB2 is exact: its set is an "
                 "intersection, over which only finitely many rows can be searched. Give rows, or use 'latest'."
             )
-        return super()._decide_over(actions, baseline, known)
+        return super()._decide_over(actions, baseline, known, order)
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         if self._nested is None:
@@ -213,15 +204,15 @@ class CLUCB2(LinearPolicy):
             self._nested.restore(arrays)
 
 
-def _nested_proof(settings: Vector, record: Vector, splits: tuple[Split, Split, Split]) -> Proof:
+def _nested_proof(settings: Vector, record: Vector, splits: tuple[Split, Split, Split], dim: int) -> Proof:
     """Algorithm 2 as a split over every set of the nest."""
     alpha = float(settings[ALPHA])
     played, kept, owed = splits
     parts: list[tuple[Fact, Vector]] = list(played.pieces)
-    conserved = vectors_of(record)[1]
+    conserved = vectors_of(record, dim)[1]
     if record[KEPT] >= record[OWED]:
         parts.append((Linear(conserved, float(record[KEPT]), "floor of the baseline's reward"), alpha * conserved))
     else:
         parts += [(known, alpha * piece) for known, piece in kept.pieces]
     parts += [(known, (1 - alpha) * piece) for known, piece in owed.pieces]
-    return prove(question_of(settings, record), parts)
+    return assemble(question_of(settings, record, dim), parts)

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.compiled import compiled, compiled_apart
@@ -19,9 +18,10 @@ from surefoot.linear.ridge import EPS
 from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
 from surefoot.policies.base import Decision
 from surefoot.policies.linear import read_known_reward
+from surefoot.policies.step import FREE, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.proof import Proof, prove
+from surefoot.safety.proof import Proof, assemble
 
 ZETA_3 = 1.2020569031595942  # sum of 1 / s^3
 
@@ -53,6 +53,7 @@ def conservative_ucb_step(
     settings: Vector,
     default: int,
     round_: int,
+    order: int,
     intervals: Matrix,
 ) -> tuple[int, bool, float, float]:
     """One round: the proposal J, whether it is played, and both sides of the condition.
@@ -67,6 +68,7 @@ def conservative_ucb_step(
         for i in range(arms.shape[1]):
             if intervals[1, i] > intervals[1, proposal]:
                 proposal = i
+    proposal = order if order >= 0 else proposal
     earned, size = 0.0, 0.0
     for i in range(arms.shape[1]):
         if i != default and intervals[0, i] > 0.0:
@@ -81,9 +83,9 @@ def conservative_ucb_step(
     if worst < math.inf:
         guaranteed += kept * worst
         guaranteed -= 4.0 * (arms.shape[1] + 4.0) * EPS * (size + guaranteed + required)
-    is_safe = guaranteed >= required
-    arms[PLAYS, proposal if is_safe else default] += 1.0
-    return proposal, is_safe, guaranteed, required
+    is_learner = order >= 0 or (order == FREE and guaranteed >= required)
+    arms[PLAYS, proposal if is_learner else default] += 1.0
+    return proposal, is_learner, guaranteed, required
 
 
 class ConservativeUCB(ArmPolicy):
@@ -106,14 +108,7 @@ class ConservativeUCB(ArmPolicy):
         self._settings = arm_settings(self.arms, alpha, delta, self.noise, self._known)
         self._default = -1
 
-    def decide(
-        self,
-        features: ArrayLike | None = None,
-        *,
-        baseline: int | None = None,
-        baseline_reward: float | None = None,
-    ) -> Decision:
-        """Choose an arm; `baseline` is the default arm, the same in every round."""
+    def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._check_rows(features)
         default = self._read_default(baseline)
         if baseline_reward is not None and baseline_reward != self._known:
@@ -124,26 +119,23 @@ class ConservativeUCB(ArmPolicy):
         intervals = np.zeros((2, self.arms))
         before = self._state[PLAYS].copy()
         proposal, is_learner, guaranteed, required = conservative_ucb_step(
-            self._state, self._settings, default, self._rounds + 1, intervals
+            self._state, self._settings, default, self._rounds + 1, order, intervals
         )
         self._default = default
         evidence = partial(_arms_proof, self._settings, default, self._rounds + 1, proposal, before, intervals)
         optimism = float(intervals[1, proposal])
-        certify = partial(Certificate, guaranteed, required, proposal, optimism, evidence)
+        certify = partial(Certificate, guaranteed, required, proposal, optimism, evidence, is_held=order == HOLD)
         arm = proposal if is_learner else default
         return self._decided(arm, bool(is_learner), self._one_hot(arm), certify)
 
-    def _read_default(self, baseline: int | None) -> int:
-        if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)) or not 0 <= baseline < self.arms:
+    def _read_default(self, baseline: Any) -> int:
+        arm = self._read_arm(baseline)
+        if self._default not in (-1, arm):
             raise InputError(
-                f"`baseline` must be an arm from 0 to {self.arms - 1}, but got {baseline!r}. It is today's default arm."
-            )
-        if self._default not in (-1, baseline):
-            raise InputError(
-                f"`baseline` must stay the default arm {self._default}, but got {baseline}. "
+                f"`baseline` must stay the default arm {self._default}, but got {arm}. "
                 "For a baseline that moves use CLUCB or CLUCB2."
             )
-        return int(baseline)
+        return arm
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), "default": self._default}
@@ -179,4 +171,4 @@ def _arms_proof(settings: Vector, default: int, round_: int, proposal: int, play
         side = 1.0 if weight >= 0 else -1.0
         level = intervals[0, i] if weight >= 0 else -intervals[1, i]
         parts.append((Linear(side * axes[i], float(level), name), weight * axes[i]))
-    return prove(weights, parts)
+    return assemble(weights, parts)

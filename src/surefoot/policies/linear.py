@@ -1,4 +1,4 @@
-"""What LUCB, CLUCB and CLUCB2 share: a ridge state, a ledger, and the one way from features to a decision.
+"""What all linear policies share: a ridge state, a ledger, a memory, and the one way from features to a decision.
 
 A subclass is a compiled `step` (propose, ask the gate, book) and the proof that goes with its gate.
 """
@@ -12,7 +12,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, count, finite, finite_array, fraction, nonnegative, positive, real_array
+from surefoot.arrays import (
+    LARGEST,
+    Matrix,
+    Vector,
+    count,
+    finite,
+    finite_array,
+    fraction,
+    nonnegative,
+    positive,
+    real_array,
+)
 from surefoot.compiled import Compiled
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
@@ -20,26 +31,34 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.radius import (
     ALPHA,
     DELTA,
+    DUAL,
     FEATURE_BOUND,
+    MISFIT,
     NOISE,
+    RADIUS_KIND,
+    RANGE_HIGH,
+    RANGE_LOW,
     REWARD_FLOOR,
     RIDGE,
     SETTINGS,
     THETA_BOUND,
     radius_of,
+    read_radius,
 )
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
-from surefoot.linear.scores import learn_catalogue, score_rows
+from surefoot.linear.scores import first_bad_row, learn_catalogue, score_rows
 from surefoot.policies.base import Decision, Policy, refill
+from surefoot.policies.step import FREE, HOLD
 from surefoot.safety.certificate import Certificate
-from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, REQUIRED, new_record, vectors_of
+from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
 from surefoot.safety.ledger import Ledger
+from surefoot.safety.memory import new_memory, set_at
 from surefoot.safety.proof import Proof
 
 MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that float64 can add up
 
-Prover = Callable[[Vector, Vector, Ball | Ellipsoid], Proof]
+Prover = Callable[[Vector, Vector, Ball | Ellipsoid, int], Proof]
 
 
 class LinearPolicy(Policy):
@@ -49,7 +68,7 @@ class LinearPolicy(Policy):
     needs_baseline_reward: ClassVar[bool] = False
     learns_baseline_rounds: ClassVar[bool] = True
     _step: ClassVar[Compiled[..., tuple[int, bool]]]
-    _judge: ClassVar[Compiled[..., bool]]
+    _conclude: ClassVar[Compiled[..., bool]]
 
     def __init__(
         self,
@@ -65,12 +84,8 @@ class LinearPolicy(Policy):
         given = {"dim": dim, "delta": delta, "noise": noise, "ridge": ridge}
         super().__init__({**given, "theta_bound": theta_bound, "feature_bound": feature_bound, **extra})
         self.dim = count("dim", dim, hint="dim is the number of features of one action.")
-        if self.dim == 1:
-            raise ConfigError(
-                "`dim >= 2` must hold with the paper's radius, but got dim=1. There it is smaller than the theorem it "
-                "rests on allows; add a constant feature, or pad the only one with a zero."
-            )
         self._settings = setting_array(
+            dim=self.dim,
             alpha=extra.get("alpha"),
             delta=delta,
             noise=noise,
@@ -78,9 +93,12 @@ class LinearPolicy(Policy):
             theta_bound=theta_bound,
             feature_bound=feature_bound,
             reward_floor=extra.get("reward_floor", 0.0),
+            radius=extra.get("radius", "paper"),
+            misspecification=extra.get("misspecification", 0.0),
         )
         self._ridge = Ridge(dim=self.dim, ridge=float(ridge))
         self._ledger = Ledger(dim=self.dim)
+        self._memory = new_memory(self.dim)
         self._state, self._book = self._ridge.buffer, self._ledger.buffer
         self._run_step = type(self)._step.dispatcher
         self._run_absorb = absorb.dispatcher
@@ -90,7 +108,7 @@ class LinearPolicy(Policy):
 
     @staticmethod
     @abstractmethod
-    def _prove(settings: Vector, record: Vector, known: Ball | Ellipsoid, /) -> Proof:
+    def _prove(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int, /) -> Proof:
         """The gate's condition as a split over facts."""
 
     @property
@@ -113,60 +131,128 @@ class LinearPolicy(Policy):
         features: ArrayLike | ActionSet,
         *,
         baseline: int | ArrayLike | None = None,
-        baseline_reward: float | None = None,
+        baseline_reward: Any = None,
+        hold: bool = False,
     ) -> Decision:
         """Choose an action; `features` is an array with one row per action, or an action set.
 
-        `baseline` is the row that is played today; in a set without rows, its feature vector.
+        `baseline` is the row that is played today; in a set without rows, its feature vector. With `hold` the baseline
+        is played whatever the gate says, and the certificate tells what it would have said.
         """
+        return self._decide(features, baseline, baseline_reward, HOLD if hold else FREE)
+
+    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
+        if action is not None and isinstance(features, ActionSet) and not isinstance(features, Catalogue):
+            raise InputError("A learner's decision can only be recalled over rows, but this set has none.")
+        return self._decide(features, baseline, baseline_reward, HOLD if action is None else action)
+
+    def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         known = self._read_baseline_reward(baseline_reward)
         if type(features) is not np.ndarray and isinstance(features, ActionSet):
             if isinstance(features, Catalogue):
-                return self._decide_catalogue(features, baseline, known)
-            return self._decide_over(features, baseline, known)
+                return self._decide_catalogue(features, baseline, known, order)
+            return self._decide_over(features, baseline, known, order)
         rows = real_array("features", features, ndim=2)
         self._check_shape(rows)
         row = self._read_baseline(baseline, rows.shape[0])
-        return self._decide_rows(rows, False, self._scratch_for(rows.shape[0]), row, known)
+        return self._decide_rows(rows, False, self._scratch_for(rows.shape[0]), row, known, order)
 
-    def _decide_catalogue(self, catalogue: Catalogue, baseline: int | ArrayLike | None, known: float) -> Decision:
+    def warm_start(self, features: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn from the baseline's own history before the first round: one logged row and reward each.
+
+        They enter the confidence set by the same argument as later rounds (the paper's Remark 1), provided that what
+        was logged was chosen without looking at the reward. The ledger, which counts from the first decision, does not
+        change.
+        """
+        if self._rounds > 0 or self._ridge.count > 0:
+            raise InputError(
+                f"`warm_start` must come before the first decision, but {self._rounds} were made and "
+                f"{self._ridge.count} observations learned. Start a new policy."
+            )
+        rows = finite_array("features", features, ndim=2)
+        self._check_shape(rows)
+        values = finite_array("rewards", rewards, ndim=1)
+        if values.size != rows.shape[0] or np.abs(values).max() > LARGEST:
+            raise InputError(
+                f"`rewards` must hold one number within +-{LARGEST:g} for each of {rows.shape[0]} rows, "
+                f"but got shape {values.shape}."
+            )
+        bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
+        if bad >= 0:
+            raise self._bad_row(rows, bad)
+        self._enter(rows, values)
+
+    def _enter(self, rows: Matrix, rewards: Vector) -> None:
+        for row, reward in zip(rows, rewards, strict=True):
+            self._run_absorb(self._state, row, float(reward))
+        self._frozen = None
+
+    def _decide_catalogue(
+        self, catalogue: Catalogue, baseline: int | ArrayLike | None, known: float, order: int
+    ) -> Decision:
         self._check_shape(catalogue.rows)
         row = self._read_baseline(baseline, catalogue.rows.shape[0])
         self._adopt(catalogue)
-        return self._decide_rows(catalogue.rows, True, self._catalogue_scores, row, known)
+        return self._decide_rows(catalogue.rows, True, self._catalogue_scores, row, known, order)
 
-    def _decide_rows(self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float) -> Decision:
-        record = new_record(self.dim)
+    def _decide_rows(
+        self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
+    ) -> Decision:
+        if order >= rows.shape[0]:
+            raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
+        record = self._new_record()
         action, is_learner = self._run_step(
-            self._settings, self._state, self._book, rows, cached, scores, baseline, known, record
+            self._settings, self._state, self._book, self._memory, rows, cached, scores, baseline, known, order, record
         )
         if action < 0:
             raise self._bad_row(rows, -1 - action)
-        return self._conclude(action if is_learner else baseline, action, is_learner, record)
+        return self._concluded(action if is_learner else baseline, action, is_learner, record, order)
 
-    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float) -> Decision:
+    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:
             raise InputError(
                 f"The action set must have dim={self.dim}, but this {type(actions).__name__} has dim={actions.dim}."
             )
         displaced = self._read_baseline_vector(actions, baseline)
         actions.check_length(float(self._settings[FEATURE_BOUND]))
-        best = actions.optimistic(self.confidence_set)
-        record = new_record(self.dim)
+        best = actions.optimistic(snapshot(self._settings, self._state))
+        record = self._new_record()
         record[OPTIMISM], record[BETA] = best.upper, radius_of(self._settings, self._state)
-        is_learner = type(self)._judge(self._settings, self._state, self._book, best.features, displaced, known, record)
-        return self._conclude(-1, -1, is_learner, record, method=best.method, gap=best.gap)
+        is_learner = type(self)._conclude(
+            self._settings, self._state, self._book, self._memory, np.zeros((0, self.dim)), best.features, displaced,
+            known, order, record, self.dim,
+        )  # fmt: skip
+        return self._concluded(-1, -1, is_learner, record, order, method=best.method, gap=best.gap)
 
-    def _conclude(
-        self, row: int, proposal: int, is_learner: bool, record: Vector, *, method: str = "rows", gap: float = 0.0
+    def _new_record(self) -> Vector:
+        return new_record(self.dim)
+
+    def _concluded(
+        self,
+        row: int,
+        proposal: int,
+        is_learner: bool,
+        record: Vector,
+        order: int,
+        *,
+        method: str = "rows",
+        gap: float = 0.0,
     ) -> Decision:
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
         frozen = self._frozen
         if frozen is None:
-            frozen = self._frozen = self._state[FROZEN_FROM : FROZEN_FROM + self.dim * (self.dim + 1)].copy()
+            frozen = self._state[FROZEN_FROM : FROZEN_FROM + self.dim * (self.dim + 1)].copy()
+            if self._settings[RADIUS_KIND] != DUAL:
+                self._frozen = frozen
+            elif self._state[COUNT] > 0:  # there the set is chosen anew for every question
+                at = set_at.function(self.dim)
+                frozen = self._memory[at : at + self.dim * (self.dim + 1)].copy()
         seen = int(self._state[COUNT])
-        certify = partial(_certify, self._prove, self._settings, record, frozen, seen, proposal, method, gap)
-        return self._decided(row, is_learner, record[-self.dim :], certify)
+        certify = partial(
+            _certify, self._prove, self._settings, record, frozen, seen, self.dim, proposal, method, gap, order == HOLD
+        )
+        at = RECORD_HEAD + 3 * self.dim
+        return self._decided(row, is_learner, record[at : at + self.dim], certify)
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         if not (is_learner or self.learns_baseline_rounds):
@@ -213,7 +299,7 @@ class LinearPolicy(Policy):
 
     def _read_baseline(self, baseline: int | ArrayLike | None, rows: int) -> int:
         if not self.needs_baseline:
-            return 0
+            return -1
         if type(baseline) is not int:
             if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
                 raise InputError(
@@ -254,7 +340,11 @@ class LinearPolicy(Policy):
         return self.dim
 
     def _arrays(self) -> dict[str, Any]:
-        arrays: dict[str, Any] = {"ridge": self._state.copy(), "ledger": self._book.copy()}
+        arrays: dict[str, Any] = {
+            "ridge": self._state.copy(),
+            "ledger": self._book.copy(),
+            "memory": self._memory.copy(),
+        }
         if self._catalogue is not None:
             arrays["catalogue"] = self._catalogue.rows.copy()
             arrays["catalogue_scores"] = self._catalogue_scores.copy()
@@ -263,6 +353,7 @@ class LinearPolicy(Policy):
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         refill(self._state, arrays["ridge"], "ridge")
         refill(self._book, arrays["ledger"], "ledger")
+        refill(self._memory, arrays["memory"], "memory")
         check_state(self._state, dim=self.dim, ridge=float(self._settings[RIDGE]))
         if "catalogue" in arrays:
             catalogue = Catalogue(arrays["catalogue"])
@@ -274,13 +365,16 @@ class LinearPolicy(Policy):
 
 def setting_array(
     *,
+    dim: int,
     alpha: float | None,
     delta: float,
     noise: float,
     ridge: float,
     theta_bound: float,
     feature_bound: float,
-    reward_floor: float,
+    reward_floor: float = 0.0,
+    radius: str = "paper",
+    misspecification: float = 0.0,
 ) -> Vector:
     """Checked settings as compiled code reads them; without a floor to keep, alpha is None."""
     settings = np.zeros(SETTINGS)
@@ -305,6 +399,10 @@ def setting_array(
         settings[ALPHA] = fraction("alpha", alpha, hint=hint)
     hint = "reward_floor is a mean reward the baseline never falls below; 0 is always safe."
     settings[REWARD_FLOOR] = nonnegative("reward_floor", reward_floor, hint=hint)
+    hint = "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model."
+    settings[MISFIT] = nonnegative("misspecification", misspecification, hint=hint)
+    settings[RADIUS_KIND] = read_radius(radius, dim=dim, misspecification=misspecification)
+    settings[RANGE_LOW], settings[RANGE_HIGH] = -np.inf, np.inf
     return settings
 
 
@@ -325,18 +423,19 @@ def _certify(
     record: Vector,
     frozen: Vector,
     observations: int,
+    dim: int,
     proposal: int,
     method: str,
     gap: float,
+    is_held: bool,
 ) -> Certificate:
-    evidence = partial(_evidence, prover, settings, record, frozen, observations)
+    evidence = partial(_evidence, prover, settings, record, frozen, observations, dim)
     guaranteed, required, optimism = float(record[GUARANTEED]), float(record[REQUIRED]), float(record[OPTIMISM])
-    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap)
+    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap, is_held)
 
 
-def _evidence(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int) -> Proof:
-    dim = vectors_of(record).shape[1]
+def _evidence(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int, dim: int) -> Proof:
     known: Ball | Ellipsoid = Ball(float(settings[THETA_BOUND]))
     if observations > 0:
         known = Ellipsoid(frozen[:dim], frozen[dim:].reshape(dim, dim), float(record[RADIUS]), observations)
-    return prover(settings, record, known)
+    return prover(settings, record, known, dim)

@@ -3,14 +3,12 @@
 import math
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_apart
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, support
-from surefoot.linear.radius import radius_of
-from surefoot.linear.scores import propose
+from surefoot.compiled import compiled
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.policies.linear import LinearPolicy
-from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, REQUIRED, note_played, part_of, pose, vectors_of
-from surefoot.safety.ledger import book_learner
-from surefoot.safety.proof import Proof, prove
+from surefoot.policies.step import conclude_with, step_with
+from surefoot.safety.gates import GUARANTEED, RADIUS, REQUIRED, choose_set, part_at, pose, support, vectors_of
+from surefoot.safety.proof import Proof, assemble
 
 
 @compiled
@@ -18,51 +16,38 @@ def lucb_judge(
     settings: Vector,
     state: Vector,
     ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
     proposal: Vector,
     displaced: Vector,
     baseline_reward: float,
     record: Vector,
+    d: int,
 ) -> bool:
-    """Always yes: book the optimistic action, and note the least it leaves us with; `displaced` does not matter."""
-    pose(settings, state, ledger, proposal, displaced, record)
-    mean, spread = support(settings, state, record[RADIUS], part_of(record, 0))
+    """Always yes; notes the least that the optimistic action leaves us with."""
+    pose(state, ledger, proposal, displaced, record, d)
+    choose_set(settings, state, memory, record, part_at(0, d), record, d)
+    mean, spread = support(settings, state, memory, record[RADIUS], record, part_at(0, d), d)
     record[GUARANTEED] = mean - spread
     record[REQUIRED] = -math.inf
-    note_played(record, proposal)
-    book_learner(ledger, proposal, displaced, 0.0)
     return True
 
 
-@compiled_apart
-def lucb_step(
-    settings: Vector,
-    state: Vector,
-    ledger: Vector,
-    rows: Matrix,
-    cached: bool,
-    scores: Matrix,
-    baseline: int,
-    baseline_reward: float,
-    record: Vector,
-) -> tuple[int, bool]:
-    """One round: play argmax over actions of UCB(phi)."""
-    record[BETA] = radius_of(settings, state)
-    action, record[OPTIMISM] = propose(settings, state, rows, cached, scores, record[BETA])
-    if action < 0:
-        return action, False
-    return action, lucb_judge(settings, state, ledger, rows[action], rows[action], baseline_reward, record)
+lucb_conclude = conclude_with(lucb_judge)
+lucb_step = step_with(lucb_conclude)
 
 
-def lucb_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Proof:
+def lucb_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
     """What all learner rounds have earned for sure, this one included."""
-    played = vectors_of(record)[0]
-    return prove(played, [(known, played)])
+    played = vectors_of(record, dim)[0]
+    return assemble(played, [(known, played)])
 
 
 class LUCB(LinearPolicy):
     """Linear UCB: play the action with the highest upper confidence bound, always.
 
-    The learner that the paper makes safe (Abbasi-Yadkori et al. 2011), with the paper's radius. A baseline given to
+    The learner that the paper makes safe (Abbasi-Yadkori et al. 2011), with the paper's radius
+    unless another is named. A baseline given to
     `decide` is ignored, so that it can stand in for any other policy.
 
     >>> import numpy as np
@@ -75,12 +60,26 @@ class LUCB(LinearPolicy):
 
     needs_baseline = False
     _step = lucb_step
-    _judge = lucb_judge
+    _conclude = lucb_conclude
     _prove = staticmethod(lucb_proof)
 
     def __init__(
-        self, *, dim: int, delta: float, noise: float, ridge: float, theta_bound: float, feature_bound: float
+        self,
+        *,
+        dim: int,
+        delta: float,
+        noise: float,
+        ridge: float,
+        theta_bound: float,
+        feature_bound: float,
+        radius: str = "paper",
     ) -> None:
         super().__init__(
-            dim=dim, delta=delta, noise=noise, ridge=ridge, theta_bound=theta_bound, feature_bound=feature_bound
+            dim=dim,
+            delta=delta,
+            noise=noise,
+            ridge=ridge,
+            theta_bound=theta_bound,
+            feature_bound=feature_bound,
+            radius=radius,
         )

@@ -2,21 +2,25 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix
 from surefoot.compiled import compiled
 from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
 from surefoot.policies.base import Decision
+from surefoot.policies.step import HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 
 
 @compiled
-def ucb_step(arms: Matrix, noise: float, round_: int) -> tuple[int, float]:
-    """Every arm once, then argmax mean_i + sigma sqrt(8 ln t / T_i): the arm, booked as played, and its index."""
+def ucb_step(arms: Matrix, noise: float, round_: int, forced: int) -> tuple[int, float]:
+    """Every arm once, then argmax mean_i + sigma sqrt(8 ln t / T_i): the arm, booked as played, and its index.
+
+    An arm that is forced (0 or more) is booked instead.
+    """
     best, highest = least_played_unseen(arms, -1), math.inf
     if best < 0:
         highest = -math.inf
@@ -24,6 +28,7 @@ def ucb_step(arms: Matrix, noise: float, round_: int) -> tuple[int, float]:
             index = mean_of(arms, i) + noise * math.sqrt(8.0 * math.log(round_) / arms[SEEN, i])
             if index > highest:
                 best, highest = i, index
+    best = forced if forced >= 0 else best
     arms[PLAYS, best] += 1.0
     return best, highest
 
@@ -44,19 +49,13 @@ class UCB(ArmPolicy):
     def __init__(self, *, arms: int, noise: float = 0.5) -> None:
         super().__init__(arms=arms, noise=noise)
 
-    def decide(
-        self,
-        features: ArrayLike | None = None,
-        *,
-        baseline: int | None = None,
-        baseline_reward: float | None = None,
-    ) -> Decision:
-        """Choose an arm."""
+    def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._check_rows(features)
-        arm, index = ucb_step(self._state, self.noise, self._rounds + 1)
+        forced = self._read_arm(baseline) if order == HOLD else order
+        arm, index = ucb_step(self._state, self.noise, self._rounds + 1, forced)
         claim = Proof(np.zeros(self.arms), (), -math.inf)
-        certify = partial(Certificate, -math.inf, -math.inf, arm, index, partial(_same, claim))
-        return self._decided(arm, True, self._one_hot(arm), certify)
+        certify = partial(Certificate, -math.inf, -math.inf, arm, index, partial(_same, claim), is_held=order == HOLD)
+        return self._decided(arm, order != HOLD, self._one_hot(arm), certify)
 
 
 def _same(proof: Proof) -> Proof:

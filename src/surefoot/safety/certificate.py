@@ -16,6 +16,7 @@ class Certificate:
     proposal:   the optimistic action's row, or -1 where the action set has no rows
     optimism:   the most that action may be worth, its upper confidence bound
     method:     how the optimistic action was searched for, and `gap`, by how much another might promise more
+    is_held:    whether the baseline was to be played whatever the verdict
     """
 
     guaranteed: float
@@ -25,6 +26,7 @@ class Certificate:
     _evidence: Callable[[], Proof] = field(repr=False)
     method: str = "rows"
     gap: float = 0.0
+    is_held: bool = False
 
     @property
     def margin(self) -> float:
@@ -48,6 +50,9 @@ class Certificate:
             return (
                 f"Played the learner: {action} promises the most ({self.optimism:.4g} at best), and no floor is kept."
             )
+        if self.is_held:
+            verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
+            return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."
         if self.guaranteed == -math.inf:
             return "Played the baseline: nothing is certain, because no theta satisfies all assumptions and data."
         if self.is_safe:

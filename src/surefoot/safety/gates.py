@@ -1,4 +1,4 @@
-"""Gates: may the optimistic action be played? Each turns the ledger and that action into numbers and a verdict.
+"""The paper's gates: may the optimistic action be played? Each turns the ledger and that action into a verdict.
 
 The question behind both is <theta, q> >= 0 for q = z + phi_a + alpha w - (1 - alpha)(v + phi_b): after this round the
 learner has earned at least (1 - alpha) of what the baseline would have. The paper's gates split it in their own
@@ -8,13 +8,17 @@ What a gate saw goes into a flat `record`: the numbers named below, then four ro
 features that were played.
 """
 
+import math
+
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, guarded_radius, support
-from surefoot.linear.radius import ALPHA, FEATURE_BOUND, REWARD_FLOOR, THETA_BOUND
-from surefoot.linear.ridge import EPS, norm
+from surefoot.linear.dual import choose_dual
+from surefoot.linear.ellipsoid import Ball, Ellipsoid, ball_spread, ellipsoid_support, guarded_radius
+from surefoot.linear.radius import ALPHA, DUAL, FEATURE_BOUND, RADIUS_KIND, REWARD_FLOOR, THETA_BOUND
+from surefoot.linear.ridge import COUNT, EPS
+from surefoot.linear.ridge import HEAD as STATE_HEAD
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.ledger import (
     BASELINE_ROUNDS,
@@ -22,36 +26,30 @@ from surefoot.safety.ledger import (
     CONSERVED_REWARD,
     DISPLACED_CARRY,
     DISPLACED_REWARD,
+    book_baseline,
+    book_learner,
 )
 from surefoot.safety.ledger import HEAD as LEDGER_HEAD
-from surefoot.safety.proof import Proof, prove
+from surefoot.safety.memory import REFUTED, set_at
+from surefoot.safety.proof import Proof, assemble
 
-GUARANTEED, REQUIRED, OPTIMISM, BETA, RADIUS, KEPT, OWED, RECORD_HEAD = range(8)
-
-
-@compiled
-def part_of(record: Vector, part: int) -> Vector:
-    """0: z + phi_a, 1: w, 2: v + phi_b, 3: the features that were played."""
-    d = (record.size - RECORD_HEAD) // 4
-    return record[RECORD_HEAD + part * d : RECORD_HEAD + (part + 1) * d]
+GUARANTEED, REQUIRED, OPTIMISM, BETA, RADIUS, KEPT, OWED, FACTS, RECORD_HEAD = range(9)
 
 
 @compiled
-def note_played(record: Vector, features: Vector) -> None:
-    """Write down the features that are played."""
-    for i in range(features.size):
-        record[record.size - features.size + i] = features[i]
+def part_at(part: int, d: int) -> int:
+    """Where a part of a record starts. 0: z + phi_a, 1: w, 2: v + phi_b, 3: the features that were played."""
+    return RECORD_HEAD + part * d
 
 
-def vectors_of(record: Vector) -> Matrix:
-    """All four parts, as rows."""
-    return record[RECORD_HEAD:].reshape(4, -1)
+def vectors_of(record: Vector, dim: int) -> Matrix:
+    """The four parts, as rows."""
+    return record[RECORD_HEAD : RECORD_HEAD + 4 * dim].reshape(4, dim)
 
 
 @compiled
-def pose(settings: Vector, state: Vector, ledger: Vector, proposal: Vector, displaced: Vector, record: Vector) -> None:
+def pose(state: Vector, ledger: Vector, proposal: Vector, displaced: Vector, record: Vector, d: int) -> None:
     """Write the question's three vectors, and widen the radius beta of the set by what rounding may have done."""
-    d = proposal.size
     for i in range(d):
         at, to = LEDGER_HEAD + i, RECORD_HEAD + i
         record[to] = ledger[at] + (ledger[at + d] + proposal[i])
@@ -61,10 +59,34 @@ def pose(settings: Vector, state: Vector, ledger: Vector, proposal: Vector, disp
 
 
 @compiled
-def settle(settings: Vector, record: Vector, guaranteed: float, required: float, size: float) -> bool:
+def choose_set(settings: Vector, state: Vector, memory: Vector, q: Vector, at: int, record: Vector, d: int) -> None:
+    """With the `dual` radius, choose the set that bounds <theta, q> best; every other radius has one set only."""
+    if settings[RADIUS_KIND] == DUAL and state[COUNT] > 0.0:
+        radius = choose_dual(settings, state, q, at, d, memory, set_at(d))
+        if radius < 0.0:
+            memory[REFUTED] = 1.0
+        record[RADIUS] = radius if radius >= 0.0 else 1e300
+
+
+@compiled
+def support(
+    settings: Vector, state: Vector, memory: Vector, radius: float, q: Vector, at: int, d: int
+) -> tuple[float, float]:
+    """Mean and spread of <theta, q> over the set in use: the ball while there are no data, then the ellipsoid."""
+    if state[COUNT] == 0.0:
+        return 0.0, ball_spread(settings[THETA_BOUND], q, at, d)
+    if settings[RADIUS_KIND] == DUAL:
+        return ellipsoid_support(memory, set_at(d), radius, q, at, d)
+    return ellipsoid_support(state, STATE_HEAD, radius, q, at, d)
+
+
+@compiled
+def settle(settings: Vector, record: Vector, guaranteed: float, required: float, size: float, d: int) -> bool:
     """Give away the rounding error of the sums, and judge."""
-    d = (record.size - RECORD_HEAD) // 4
-    length = norm(record[RECORD_HEAD : RECORD_HEAD + 3 * d])
+    total = 0.0
+    for i in range(3 * d):
+        total += record[RECORD_HEAD + i] * record[RECORD_HEAD + i]
+    length = math.sqrt(total)
     rounding = 4.0 * EPS * (settings[THETA_BOUND] * (2.0 * length + settings[FEATURE_BOUND]) + 2.0 * size)
     record[GUARANTEED] = guaranteed - rounding
     record[REQUIRED] = required
@@ -72,14 +94,23 @@ def settle(settings: Vector, record: Vector, guaranteed: float, required: float,
 
 
 @compiled
-def known_gate(settings: Vector, state: Vector, ledger: Vector, baseline_reward: float, record: Vector) -> bool:
+def known_gate(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    baseline_reward: float,
+    record: Vector,
+    d: int,
+) -> bool:
     """LCB(z + phi_a) + sum over S^c of r_b >= (1 - alpha) sum over all rounds of r_b.  (paper, Algorithm 1)"""
-    mean, spread = support(settings, state, record[RADIUS], part_of(record, 0))
+    choose_set(settings, state, memory, record, part_at(0, d), record, d)
+    mean, spread = support(settings, state, memory, record[RADIUS], record, part_at(0, d), d)
     record[KEPT] = ledger[CONSERVED_REWARD] + ledger[CONSERVED_CARRY]
     record[OWED] = ledger[DISPLACED_REWARD] + (ledger[DISPLACED_CARRY] + baseline_reward)
     required = (1.0 - settings[ALPHA]) * (record[KEPT] + record[OWED])
     size = abs(mean) + spread + record[KEPT] + record[OWED]
-    return settle(settings, record, (mean - spread) + record[KEPT], required, size)
+    return settle(settings, record, (mean - spread) + record[KEPT], required, size, d)
 
 
 @compiled
@@ -90,6 +121,7 @@ def unknown_verdict(
     lower_conserved: float,
     upper_displaced: float,
     record: Vector,
+    d: int,
 ) -> bool:
     """LCB(z + phi_a) + alpha max{LCB(w), n r_l} >= (1 - alpha) UCB(v + phi_b).  (paper, Algorithm 2)"""
     floor = ledger[BASELINE_ROUNDS] * settings[REWARD_FLOOR]
@@ -98,42 +130,65 @@ def unknown_verdict(
     guaranteed = lower_played + settings[ALPHA] * max(lower_conserved, floor)
     required = (1.0 - settings[ALPHA]) * upper_displaced
     size = abs(lower_played) + abs(lower_conserved) + floor + abs(upper_displaced)
-    return settle(settings, record, guaranteed, required, size)
+    return settle(settings, record, guaranteed, required, size, d)
 
 
 @compiled
-def unknown_gate(settings: Vector, state: Vector, ledger: Vector, record: Vector) -> bool:
+def unknown_gate(settings: Vector, state: Vector, ledger: Vector, memory: Vector, record: Vector, d: int) -> bool:
     """Algorithm 2's condition over one set, the ball or the newest ellipsoid."""
-    mean, spread = support(settings, state, record[RADIUS], part_of(record, 0))
-    mean_kept, spread_kept = support(settings, state, record[RADIUS], part_of(record, 1))
-    mean_owed, spread_owed = support(settings, state, record[RADIUS], part_of(record, 2))
-    return unknown_verdict(settings, ledger, mean - spread, mean_kept - spread_kept, mean_owed + spread_owed, record)
+    radius = record[RADIUS]
+    if settings[RADIUS_KIND] == DUAL:
+        choose_set(settings, state, memory, record, part_at(0, d), record, d)
+        radius = record[RADIUS]
+    mean, spread = support(settings, state, memory, radius, record, part_at(0, d), d)
+    mean_kept, spread_kept = support(settings, state, memory, radius, record, part_at(1, d), d)
+    mean_owed, spread_owed = support(settings, state, memory, radius, record, part_at(2, d), d)
+    return unknown_verdict(settings, ledger, mean - spread, mean_kept - spread_kept, mean_owed + spread_owed, record, d)
 
 
-def question_of(settings: Vector, record: Vector) -> Vector:
+@compiled
+def book(
+    ledger: Vector,
+    proposal: Vector,
+    displaced: Vector,
+    baseline_reward: float,
+    is_learner: bool,
+    record: Vector,
+    d: int,
+) -> None:
+    """Count the round: z and v where the learner plays, w where the baseline does.  (paper, Algorithms 1 and 2)"""
+    if is_learner:
+        book_learner(ledger, proposal, displaced, baseline_reward, d)
+    else:
+        book_baseline(ledger, displaced, baseline_reward, d)
+    for i in range(d):
+        record[RECORD_HEAD + 3 * d + i] = proposal[i] if is_learner else displaced[i]
+
+
+def question_of(settings: Vector, record: Vector, dim: int) -> Vector:
     """q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (MATH: facts and splits)"""
-    played, conserved, displaced, _ = vectors_of(record)
+    played, conserved, displaced, _ = vectors_of(record, dim)
     question: Vector = played + settings[ALPHA] * conserved - (1 - settings[ALPHA]) * displaced
     return question
 
 
-def known_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Proof:
+def known_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
     """Algorithm 1 as a split: the learner's rounds by the confidence set, the baseline's by their known rewards."""
-    played, conserved, displaced, _ = vectors_of(record)
+    played, conserved, displaced, _ = vectors_of(record, dim)
     kept = Linear(conserved, float(record[KEPT]), "known reward of the rounds that kept the baseline")
     owed = Linear(-displaced, -float(record[OWED]), "known reward of the baseline where the learner played")
     parts = [(known, played), (kept, settings[ALPHA] * conserved), (owed, (1 - settings[ALPHA]) * -displaced)]
-    return prove(question_of(settings, record), parts)
+    return assemble(question_of(settings, record, dim), parts)
 
 
-def unknown_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid) -> Proof:
+def unknown_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
     """Algorithm 2 as a split: three pieces, each by the same set; the second by the floor where that is better."""
-    played, conserved, displaced, _ = vectors_of(record)
+    played, conserved, displaced, _ = vectors_of(record, dim)
     kept: Fact = known
     if record[KEPT] >= record[OWED]:
         kept = Linear(conserved, float(record[KEPT]), "floor of the baseline's reward")
     parts = [(known, played), (kept, settings[ALPHA] * conserved), (known, (1 - settings[ALPHA]) * -displaced)]
-    return prove(question_of(settings, record), parts)
+    return assemble(question_of(settings, record, dim), parts)
 
 
 def new_record(dim: int) -> Vector:

@@ -22,9 +22,8 @@ def add(ledger: Vector, at: int, term: float, gap: int) -> None:
 
 
 @compiled
-def book_learner(ledger: Vector, played: Vector, displaced: Vector, displaced_reward: float) -> None:
+def book_learner(ledger: Vector, played: Vector, displaced: Vector, displaced_reward: float, d: int) -> None:
     """Count a learner round: z += phi_a, v += phi_b."""
-    d = played.size
     ledger[LEARNER_ROUNDS] += 1.0
     add(ledger, DISPLACED_REWARD, displaced_reward, 1)
     for i in range(d):
@@ -33,9 +32,8 @@ def book_learner(ledger: Vector, played: Vector, displaced: Vector, displaced_re
 
 
 @compiled
-def book_baseline(ledger: Vector, conserved: Vector, conserved_reward: float) -> None:
+def book_baseline(ledger: Vector, conserved: Vector, conserved_reward: float, d: int) -> None:
     """Count a baseline round: w += phi_b."""
-    d = conserved.size
     ledger[BASELINE_ROUNDS] += 1.0
     add(ledger, CONSERVED_REWARD, conserved_reward, 1)
     for i in range(d):

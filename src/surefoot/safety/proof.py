@@ -42,7 +42,7 @@ class Proof:
         return "\n".join(lines)
 
 
-def prove(question: Vector, parts: Sequence[tuple[Fact, Vector]]) -> Proof:
+def assemble(question: Vector, parts: Sequence[tuple[Fact, Vector]]) -> Proof:
     """The proof that a given split amounts to; empty pieces are left out."""
     pieces = tuple(Piece(fact, vector, fact.lower(vector)) for fact, vector in parts if vector.any())
     return Proof(question, pieces, math.fsum(piece.bound for piece in pieces))

@@ -20,8 +20,11 @@ from surefoot.linear.ridge import new_state
 from surefoot.linear.scores import score_rows
 from surefoot.policies.conservative_ucb import arm_settings
 from surefoot.policies.linear import setting_array
+from surefoot.policies.safe_lucb import safe_settings
+from surefoot.safety.certify import new_safe_record
 from surefoot.safety.gates import new_record
 from surefoot.safety.ledger import new_ledger
+from surefoot.safety.memory import new_memory
 from surefoot.simulation import kernel
 from surefoot.simulation.environments import Block, Realisation, World
 from surefoot.simulation.objects import ObjectRunner
@@ -68,16 +71,31 @@ class Runner:
         self.kind = spec.code
         floor = spec.floor_share * float(first.means[0, first.baselines[0]])
         told = realisation.settings(ridge=spec.ridge, delta=spec.delta)
-        self.settings = setting_array(alpha=spec.alpha, reward_floor=floor, **told)
+        radius = spec.radius or ("amm" if self.kind == kernel.SAFE_LUCB else "paper")
+        self.settings = setting_array(
+            dim=dim,
+            alpha=spec.alpha,
+            reward_floor=floor,
+            radius=radius,
+            delta=told["delta"],
+            noise=told["noise"],
+            ridge=told["ridge"],
+            theta_bound=told["theta_bound"],
+            feature_bound=told["feature_bound"],
+        )
         if self.kind in (kernel.UCB, kernel.CONSERVATIVE_UCB):
             mean = float(first.means[0, first.baselines[0]]) if spec.knows_baseline else None
             self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], mean)
             if self.kind == kernel.UCB:
                 self.settings = np.array([told["noise"]])
-        self.state, self.ledger = new_state(dim, spec.ridge), new_ledger(dim)
-        self.arms, self.record = np.zeros((4, actions)), new_record(dim)
+        elif self.kind == kernel.SAFE_LUCB:
+            safe_settings(self.settings, **spec.safe_settings())
+        self.state, self.ledger, self.memory = new_state(dim, spec.ridge), new_ledger(dim), new_memory(dim)
+        self.arms = np.zeros((4, actions))
+        self.record = new_safe_record(dim) if self.kind == kernel.SAFE_LUCB else new_record(dim)
+        self.is_told = spec.knows_baseline
         self.scores, self.columns = np.zeros((3, actions)), np.zeros((0, 0))
-        if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2):
+        if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2, kernel.SAFE_LUCB):
             self.columns = np.ascontiguousarray(first.features[0].T)
             score_rows(self.state, first.features[0], self.scores)
         self.pending = np.zeros((0, 4 + dim))
@@ -109,6 +127,7 @@ class Runner:
             self.settings,
             self.state,
             self.ledger,
+            self.memory,
             self.arms,
             self.scores,
             self.record,
@@ -119,6 +138,7 @@ class Runner:
             block.baselines,
             block.draws,
             block.delays,
+            self.is_told,
             realisation.rewards.kind,
             realisation.rewards.scale,
             watched,

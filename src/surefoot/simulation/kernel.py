@@ -12,10 +12,13 @@ from surefoot.policies.clucb import clucb_step
 from surefoot.policies.clucb2 import clucb2_step
 from surefoot.policies.conservative_ucb import conservative_ucb_step
 from surefoot.policies.lucb import lucb_step
+from surefoot.policies.safe_lucb import safe_step
+from surefoot.policies.step import FREE
 from surefoot.policies.ucb import ucb_step
+from surefoot.safety.memory import remember_reward, tell
 from surefoot.simulation.rewards import reward_of
 
-LUCB, CLUCB, CLUCB2, UCB, CONSERVATIVE_UCB = range(5)
+LUCB, CLUCB, CLUCB2, UCB, CONSERVATIVE_UCB, SAFE_LUCB = range(6)
 
 # What is counted along a run; violations follow, one number per watched alpha.
 ROUND, REGRET, EARNED, OWED, BASELINE_ROUNDS, LAST_BASELINE, WORST_SHARE, TALLY_HEAD = range(8)
@@ -53,6 +56,7 @@ def count_round(tally: Vector, watched: Vector, mean: float, best: float, owed: 
 def learn_round(
     kind: int,
     state: Vector,
+    memory: Vector,
     arms: Matrix,
     features: Vector,
     row: int,
@@ -70,6 +74,8 @@ def learn_round(
             learn_catalogue(state, features, reward, rows, columns, scores)
         else:
             absorb(state, features, reward)
+        if kind == SAFE_LUCB and is_learner:
+            remember_reward(memory, features, reward)
 
 
 @compiled
@@ -78,26 +84,37 @@ def decide_round(
     settings: Vector,
     state: Vector,
     ledger: Vector,
+    memory: Vector,
     arms: Matrix,
     rows: Matrix,
     cached: bool,
     scores: Matrix,
     baseline: int,
     known: float,
+    is_told: bool,
     round_: int,
     record: Vector,
 ) -> tuple[int, bool]:
     """The row that the policy plays, and whether it is the learner's."""
     if kind == LUCB:
-        return lucb_step(settings, state, ledger, rows, cached, scores, baseline, known, record)
+        return lucb_step(settings, state, ledger, memory, rows, cached, scores, -1, known, FREE, record)
     if kind == CLUCB:
-        action, is_learner = clucb_step(settings, state, ledger, rows, cached, scores, baseline, known, record)
+        action, is_learner = clucb_step(
+            settings, state, ledger, memory, rows, cached, scores, baseline, known, FREE, record
+        )
     elif kind == CLUCB2:
-        action, is_learner = clucb2_step(settings, state, ledger, rows, cached, scores, baseline, known, record)
+        action, is_learner = clucb2_step(
+            settings, state, ledger, memory, rows, cached, scores, baseline, 0.0, FREE, record
+        )
+    elif kind == SAFE_LUCB:
+        tell(settings, memory, known if is_told else 0.0, known if is_told else np.inf)
+        action, is_learner = safe_step(
+            settings, state, ledger, memory, rows, cached, scores, baseline, 0.0, FREE, record
+        )
     elif kind == UCB:
-        return ucb_step(arms, settings[0], round_)[0], True
+        return ucb_step(arms, settings[0], round_, FREE)[0], True
     else:
-        action, is_learner, _, _ = conservative_ucb_step(arms, settings, baseline, round_, scores)
+        action, is_learner, _, _ = conservative_ucb_step(arms, settings, baseline, round_, FREE, scores)
     return (action if is_learner or action < 0 else baseline), is_learner
 
 
@@ -107,6 +124,7 @@ def play_block(
     settings: Vector,
     state: Vector,
     ledger: Vector,
+    memory: Vector,
     arms: Matrix,
     scores: Matrix,
     record: Vector,
@@ -117,6 +135,7 @@ def play_block(
     baselines: NDArray[np.int64],
     draws: Vector,
     delays: NDArray[np.int64],
+    is_told: bool,
     reward_kind: int,
     reward_scale: float,
     watched: Vector,
@@ -142,11 +161,24 @@ def play_block(
             best = largest(means, k)
         round_ = int(tally[ROUND]) + 1
         if pending.shape[0] > 0:
-            learn_due(kind, state, arms, pending, round_, features[k], columns, scores)
+            learn_due(kind, state, memory, arms, pending, round_, features[k], columns, scores)
         baseline = baselines[t]
         owed = means[k, baseline]
         row, is_learner = decide_round(
-            kind, settings, state, ledger, arms, features[k], cached, scores, baseline, owed, round_, record
+            kind,
+            settings,
+            state,
+            ledger,
+            memory,
+            arms,
+            features[k],
+            cached,
+            scores,
+            baseline,
+            owed,
+            is_told,
+            round_,
+            record,
         )
         if row < 0:
             return round_
@@ -156,7 +188,7 @@ def play_block(
         if pending.shape[0] > 0 and delays[t] > 0:
             put(pending, round_ + delays[t], row, is_learner, reward, played)
         else:
-            learn_round(kind, state, arms, played, row, is_learner, reward, features[k], columns, scores)
+            learn_round(kind, state, memory, arms, played, row, is_learner, reward, features[k], columns, scores)
         count_round(tally, watched, mean, best, owed, is_learner)
         if t < trace.shape[0]:
             trace[t] = row if is_learner else -1 - row
@@ -182,6 +214,7 @@ def put(pending: Matrix, due: int, row: int, is_learner: bool, reward: float, fe
 def learn_due(
     kind: int,
     state: Vector,
+    memory: Vector,
     arms: Matrix,
     pending: Matrix,
     round_: int,
@@ -196,7 +229,9 @@ def learn_due(
             break
         if pending[i, 0] <= round_:
             row, is_learner = int(pending[i, 1]), pending[i, 2] > 0.0
-            learn_round(kind, state, arms, pending[i, 4:], row, is_learner, pending[i, 3], rows, columns, scores)
+            learn_round(
+                kind, state, memory, arms, pending[i, 4:], row, is_learner, pending[i, 3], rows, columns, scores
+            )
         else:
             for j in range(pending.shape[1]):
                 pending[left, j] = pending[i, j]

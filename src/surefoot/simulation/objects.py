@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Vector
 from surefoot.linear.actions import Catalogue
-from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy
+from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy, SafeLUCB
 from surefoot.simulation import kernel
 from surefoot.simulation.environments import Block, Realisation
 from surefoot.simulation.rewards import reward_of
@@ -19,6 +19,8 @@ def policy_of(spec: Spec, realisation: Realisation, first: Block) -> Policy:
     mean = float(first.means[0, first.baselines[0]])
     actions, dim = first.features.shape[1:]
     told: dict[str, Any] = realisation.settings(ridge=spec.ridge, delta=spec.delta)
+    if spec.radius is not None and spec.policy not in ("UCB", "ConservativeUCB"):
+        told["radius"] = spec.radius
     if spec.policy == "LUCB":
         return LUCB(dim=dim, **told)
     if spec.policy == "UCB":
@@ -31,6 +33,9 @@ def policy_of(spec: Spec, realisation: Realisation, first: Block) -> Policy:
         return ConservativeUCB(
             arms=actions, alpha=spec.alpha, delta=spec.delta, noise=told["noise"], baseline_reward=known
         )
+    if spec.policy == "SafeLUCB":
+        floor = spec.floor_share * mean
+        return SafeLUCB(dim=dim, alpha=spec.alpha, reward_floor=floor, **spec.safe_settings(), **told)
     nesting: Any = "exact" if spec.policy == "CLUCB2-exact" else "latest"
     return CLUCB2(dim=dim, alpha=spec.alpha, reward_floor=spec.floor_share * mean, nesting=nesting, **told)
 
@@ -40,7 +45,7 @@ class ObjectRunner:
 
     def __init__(self, spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> None:
         self.policy = policy_of(spec, realisation, first)
-        self._tells = spec.policy == "CLUCB"
+        self._tells = spec.policy == "CLUCB" or (spec.policy == "SafeLUCB" and spec.knows_baseline)
         self._catalogue = Catalogue(first.features[0]) if fixed else None
         self._pending: list[tuple[int, Any, float]] = []
 

@@ -1,10 +1,14 @@
 """Specs: which policy to simulate, with which settings, by name."""
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from surefoot.arrays import fraction, positive
 from surefoot.errors import ConfigError
+from surefoot.policies.safe_lucb import REALISED_SHARE
+from surefoot.safety.constraints import read_constraint
 from surefoot.simulation import kernel
 from surefoot.simulation.environments import World
 
@@ -14,6 +18,7 @@ CODES: dict[str, int | None] = {
     "CLUCB2": kernel.CLUCB2,
     "UCB": kernel.UCB,
     "ConservativeUCB": kernel.CONSERVATIVE_UCB,
+    "SafeLUCB": kernel.SAFE_LUCB,
     "CLUCB2-exact": None,  # not compiled: the policy object plays
 }
 
@@ -26,10 +31,11 @@ def nearest(name: str, known: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One policy of a simulation. `floor_share` gives CLUCB2 that share of the baseline's reward as its floor.
+    """One policy of a simulation. `floor_share` gives CLUCB2 and SafeLUCB that share of the baseline's reward as floor.
 
-    "CLUCB2" works over the newest ellipsoid (`nesting="latest"`), "CLUCB2-exact" over all of them. ConservativeUCB with
-    `knows_baseline` is told the default arm's mean.
+    "CLUCB2" works over the newest ellipsoid (`nesting="latest"`), "CLUCB2-exact" over all of them. ConservativeUCB and
+    SafeLUCB with `knows_baseline` are told the baseline's mean. `radius` is the linear policies' own where it is None;
+    the other settings are SafeLUCB's. `name` is what a legend calls it.
     """
 
     policy: str
@@ -38,6 +44,13 @@ class Spec:
     ridge: float = 1.0
     floor_share: float = 0.0
     knows_baseline: bool = False
+    radius: str | None = None
+    reward_range: tuple[float, float] | None = None
+    gate: str = "facts"
+    constraint: str | Mapping[str, Any] = "cumulative"
+    realised_share: float = REALISED_SHARE
+    optimism: str = "set"
+    name: str | None = None
 
     def __post_init__(self) -> None:
         if self.policy not in CODES:
@@ -53,8 +66,25 @@ class Spec:
             fraction("alpha", self.alpha, hint="alpha is the share of the baseline's reward you accept losing.")
         elif self.alpha is not None:
             raise ConfigError(f"`alpha` must not be given for {self.policy}, which keeps no floor.")
+        plain = (None, "facts", "cumulative", REALISED_SHARE, "set")
+        own = (self.reward_range, self.gate, self.constraint, self.realised_share, self.optimism)
+        if self.policy != "SafeLUCB" and own != plain:
+            raise ConfigError(
+                f"`reward_range`, `gate`, `constraint`, `realised_share` and `optimism` are SafeLUCB's, "
+                f"but were given to {self.policy}."
+            )
         if not 0 <= self.floor_share <= 1:
             raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
+
+    def safe_settings(self) -> dict[str, Any]:
+        """What SafeLUCB takes beside what every policy does."""
+        return {
+            "reward_range": self.reward_range,
+            "gate": self.gate,
+            "constraint": read_constraint(self.constraint),
+            "realised_share": self.realised_share,
+            "optimism": self.optimism,
+        }
 
     @property
     def code(self) -> int | None:
@@ -69,7 +99,8 @@ class Spec:
     @property
     def label(self) -> str:
         """What a legend calls it."""
-        return self.policy if self.alpha is None else f"{self.policy}, α = {self.alpha:g}"
+        name = self.name or self.policy
+        return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
 
     def check(self, world: World) -> None:
         """Raise where this policy cannot play in that world."""

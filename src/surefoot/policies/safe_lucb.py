@@ -1,0 +1,180 @@
+"""SafeLUCB: the paper's guarantee by everything that is known, so that the learner is let in far earlier."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from surefoot.arrays import Vector, finite
+from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.linear.radius import (
+    AMOUNT,
+    CONSTRAINT,
+    DELTA,
+    GATE,
+    OPTIMISM_KIND,
+    RANGE_HIGH,
+    RANGE_LOW,
+    REWARD_FLOOR,
+    SUM_DELTA,
+)
+from surefoot.policies.linear import LinearPolicy, read_known_reward
+from surefoot.policies.step import conclude_with, step_with
+from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
+from surefoot.safety.constraints import Constraint, read_constraint
+from surefoot.safety.memory import HIGH, LOW, REFUTED, remember_reward, tell
+from surefoot.safety.optimism import OPTIMISMS, safe_choice
+
+safe_conclude = conclude_with(safe_judge, safe_note)
+safe_step = step_with(safe_conclude, safe_choice)
+
+REALISED_SHARE = 0.1  # of delta, for the event behind the realised sum
+
+
+class SafeLUCB(LinearPolicy):
+    """Conservative linear UCB by every fact there is: the recommended policy.
+
+    The same promise as CLUCB and CLUCB2: with probability 1 - delta, at every round, at least (1 - alpha) of what the
+    baseline would have earned. What it may use on top of the data, each only if it is true:
+
+    baseline_reward   given to `decide`, the mean reward of this round's baseline: a number, or (low, high)
+    reward_range      (low, high) within which the mean reward of *every* action lies; (0, 1) is the paper's assumption
+    reward_floor      a mean reward that the baseline never falls below
+
+    radius            "amm", "logdet", "dual", "residual" or "paper" (`surefoot.linear.radius`)
+    gate              "facts" searches for the best proof; "joint" and "ledger" are closed forms
+    constraint        "cumulative", or one of `surefoot.safety.constraints`
+    realised_share    share of delta spent on the realised sum, 0 to leave it out
+    optimism          "set" proposes by the confidence set alone; "facts" by everything known
+    misspecification  how far a mean reward may lie from <theta, features>
+
+    When no theta is left that satisfies data and assumptions, `is_refuted` turns true, and from then on only the
+    baseline is played.
+
+    >>> import numpy as np
+    >>> policy = SafeLUCB(
+    ...     dim=2, alpha=0.1, delta=0.01, noise=0.1, theta_bound=1.0, feature_bound=1.0, reward_range=(0.0, 1.0)
+    ... )
+    >>> decision = policy.decide(np.array([[1.0, 0.0], [0.6, 0.0]]), baseline=1)
+    >>> decision.source                 # 1.0 pays more than 0.6 of the same, whatever theta is
+    'learner'
+    >>> policy.observe(decision, 0.5)
+    """
+
+    _step = safe_step
+    _conclude = safe_conclude
+    _prove = staticmethod(safe_proof)
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        alpha: float,
+        delta: float,
+        noise: float,
+        theta_bound: float,
+        feature_bound: float,
+        ridge: float = 1.0,
+        reward_range: Sequence[float] | None = None,
+        reward_floor: float = 0.0,
+        radius: str = "amm",
+        gate: Literal["facts", "joint", "ledger"] = "facts",
+        constraint: Constraint | Mapping[str, Any] | str = "cumulative",
+        realised_share: float = REALISED_SHARE,
+        optimism: Literal["set", "facts"] = "set",
+        misspecification: float = 0.0,
+    ) -> None:
+        chosen = read_constraint(constraint)
+        super().__init__(
+            dim=dim,
+            alpha=alpha,
+            delta=delta,
+            noise=noise,
+            theta_bound=theta_bound,
+            feature_bound=feature_bound,
+            ridge=ridge,
+            reward_range=None if reward_range is None else tuple(reward_range),
+            reward_floor=reward_floor,
+            radius=radius,
+            gate=gate,
+            constraint=chosen.plain(),
+            realised_share=realised_share,
+            optimism=optimism,
+            misspecification=misspecification,
+        )
+        safe_settings(
+            self._settings,
+            reward_range=reward_range,
+            gate=gate,
+            constraint=chosen,
+            realised_share=realised_share,
+            optimism=optimism,
+        )
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether data and assumptions contradict each other; from then on only the baseline is played."""
+        return bool(self._memory[REFUTED])
+
+    def _read_baseline_reward(self, reward: Any) -> float:
+        low, high = 0.0, np.inf
+        if isinstance(reward, (tuple, list, np.ndarray)):
+            if len(reward) != 2:
+                raise InputError(f"`baseline_reward` must be a number or (low, high), but got {reward!r}.")
+            low = read_known_reward(reward[0])
+            high = finite("baseline_reward", reward[1], hint="It is the largest the baseline's mean reward can be.")
+        elif reward is not None:
+            low = high = read_known_reward(reward)
+        tell(self._settings, self._memory, low, high)
+        if self._memory[LOW] > self._memory[HIGH]:
+            raise AssumptionError(
+                f"The baseline's reward must lie within the declared range and above the floor "
+                f"({self._settings[RANGE_LOW]:g} to {self._settings[RANGE_HIGH]:g}, "
+                f"floor {self._settings[REWARD_FLOOR]:g}), but got {reward!r}. One of them is not true."
+            )
+        return 0.0
+
+    def _new_record(self) -> Vector:
+        return new_safe_record(self.dim)
+
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        super()._learn(features, reward, is_learner)
+        if is_learner:
+            remember_reward(self._memory, features, reward)
+
+
+def safe_settings(
+    settings: Vector,
+    *,
+    reward_range: Sequence[float] | None,
+    gate: str,
+    constraint: Constraint,
+    realised_share: float,
+    optimism: str,
+) -> None:
+    """Check SafeLUCB's own settings, and write them beside the others."""
+    if gate not in GATES:
+        raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
+    if optimism not in OPTIMISMS:
+        raise ConfigError(f"`optimism` must be one of {', '.join(OPTIMISMS)}, but got {optimism!r}.")
+    share = finite("realised_share", realised_share, hint="It is the share of delta for the realised sum.")
+    if not 0 <= share < 1:
+        raise ConfigError(f"`0 <= realised_share < 1` must hold, but got {realised_share}.")
+    if reward_range is not None:
+        hint = "reward_range holds the least and the largest mean reward of any action."
+        if len(reward_range) != 2:
+            raise ConfigError(f"`reward_range` must be (low, high), but got {reward_range!r}. {hint}")
+        low, high = (finite("reward_range", value, hint=hint) for value in reward_range)
+        if not low < high:
+            raise ConfigError(f"`low < high` must hold in reward_range, but got {reward_range!r}. {hint}")
+        if settings[REWARD_FLOOR] > high or high < 0:
+            raise ConfigError(
+                f"`reward_floor` and 0 must lie below the largest mean reward {high}, but the floor is "
+                f"{settings[REWARD_FLOOR]:g}. The baseline's reward is never negative."
+            )
+        settings[RANGE_LOW], settings[RANGE_HIGH] = low, high
+    if gate == "facts" and share > 0:  # two events: each gets its share of delta
+        settings[SUM_DELTA] = share * settings[DELTA]
+        settings[DELTA] *= 1 - share
+    settings[GATE], settings[OPTIMISM_KIND] = GATES[gate], OPTIMISMS[optimism]
+    settings[CONSTRAINT], settings[AMOUNT] = constraint.code, constraint.amount

@@ -1,0 +1,133 @@
+"""One round of a linear policy, compiled: propose, ask the gate, book. Policies differ in the gate alone.
+
+The gate is a `judge` (may the proposal be played?) and, where it remembers more than the ledger, a `note` that is
+taken once it is settled who plays.
+"""
+
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import Compiled, compiled, compiled_apart
+from surefoot.linear.radius import radius_of
+from surefoot.linear.scores import propose
+from surefoot.safety.gates import BETA, OPTIMISM, book
+
+R = TypeVar("R")
+FREE, HOLD = -1, -2  # orders: let the gate decide; play the baseline whatever it says; or, a row: the learner's
+
+
+@compiled
+def no_note(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    displaced: Vector,
+    is_learner: bool,
+    record: Vector,
+    d: int,
+) -> None:
+    """The paper's policies remember nothing beside the ledger."""
+
+
+@compiled
+def plain_choice(
+    settings: Vector, state: Vector, memory: Vector, rows: Matrix, cached: bool, scores: Matrix, record: Vector
+) -> tuple[int, float]:
+    """The row with the largest UCB over the confidence set."""
+    return propose(settings, state, rows, cached, scores, record[BETA])
+
+
+# What `step_with` puts in place of these names, for every policy its own.
+@compiled
+def judge(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
+    proposal: Vector,
+    displaced: Vector,
+    known: float,
+    record: Vector,
+    d: int,
+) -> bool:
+    """Whether the proposal may be played; every policy brings its own."""
+    return False
+
+
+note: Compiled[..., None] = no_note
+choose: Compiled[..., tuple[int, float]] = plain_choice
+
+
+def _conclude(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
+    proposal: Vector,
+    displaced: Vector,
+    known: float,
+    order: int,
+    record: Vector,
+    d: int,
+) -> bool:
+    is_safe = judge(settings, state, ledger, memory, rows, proposal, displaced, known, record, d)
+    is_learner = order >= 0 or (order == FREE and is_safe)
+    book(ledger, proposal, displaced, known, is_learner, record, d)
+    note(settings, state, ledger, memory, displaced, is_learner, record, d)
+    return is_learner
+
+
+conclude: Compiled[..., bool] = compiled(_conclude)
+
+
+def _step(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
+    cached: bool,
+    scores: Matrix,
+    baseline: int,
+    known: float,
+    order: int,
+    record: Vector,
+) -> tuple[int, bool]:
+    """One round: the proposal's row, and whether it is played; for row r that breaks the bound D, (-1 - r, False)."""
+    record[BETA] = radius_of(settings, state)
+    action, record[OPTIMISM] = choose(settings, state, memory, rows, cached, scores, record)
+    if action < 0:
+        return action, False
+    if order >= 0:
+        action = order
+    proposal, displaced = rows[action], rows[action if baseline < 0 else baseline]
+    # The same code twice: where the compiler knows the dimension, the paper's, it unrolls every loop.
+    if rows.shape[1] == 4:
+        return action, conclude(settings, state, ledger, memory, rows, proposal, displaced, known, order, record, 4)
+    d = rows.shape[1]
+    return action, conclude(settings, state, ledger, memory, rows, proposal, displaced, known, order, record, d)
+
+
+def conclude_with(judge: Compiled[..., bool], note: Compiled[..., None] = no_note) -> Compiled[..., bool]:
+    """Ask this gate about a proposal, and book what is played."""
+    return compiled(_linked(_conclude, f"{judge.__name__}_conclude", judge=judge, note=note))
+
+
+def step_with(
+    conclude: Compiled[..., bool], choose: Compiled[..., tuple[int, float]] = plain_choice
+) -> Compiled[..., tuple[int, bool]]:
+    """One round with this gate."""
+    return compiled_apart(_linked(_step, f"{conclude.__name__}_step", conclude=conclude, choose=choose))
+
+
+def _linked(function: Callable[..., R], name: str, **parts: Compiled[..., Any]) -> Callable[..., R]:
+    """The same function with other parts behind the names it calls."""
+    linked: Any = types.FunctionType(function.__code__, {**function.__globals__, **parts}, name)
+    linked.__qualname__, linked.__doc__ = name, function.__doc__
+    made: Callable[..., R] = linked
+    return made

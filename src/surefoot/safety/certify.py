@@ -1,0 +1,334 @@
+"""SafeLUCB's gate: is <theta, q> at least what the constraint asks, by everything that is known?
+
+joint   q whole, by the newest set: one piece where the paper's gate has three.  (contrast certificates, Cheng 2026)
+ledger  q as the last question that was proved and the change since; each piece by its own round's set.  (ibid.)
+facts   the best split that can be found over the set, the ball and every linear fact; joint where that suffices.
+
+All of them rest on one event, the confidence set's. Only the realised sum is another, and has its own share of delta.
+"""
+
+import math
+
+import numpy as np
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import compiled, compiled_apart, compiled_large
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.linear.radius import (
+    ALPHA,
+    CONSTRAINT,
+    DUAL,
+    GATE,
+    MISFIT,
+    RADIUS_KIND,
+    RANGE_HIGH,
+    RANGE_LOW,
+    RIDGE,
+    SUM_DELTA,
+    THETA_BOUND,
+)
+from surefoot.linear.ridge import COUNT, EPS
+from surefoot.linear.ridge import HEAD as STATE_HEAD
+from surefoot.safety.constraints import QUESTION, RESERVE, STAGEWISE, ask
+from surefoot.safety.facts import Fact, Linear
+from surefoot.safety.gates import (
+    FACTS,
+    GUARANTEED,
+    RADIUS,
+    RECORD_HEAD,
+    REQUIRED,
+    choose_set,
+    part_at,
+    pose,
+    settle,
+    support,
+)
+from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
+from surefoot.safety.memory import (
+    EARNED_ROUNDS,
+    HIGH,
+    KEPT_HIGH,
+    KEPT_HIGH_CARRY,
+    KEPT_LOW,
+    KEPT_LOW_CARRY,
+    LOW,
+    OWED_HIGH,
+    OWED_HIGH_CARRY,
+    OWED_LOW,
+    OWED_LOW_CARRY,
+    PROVED,
+    PROVED_ROUND,
+    REFUTED,
+    WORKING,
+    earned_at,
+    proved_at,
+    realised_level,
+    remember_baseline,
+    room,
+    set_at,
+    working_at,
+)
+from surefoot.safety.proof import Proof, assemble
+from surefoot.safety.search import (
+    BASELINE_LEAST,
+    BASELINE_MOST,
+    GIVEN,
+    KEPT_LEAST,
+    KEPT_MOST,
+    KIND,
+    LEVEL,
+    NORMAL,
+    OWED_LEAST,
+    OWED_MOST,
+    PLAYED_LEAST,
+    PLAYED_MOST,
+    PROVED_BEFORE,
+    RANGE_LEAST,
+    RANGE_MOST,
+    REALISED,
+    TANGENT,
+    WEIGHT,
+    refresh_working,
+    search,
+    weigh,
+)
+from surefoot.safety.search import REFUTED as SEARCH_REFUTED
+
+JOINT, LEDGER, ALL_FACTS = range(3)
+GATES = {"joint": JOINT, "ledger": LEDGER, "facts": ALL_FACTS}
+BUDGET = 32  # facts that may join in one search
+CHECK_EVERY = 64  # observations between two checks whether any theta still satisfies all facts
+
+NAMES = {
+    KEPT_LEAST: "least reward of the rounds that kept the baseline",
+    KEPT_MOST: "largest reward of the rounds that kept the baseline",
+    OWED_LEAST: "least reward of the baseline where the learner played",
+    OWED_MOST: "largest reward of the baseline where the learner played",
+    PLAYED_LEAST: "declared range, over the learner's rounds",
+    PLAYED_MOST: "declared range, over the learner's rounds",
+    REALISED: "rewards that the learner received",
+    PROVED_BEFORE: "proof of an earlier round",
+    BASELINE_LEAST: "least reward of the baseline",
+    BASELINE_MOST: "largest reward of the baseline",
+    RANGE_LEAST: "declared range of an action",
+    RANGE_MOST: "declared range of an action",
+}
+
+
+@compiled_large
+def gather(
+    settings: Vector,
+    ledger: Vector,
+    memory: Vector,
+    displaced: Vector,
+    record: Vector,
+    given: Matrix,
+    levels: Vector,
+) -> None:
+    """Fill in the facts that change with the ledger; a level of -inf says nothing."""
+    d = displaced.size
+    played = record[part_at(0, d) : part_at(0, d) + d]
+    conserved = record[part_at(1, d) : part_at(1, d) + d]
+    owed = record[part_at(2, d) : part_at(2, d) + d]
+    misfit = settings[MISFIT]
+    learner, baseline = ledger[LEARNER_ROUNDS] + 1.0, ledger[BASELINE_ROUNDS]
+    levels[:] = -np.inf
+    given[KEPT_LEAST], given[KEPT_MOST] = conserved, -conserved
+    if baseline > 0.0:
+        levels[KEPT_LEAST] = memory[KEPT_LOW] + memory[KEPT_LOW_CARRY] - misfit * baseline
+        levels[KEPT_MOST] = -(memory[KEPT_HIGH] + memory[KEPT_HIGH_CARRY]) - misfit * baseline
+    given[OWED_LEAST], given[OWED_MOST] = owed, -owed
+    levels[OWED_LEAST] = memory[OWED_LOW] + (memory[OWED_LOW_CARRY] + memory[LOW]) - misfit * learner
+    levels[OWED_MOST] = -(memory[OWED_HIGH] + (memory[OWED_HIGH_CARRY] + memory[HIGH])) - misfit * learner
+    given[PLAYED_LEAST], given[PLAYED_MOST] = played, -played
+    levels[PLAYED_LEAST] = learner * (settings[RANGE_LOW] - misfit)
+    levels[PLAYED_MOST] = learner * (-settings[RANGE_HIGH] - misfit)
+    given[BASELINE_LEAST], given[BASELINE_MOST] = displaced, -displaced
+    levels[BASELINE_LEAST], levels[BASELINE_MOST] = memory[LOW] - misfit, -memory[HIGH] - misfit
+    if settings[SUM_DELTA] > 0.0 and memory[EARNED_ROUNDS] > 0.0:
+        at = earned_at(d)
+        given[REALISED] = memory[at : at + d] + memory[at + d : at + 2 * d]
+        levels[REALISED] = realised_level(settings, memory)
+    if memory[PROVED_ROUND] > 0.0:
+        given[PROVED_BEFORE] = memory[proved_at(d) : proved_at(d) + d]
+        levels[PROVED_BEFORE] = memory[PROVED]
+
+
+@compiled_large
+def _weigh_one(
+    settings: Vector, flat: Vector, start: int, radius: float, fact: int, weight: float, given: Matrix, levels: Vector,
+    record: Vector, d: int,
+) -> tuple[float, float]:  # fmt: skip
+    """What a split proves that gives one fact its weight and leaves the rest of q to the set; writes it down."""
+    split = _split_of(record, d)
+    split[0, KIND], split[0, LEVEL], split[0, WEIGHT] = fact, levels[fact], weight
+    split[0, NORMAL:] = given[fact]
+    question = record[part_at(QUESTION, d) : part_at(QUESTION, d) + d]
+    value, size = weigh(flat, start, radius, settings[THETA_BOUND], question, split, 1)
+    return value, 8.0 * (d + 5.0) * EPS * size
+
+
+@compiled_large
+def _split_of(record: Vector, d: int) -> Matrix:
+    at = part_at(QUESTION + 1, d)
+    return record[at : at + room(d) * (3 + d)].reshape(room(d), 3 + d)
+
+
+@compiled_large
+def _working_of(memory: Vector, d: int) -> Matrix:
+    return memory[working_at(d) : working_at(d) + room(d) * (3 + d)].reshape(room(d), 3 + d)
+
+
+@compiled_large
+def improve(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
+    displaced: Vector,
+    required: float,
+    value: float,
+    record: Vector,
+) -> tuple[float, float]:
+    """Look for a better split than q whole, which proves `value`; leaves it in the record. Returns value and error."""
+    d = displaced.size
+    flat, start, radius = state, STATE_HEAD, record[RADIUS]
+    if state[COUNT] == 0.0:
+        radius = math.sqrt(settings[RIDGE]) * settings[THETA_BOUND] * (1.0 + 8.0 * EPS)
+    elif settings[RADIUS_KIND] == DUAL:
+        flat, start = memory, set_at(d)
+    given, levels = np.zeros((GIVEN, d)), np.zeros(GIVEN)
+    gather(settings, ledger, memory, displaced, record, given, levels)
+    if settings[GATE] != ALL_FACTS:
+        fact, weight = KEPT_LEAST, settings[ALPHA]
+        if settings[GATE] == LEDGER:
+            fact, weight = PROVED_BEFORE, 1.0
+        if levels[fact] == -np.inf:
+            return -np.inf, 0.0
+        record[FACTS] = 1.0
+        return _weigh_one(settings, flat, start, radius, fact, weight, given, levels, record, d)
+    question = record[part_at(QUESTION, d) : part_at(QUESTION, d) + d]
+    low, high = settings[RANGE_LOW] - settings[MISFIT], settings[RANGE_HIGH] + settings[MISFIT]
+    work = _working_of(memory, d)
+    count = refresh_working(work, int(memory[WORKING]), given, levels)
+    found, error, count, status = search(
+        flat, start, radius, settings[THETA_BOUND], question, rows, low, high, given, levels, work, count,
+        required + 1e-9 * abs(value - required), BUDGET,
+    )  # fmt: skip
+    if status == SEARCH_REFUTED:
+        memory[REFUTED] = 1.0
+        return -np.inf, 0.0
+    memory[WORKING] = record[FACTS] = count
+    _split_of(record, d)[:count] = work[:count]
+    return found, error
+
+
+@compiled_large
+def is_consistent(
+    settings: Vector, state: Vector, ledger: Vector, memory: Vector, rows: Matrix, displaced: Vector, record: Vector
+) -> bool:
+    """Whether some theta satisfies the confidence set, the ball and every linear fact."""
+    d = displaced.size
+    given, levels = np.zeros((GIVEN, d)), np.zeros(GIVEN)
+    gather(settings, ledger, memory, displaced, record, given, levels)
+    low, high = settings[RANGE_LOW] - settings[MISFIT], settings[RANGE_HIGH] + settings[MISFIT]
+    work = np.zeros((room(d), 3 + d))
+    _, _, _, status = search(
+        state, STATE_HEAD, record[RADIUS], settings[THETA_BOUND], np.zeros(d), rows, low, high, given, levels, work, 0,
+        np.inf, 2 * BUDGET,
+    )  # fmt: skip
+    return bool(status != SEARCH_REFUTED)
+
+
+@compiled
+def safe_judge(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    rows: Matrix,
+    proposal: Vector,
+    displaced: Vector,
+    baseline_reward: float,
+    record: Vector,
+    d: int,
+) -> bool:
+    """Ask whether the proposal keeps the constraint for sure."""
+    pose(state, ledger, proposal, displaced, record, d)
+    required = ask(settings, ledger, memory, proposal, displaced, record, d)
+    seen = int(state[COUNT])
+    is_due = seen > 0 and (seen % CHECK_EVERY == 0 or seen & (seen - 1) == 0)
+    if is_due and not is_consistent(settings, state, ledger, memory, rows, displaced, record):
+        memory[REFUTED] = 1.0
+    at = part_at(QUESTION, d)
+    choose_set(settings, state, memory, record, at, record, d)
+    record[FACTS] = 0.0
+    if memory[REFUTED] > 0.0:
+        record[GUARANTEED], record[REQUIRED] = -np.inf, required
+        return False
+    mean, spread = support(settings, state, memory, record[RADIUS], record, at, d)
+    value = mean - spread
+    if settle(settings, record, value, required, abs(mean) + spread, d):
+        return True
+    found, error = improve(settings, state, ledger, memory, rows, displaced, required, value, record)
+    if memory[REFUTED] > 0.0:
+        record[GUARANTEED] = -np.inf
+        return False
+    if found - error <= value:
+        record[FACTS] = 0.0
+        return False
+    return settle(settings, record, found - error, required, 0.0, d)
+
+
+@compiled_apart
+def safe_note(
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    memory: Vector,
+    displaced: Vector,
+    is_learner: bool,
+    record: Vector,
+    d: int,
+) -> None:
+    """Remember what is known of this round's baseline, and what has been proved once the round is played."""
+    remember_baseline(memory, is_learner)
+    if settings[CONSTRAINT] > RESERVE or settings[CONSTRAINT] == STAGEWISE or memory[REFUTED] > 0.0:
+        return
+    at, question = proved_at(d), part_at(QUESTION, d)
+    if is_learner:
+        for i in range(d):
+            memory[at + i] = record[question + i]
+        memory[PROVED] = record[GUARANTEED]
+    else:
+        mean, spread = support(settings, state, memory, record[RADIUS], displaced, 0, d)
+        size = 0.0
+        for i in range(d):
+            memory[at + i] += settings[ALPHA] * displaced[i]
+            size += abs(memory[at + i]) + abs(displaced[i])
+        gain = settings[ALPHA] * max(mean - spread, memory[LOW] - settings[MISFIT])
+        memory[PROVED] += gain - 8.0 * EPS * (settings[THETA_BOUND] * size + abs(memory[PROVED]) + abs(mean) + spread)
+    memory[PROVED_ROUND] = ledger[LEARNER_ROUNDS] + ledger[BASELINE_ROUNDS]
+
+
+def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
+    """The split that the gate found: linear facts by their weights, tangents by the ball, the rest by the set."""
+    at = part_at.function(QUESTION, dim)
+    question = record[at : at + dim].copy()
+    split = _split_of.function(record, dim)[: int(record[FACTS])]
+    parts: list[tuple[Fact, Vector]] = []
+    rest, ball = question.copy(), np.zeros(dim)
+    for fact in split[split[:, WEIGHT] > 0]:
+        piece = fact[WEIGHT] * fact[NORMAL:]
+        rest -= piece
+        if fact[KIND] == TANGENT:
+            ball += piece
+        else:
+            parts.append((Linear(fact[NORMAL:].copy(), float(fact[LEVEL]), NAMES[int(fact[KIND])]), piece))
+    return assemble(question, [(known, rest), *parts, (Ball(float(settings[THETA_BOUND])), ball)])
+
+
+def new_safe_record(dim: int) -> Vector:
+    """An empty record with room for a question and its split."""
+    return np.zeros(RECORD_HEAD + 5 * dim + room.function(dim) * (3 + dim))

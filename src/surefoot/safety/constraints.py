@@ -1,0 +1,164 @@
+"""Constraints: what must never be lost. Each turns a round into a question q and a level that <theta, q> must reach.
+
+cumulative     at every round, all that was earned makes (1 - alpha) of the baseline's.  (the paper's)
+checkpoints    the same, but only at every k-th round; the rest of the block lends its slack in advance.
+stagewise      every single action makes (1 - alpha) of the baseline's.  (Moradipari et al. 2020)
+reserve        cumulative, with an additive budget that is granted up front.
+realised_path  cumulative, in rewards actually received by the learner's rounds.  (after Du et al. 2021)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from surefoot.arrays import Vector, count, finite, positive
+from surefoot.compiled import compiled
+from surefoot.errors import ConfigError
+from surefoot.linear.radius import ALPHA, AMOUNT, CONSTRAINT, MISFIT, RANGE_LOW, REWARD_FLOOR
+from surefoot.safety.gates import part_at
+from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
+from surefoot.safety.memory import EARNED, EARNED_CARRY, EARNED_ROUNDS
+
+CUMULATIVE, CHECKPOINTS, STAGEWISE, RESERVE, REALISED_PATH = range(5)
+QUESTION = 4  # the part of a record, behind the four that every gate writes
+
+
+@compiled
+def ask(
+    settings: Vector, ledger: Vector, memory: Vector, proposal: Vector, displaced: Vector, record: Vector, d: int
+) -> float:
+    """Write the question into the record, and return the level that <theta, q> must reach.
+
+    A misspecification of epsilon moves every mean by at most that much, so it is owed once per unit of weight.
+    """
+    alpha, kind = settings[ALPHA], settings[CONSTRAINT]
+    played, conserved, owed = (0.0 if kind == REALISED_PATH else 1.0), alpha, 1.0 - alpha
+    for i in range(d):
+        if kind == STAGEWISE:
+            record[part_at(QUESTION, d) + i] = proposal[i] - owed * displaced[i]
+        else:
+            record[part_at(QUESTION, d) + i] = (
+                played * record[part_at(0, d) + i]
+                + conserved * record[part_at(1, d) + i]
+                - owed * record[part_at(2, d) + i]
+            )
+    learner, baseline = ledger[LEARNER_ROUNDS] + 1.0, ledger[BASELINE_ROUNDS]
+    weights = 1.0 + owed if kind == STAGEWISE else (played + owed) * learner + conserved * baseline
+    level = settings[MISFIT] * weights
+    if kind == CHECKPOINTS:
+        left = (-(learner + baseline)) % settings[AMOUNT]
+        level -= alpha * left * max(settings[REWARD_FLOOR], settings[RANGE_LOW])
+    elif kind == RESERVE:
+        level -= settings[AMOUNT]
+    elif kind == REALISED_PATH:
+        waiting = learner - memory[EARNED_ROUNDS]
+        level -= memory[EARNED] + memory[EARNED_CARRY] + waiting * settings[AMOUNT]
+    return float(level)
+
+
+class Constraint:
+    """What must never be lost; `code` and `amount` are what compiled code reads."""
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+    _known: ClassVar[dict[str, type["Constraint"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Constraint._known[cls.name] = cls
+
+    @property
+    def amount(self) -> float:
+        """The constraint's own number, where it has one."""
+        return 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data from which `read_constraint` makes the same constraint."""
+        return {"name": self.name, **{key: getattr(self, key) for key in self.__dataclass_fields__}}  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Cumulative(Constraint):
+    """At every round, everything earned so far makes (1 - alpha) of what the baseline would have.  (paper, eq. 4)"""
+
+    name: ClassVar[str] = "cumulative"
+    code: ClassVar[int] = CUMULATIVE
+
+
+@dataclass(frozen=True)
+class Checkpoints(Constraint):
+    """Cumulative, but only at rounds `every`, 2 `every`, ...: in between, the floor of the rounds left is lent."""
+
+    every: int
+    name: ClassVar[str] = "checkpoints"
+    code: ClassVar[int] = CHECKPOINTS
+
+    def __post_init__(self) -> None:
+        count("every", self.every, hint="every is the number of rounds between two checkpoints.")
+
+    @property
+    def amount(self) -> float:
+        """Rounds between two checkpoints."""
+        return float(self.every)
+
+
+@dataclass(frozen=True)
+class Stagewise(Constraint):
+    """Every single action makes (1 - alpha) of the baseline's reward in its round.  (Moradipari et al. 2020)"""
+
+    name: ClassVar[str] = "stagewise"
+    code: ClassVar[int] = STAGEWISE
+
+
+@dataclass(frozen=True)
+class Reserve(Constraint):
+    """Cumulative, with `granted` more that may be lost over all rounds together."""
+
+    granted: float
+    name: ClassVar[str] = "reserve"
+    code: ClassVar[int] = RESERVE
+
+    def __post_init__(self) -> None:
+        positive("granted", self.granted, hint="granted is the reward that may be lost on top, in total.")
+
+    @property
+    def amount(self) -> float:
+        """What may be lost on top."""
+        return float(self.granted)
+
+
+@dataclass(frozen=True)
+class RealisedPath(Constraint):
+    """Cumulative, where learner rounds count with the rewards they really received, not with their means.
+
+    `lowest_reward` is the least a single reward can be: what a round that is pending, or about to be played, may bring.
+    """
+
+    lowest_reward: float
+    name: ClassVar[str] = "realised_path"
+    code: ClassVar[int] = REALISED_PATH
+
+    def __post_init__(self) -> None:
+        finite("lowest_reward", self.lowest_reward, hint="lowest_reward is the least a single reward can be.")
+
+    @property
+    def amount(self) -> float:
+        """The least a single reward can be."""
+        return float(self.lowest_reward)
+
+
+def read_constraint(given: Constraint | Mapping[str, Any] | str) -> Constraint:
+    """A constraint from itself, its name, or its plain data.
+
+    >>> read_constraint({"name": "checkpoints", "every": 100})
+    Checkpoints(every=100)
+    """
+    if isinstance(given, Constraint):
+        return given
+    data = {"name": given} if isinstance(given, str) else dict(given)
+    name = data.pop("name", None)
+    if name not in Constraint._known:
+        raise ConfigError(f"`constraint` must be one of {', '.join(Constraint._known)}, but got {name!r}.")
+    try:
+        return Constraint._known[name](**data)
+    except TypeError as error:
+        raise ConfigError(f"`constraint` {name!r} was given settings it cannot take: {error}.") from None
