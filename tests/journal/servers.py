@@ -1,6 +1,7 @@
 """A real PostgreSQL for tests, from a pip package: started once per process, with a new database for each test."""
 
 import itertools
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -34,3 +35,18 @@ def new_database(server: PostgresServer) -> str:
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return str(server.get_uri(database=name))
+
+
+def dump(server: PostgresServer, url: str) -> str:
+    """The statements that make the database again, without psql's own commands."""
+    command = [str(server.bin_path / "pg_dump"), "--inserts", "--no-owner", url]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    return "\n".join(line for line in lines if line and not line.startswith(("\\", "--"))) + "\n"
+
+
+def restore(server: PostgresServer, statements: str) -> str:
+    """The address of a new database that was made by the statements."""
+    url = new_database(server)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statements.encode())
+    return url
