@@ -86,7 +86,8 @@ def fingerprint(name: str, head: Head, *, kind: str, time: float, payload: bytes
 
 def next_event(name: str, head: Head, *, kind: str, payload: bytes, time: float, key: str | None = None) -> Event:
     """The event that follows `head` in the experiment `name`."""
-    check_text("name", name, LONGEST_NAME)
+    if head.number == 0:
+        check_text("name", name, LONGEST_NAME)
     check_text("kind", kind, LONGEST_KIND)
     if key is not None:
         check_text("key", key, LONGEST_KEY)
