@@ -7,6 +7,8 @@ SurefootError
  ├── InputError (ValueError)         features, baselines or rewards that break a rule
  │    └── AssumptionError            input that breaks an assumption the guarantee rests on
  ├── DecisionError (LookupError)     a decision that is not this policy's, or was observed before
+ │    └── DecisionConflictError      a decision's id that was used for another question
+ ├── ModeError (ValueError)          a change of mode that an experiment does not allow
  ├── StateError (ValueError)         a saved state that cannot be restored
  ├── ProofError (ValueError)         a proof that does not hold
  ├── JournalError                    an event that the journal did not acknowledge, or cannot give back
@@ -41,6 +43,14 @@ class AssumptionError(InputError):
 
 class DecisionError(SurefootError, LookupError):
     """A decision that this policy did not make, or that was observed before."""
+
+
+class DecisionConflictError(DecisionError):
+    """A decision's id that was used for another question; the decision that was made stands."""
+
+
+class ModeError(SurefootError, ValueError):
+    """A change of mode that an experiment does not allow."""
 
 
 class StateError(SurefootError, ValueError):

@@ -1,8 +1,7 @@
 """What the events of an experiment hold: one struct for each kind, written as canonical JSON.
 
 kind       key              holds
-created    -                `Created`: every setting of the experiment; always event 1
-history    -                `History`: rewards of the baseline from before, learned before the first decision
+created    -                `Created`: every setting of the experiment, and its history; always event 1
 catalogue  c:<digest>       `Catalogue`: rows that decisions refer to by their digest, written before the first of them
 decision   d:<decision_id>  `Decision`: one round; rounds are numbered from 1 in the order of their events
 reward     r:<decision_id>  `Reward`, accepted; there is one at most for each decision
@@ -11,7 +10,7 @@ closed     -                `Closed`: windows that have closed, oldest decision 
 mode       -                `Mode`: from now on the experiment is in this mode
 snapshot   -                `Snapshot`: the state at a head, as an attachment; it only ever saves time
 
-What the policy has learned, in order: the rows of `history`; then, without a window, each accepted reward at its own
+What the policy has learned, in order: the rows of `created.history`; then, without a window, each accepted reward at its own
 event, and with a window each entry of each `closed`. The k-th confidence set is made of the first k of these that the
 policy learns from (CLUCB skips the rounds of the baseline).
 
@@ -27,7 +26,7 @@ import msgspec
 
 from surefoot.journal import canonical
 
-CREATED, HISTORY, CATALOGUE, DECISION = "created", "history", "catalogue", "decision"
+CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
 
 Number: TypeAlias = float | Literal["inf", "-inf", "nan"]
@@ -37,8 +36,15 @@ Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict"]
 FORMAT = 1
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What an event holds."""
+
+
+class History(Record):
+    """Logged rows of the baseline and their rewards, learned before the first decision (`Policy.warm_start`)."""
+
+    features: list[list[float]]
+    rewards: list[float]
 
 
 class Created(Record):
@@ -48,6 +54,7 @@ class Created(Record):
     default_reward: what is learned where no reward came within the window
     reward_bounds:  rewards outside of [low, high] are refused
     software:       version of surefoot that made the experiment
+    history:        rewards of the baseline from before, learned before the first decision
     """
 
     format: int
@@ -59,15 +66,8 @@ class Created(Record):
     reward_window: float | None = None
     default_reward: float | None = None
     reward_bounds: tuple[float, float] | None = None
-    snapshot_every: int = 0
+    history: History | None = None
     description: str = ""
-
-
-class History(Record):
-    """Logged rows of the baseline and their rewards, learned before the first decision (`Policy.warm_start`)."""
-
-    features: list[list[float]]
-    rewards: list[float]
 
 
 class Catalogue(Record):
@@ -225,7 +225,6 @@ class Snapshot(Record):
 
 RECORDS: dict[str, type[Record]] = {
     CREATED: Created,
-    HISTORY: History,
     CATALOGUE: Catalogue,
     DECISION: Decision,
     REWARD: Reward,
