@@ -8,7 +8,7 @@ realised_path  cumulative, in rewards actually received by the learner's rounds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from surefoot.arrays import Vector, count, finite, positive
@@ -73,7 +73,7 @@ class Constraint:
 
     def plain(self) -> dict[str, Any]:
         """Plain data from which `read_constraint` makes the same constraint."""
-        return {"name": self.name, **{key: getattr(self, key) for key in self.__dataclass_fields__}}  # type: ignore[attr-defined]
+        return {"name": self.name, **{key: getattr(self, key) for key in _own_fields(self)}}
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,10 @@ class RealisedPath(Constraint):
     def amount(self) -> float:
         """The least a single reward can be."""
         return float(self.lowest_reward)
+
+
+def _own_fields(constraint: Any) -> list[str]:
+    return [field.name for field in fields(constraint)]
 
 
 def read_constraint(given: Constraint | Mapping[str, Any] | str) -> Constraint:
