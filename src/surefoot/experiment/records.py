@@ -10,9 +10,9 @@ closed     -                `Closed`: windows that have closed, oldest decision 
 mode       -                `Mode`: from now on the experiment is in this mode
 snapshot   -                `Snapshot`: the state at a head, as an attachment; it only ever saves time
 
-What the policy has learned, in order: the rows of `created.history`; then, without a window, each accepted reward at its own
-event, and with a window each entry of each `closed`. The k-th confidence set is made of the first k of these that the
-policy learns from (CLUCB skips the rounds of the baseline).
+What the policy has learned, in order: the rows of `created.history`; then, without a window, each accepted reward at
+its own event, and with a window each entry of each `closed`. The k-th confidence set is made of the first k of these
+that the policy learns from (CLUCB skips the rounds of the baseline).
 
 Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
 occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its
