@@ -10,7 +10,6 @@ The tables live in a schema of their own, `surefoot`. Open the journal after a f
 
 import threading
 import time as clock
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
@@ -42,7 +41,7 @@ class PostgresJournal(Journal):
     def __init__(self, url: str, *, read_only: bool = False, sessions: int = 8, patience: float = 10.0) -> None:
         self._read_only, self._patience = read_only, patience
         self._sessions = Sessions(url, read_only=read_only, most=sessions)
-        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks = [threading.Lock() for _ in range(256)]  # an experiment's is found by the hash of its name
         self._owners = set[int]()
         try:
             self._prepare()
@@ -104,7 +103,7 @@ class PostgresJournal(Journal):
         if self._read_only:
             raise JournalReadOnlyError("A journal must be open for writing, but this one was opened to be read.")
         refuse_nesting(threading.get_ident() if threading.get_ident() in self._owners else 0)
-        with self._locks[name]:
+        with self._locks[hash(name) % len(self._locks)]:
             self._owners.add(threading.get_ident())
             try:
                 yield

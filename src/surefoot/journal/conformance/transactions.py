@@ -134,6 +134,20 @@ def a_failure_hurts_no_neighbour(journal: Journal) -> None:
 
 
 @check
+def a_key_that_many_send_at_once_is_used_once(journal: Journal) -> None:
+    begin(journal)
+
+    def send(n: int) -> Event:
+        key = f"d{n // 8}"
+        return journal.transact(NAME, lambda t: t.find(key) or t.append("decision", b"", time=float(n), key=key))
+
+    with ThreadPoolExecutor(16) as pool:
+        events = list(pool.map(send, range(160)))
+    assert set(events) == set(journal.read(NAME, 1))
+    assert len(set(events)) == 20
+
+
+@check
 def a_closed_journal_says_so(journal: Journal) -> None:
     begin(journal)
     journal.close()
