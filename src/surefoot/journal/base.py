@@ -21,8 +21,9 @@ looking their key up first, in the same transaction.
 
 **When transact raises**, nothing was acknowledged, and:
   - the exception of `work`, or any `JournalError` but the last: nothing was written.
-  - `OutcomeUnknownError`: contact was lost in the middle of the commit, and could not be made again in time. Look the
-    key up (`find`) before you try again.
+  - `OutcomeUnknownError`: the disk refused the flush, or the server went away in the middle of the commit and did not
+    come back in time. All of it was written or none: look the key up (`find`) before you try again. After a refused
+    flush the journal takes no more transactions until it is opened anew.
 
 **States in memory.** `work` usually advances a state that is kept between transactions, and the commit may fail after
 it did. So a state carries the `Head` that it stands for, and the rule is one comparison at the start of `work`: where
