@@ -11,7 +11,7 @@ from surefoot.errors import JournalCorruptedError
 from surefoot.experiment.audit.findings import Finding, Findings
 from surefoot.experiment.audit.report import Report
 from surefoot.experiment.audit.walk import Walk
-from surefoot.journal import Journal
+from surefoot.journal import Head, Journal, View
 
 __all__ = ["Finding", "Findings", "Report", "audit"]
 
@@ -27,25 +27,30 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     shows that nothing was cut off or rewritten since.
     """
     walk, view = Walk(name), journal.view(name)
-    number, is_met = 0, expect is None
+    start = _head(view, walk)
+    is_met, is_at_start = expect is None, False
     try:
-        start = view.head
-        is_at_start = False
         for event in view.read(verify=False):
             walk.take(event)
             is_met |= event.hash == expect
             is_at_start |= event.head == start
-            number = max(number, event.number)
             if progress is not None and event.number % REPORT_EVERY == 0:
-                progress(number, start.number)
-        end = view.head
-        # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
-        if not (is_at_start and end.number > number):
-            walk.chain.end(end)
+                progress(event.number, max(event.number, start.number if start else 0))
     except JournalCorruptedError as error:
-        walk.findings.add(number + 1, "unreadable", str(error))
+        walk.findings.add(walk.chain.head.number + 1, "unreadable", str(error))
+    end = _head(view, walk) if start is not None else None
+    # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
+    if end is not None and not (is_at_start and end.number > walk.chain.head.number):
+        walk.chain.end(end)
     if not is_met:
         walk.findings.add(0, "expected", f"no event has the hash {expect}, which the chain once had")
-    if progress is not None:
-        progress(number, number)
     return Report(name=name, created=walk.created, tally=walk.tally, findings=walk.findings, head=walk.chain.head)
+
+
+def _head(view: View, walk: Walk) -> Head | None:
+    """What the journal itself says of its end."""
+    try:
+        return view.head
+    except JournalCorruptedError as error:
+        walk.findings.add(0, "head", str(error))
+        return None

@@ -20,6 +20,9 @@ from surefoot.experiment.audit.tally import Tally
 from surefoot.journal.events import Event
 
 
+NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
+
+
 @dataclass(slots=True)
 class Waiting:
     """A decision whose reward is not learned yet."""
@@ -102,6 +105,8 @@ class Walk:
         self._catalogues[catalogue.digest] = rows
 
     def _take_mode(self, event: Event, mode: records.Mode) -> None:
+        if mode.mode not in NEXT_MODES[self._mode]:
+            self.findings.add(event.number, "mode", f"an experiment cannot go from {self._mode!r} to {mode.mode!r}")
         self._mode = mode.mode
         self.tally.modes.append((event.number, mode.mode))
 
