@@ -136,12 +136,15 @@ POLICIES: dict[str, tuple[Make, int, dict[str, Any]]] = {
 @pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("policy", ["LUCB", "CLUCB", "CLUCB2", "SafeLUCB"])
 def test_every_radius_of_every_linear_policy_is_rebuilt(policy: str, radius: str) -> None:
-    extra: dict[str, Any] = {"LUCB": {}, "CLUCB": {"alpha": 0.3}, "CLUCB2": {"alpha": 0.3, "nesting": "latest"}}.get(
-        policy, {"alpha": 0.1, "reward_range": (0.0, 1.0)}
-    )
+    extras: dict[str, dict[str, Any]] = {
+        "LUCB": {},
+        "CLUCB": {"alpha": 0.3},
+        "CLUCB2": {"alpha": 0.3, "nesting": "latest"},
+        "SafeLUCB": {"alpha": 0.1, "reward_range": (0.0, 1.0)},
+    }
 
     def make(told: dict[str, Any]) -> Any:
-        return getattr(surefoot, policy)(**told, **extra, radius=radius)
+        return getattr(surefoot, policy)(**told, **extras[policy], radius=radius)
 
     report = clean(played(make, 150, lag=4, held=policy != "LUCB"))  # LUCB knows no baseline
     assert report.tally.learner > 50
@@ -221,5 +224,5 @@ def test_a_hundred_thousand_honest_decisions_raise_no_alarm(name: str, tmp_path:
         "CLUCB2": lambda told: surefoot.CLUCB2(alpha=0.3, nesting="latest", **told),
         "ConservativeUCB": POLICIES["ConservativeUCB"][0],
     }[name]
-    journal = played(make, 100_000, window=50.0, lag=20, changing=name != "ConservativeUCB")
+    journal = played(make, 100_000, window=200.0, lag=5, lost=0.0, changing=name != "ConservativeUCB")
     assert clean(journal).tally.decisions == 100_000

@@ -197,7 +197,7 @@ def write_nonsense(rows: list[Row]) -> int:
     return 46
 
 
-BY_HASH = {
+BY_HASH: dict[Tamper, str] = {
     edit_a_feature: "hash",
     edit_a_reward: "hash",
     edit_a_number_of_a_proof: "hash",

@@ -19,7 +19,6 @@ from surefoot.experiment.audit.sums import Matrix, Vector
 from surefoot.experiment.audit.tally import Tally
 from surefoot.journal.events import Event
 
-
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
 
