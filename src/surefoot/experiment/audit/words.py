@@ -14,8 +14,8 @@ CANNOT_SHOW = (
     "a known baseline reward. The guarantee rests on them.",
     "That decisions were carried out as recorded, and that none was made outside of this journal.",
     "What was never written: events cut off the end together with the journal's own note of its end leave a shorter, "
-    "valid chain. Keep the head below in another place; `surefoot audit --expect HASH` then proves that it is still "
-    "part of the chain.",
+    "valid chain. Keep the head of this report in another place; `surefoot audit --expect HASH` then proves that it is "
+    "still part of the chain.",
     "A journal that was forged as a whole, rewards included, by somebody who ran an honest experiment on invented "
     "data. A head that was kept elsewhere in time rules this out, too.",
     "More than the chance that was declared: with probability delta the guarantee may fail though all is in order.",
@@ -56,6 +56,8 @@ def verdict(report: Report) -> str:
         )
     if report.created is not None and report.created.settings.get("alpha") is None:
         return "The record is consistent. No floor was promised."
+    if tally.learner == 0:
+        return "Yes. Only the baseline has played so far, and the record is consistent."
     return (
         f"Yes. Each of the learner's {tally.learner:,} decisions was proved admissible before it was played, and the "
         "proofs hold when they are computed again from the raw events."
@@ -90,11 +92,12 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "decisions", f"{tally.decisions:,}"
     yield "  played by the learner", f"{tally.learner:,} ({tally.learner_share:.1%})"
     yield "  played by the baseline", f"{tally.baseline:,}"
-    yield "  baseline held (shadow, paused, fallback)", f"{tally.held:,}"
+    yield "  of these, held there by mode or fallback", f"{tally.held:,}"
     yield "modes", " -> ".join(f"{mode} (event {event:,})" for event, mode in tally.modes[-5:])
     yield "rewards learned", f"{tally.learned:,}, of which {tally.defaults:,} by default"
     yield "rewards pending", f"{tally.pending:,}"
-    yield "rewards refused", f"{tally.refused.total():,}" + "".join(f", {n:,} {w}" for w, n in tally.refused.items())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in tally.refused.items())
+    yield "rewards refused", f"{tally.refused.total():,}" + (f" ({reasons})" if reasons else "")
     yield "assumptions contradicted by data", "YES: only the baseline since then" if tally.is_refuted else "no"
     yield "events checked", f"{tally.events:,}, each by its hash and the one before"
     yield "proofs checked", f"{tally.proofs:,}, in {tally.pieces:,} pieces"
