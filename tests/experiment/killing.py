@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from surefoot.experiment import Experiment, records
+from surefoot.experiment.audit import audit
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import begin, decode
 from surefoot.journal import START, Event, Head, Journal, open_journal, verify
@@ -129,3 +130,5 @@ def check_all(address: str, notes: Notes) -> None:
     with open_journal(address) as journal:
         check(journal, notes)
         check_bits(journal)
+        report = audit(journal, NAME)
+    assert report.is_clean, list(report.findings)
