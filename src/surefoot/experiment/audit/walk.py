@@ -19,6 +19,7 @@ from surefoot.experiment.audit.sums import Matrix, Vector
 from surefoot.experiment.audit.tally import Tally
 from surefoot.journal.events import Event
 
+LARGEST = 1e100  # of any reward
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
 
@@ -95,6 +96,8 @@ class Walk:
         if not isinstance(self._book, LinearBook) or len(history.features) != len(history.rewards):
             self.findings.add(event.number, "history", "it must hold one reward for each row, for a linear policy")
             return
+        if np.linalg.norm(_rows(history.features), axis=1).max() > self._book.longest:
+            self.findings.add(event.number, "history", "a row is longer than the declared bound")
         for row, reward in zip(_rows(history.features), history.rewards, strict=True):
             self._book.remember(row, reward)
 
@@ -159,6 +162,7 @@ class Walk:
     def _take_reward(self, event: Event, reward: records.Reward) -> None:
         if reward.refused is not None:
             self.tally.refused[reward.refused] += 1 + reward.unrecorded
+            self._check_refusal(event, reward)
             return
         assert self.created is not None
         self.tally.rewards += 1
@@ -169,9 +173,8 @@ class Walk:
             return
         if event.key != f"r:{reward.decision_id}":
             self.findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
-        low, high = self.created.reward_bounds or (-math.inf, math.inf)
-        if not (low <= value <= high and math.isfinite(value)):
-            self.findings.add(event.number, "reward", f"{value:g} was accepted, outside of [{low:g}, {high:g}]")
+        if not self._is_in_range(value):
+            self.findings.add(event.number, "reward", f"{value:g} was accepted, which is out of range")
         if self.created.reward_window is None:
             self._learn(reward.decision_id, value)
         elif waiting.reward is not None:
@@ -182,6 +185,25 @@ class Walk:
             )
         else:
             waiting.reward = value
+
+    def _check_refusal(self, event: Event, reward: records.Reward) -> None:
+        """A reward that counts must not be turned away: learning only what is welcome would bias everything."""
+        assert self.created is not None
+        waiting, value, window = self._waiting.get(reward.decision_id), float(reward.value), self.created.reward_window
+        is_wrong = {
+            "unknown": waiting is not None,
+            "too_late": waiting is not None and (window is None or event.time < waiting.time + window),
+            "out_of_range": self._is_in_range(value),
+            "conflict": waiting is not None and waiting.reward in (None, value),
+        }
+        if is_wrong[reward.refused or ""]:
+            text = f"a reward of {reward.decision_id!r} was refused as {reward.refused}, which it is not"
+            self.findings.add(event.number, "refused", text)
+
+    def _is_in_range(self, value: float) -> bool:
+        assert self.created is not None
+        low, high = self.created.reward_bounds or (-LARGEST, LARGEST)
+        return low <= value <= high
 
     def _take_closed(self, event: Event, closed: records.Closed) -> None:
         assert self.created is not None
