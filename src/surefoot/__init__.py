@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from surefoot import errors as errors
     from surefoot import theory as theory
     from surefoot.errors import SurefootError as SurefootError
+    from surefoot.experiment.experiment import Experiment as Experiment
+    from surefoot.journal import open_journal as open_journal
     from surefoot.linear.actions import Catalogue as Catalogue
     from surefoot.linear.actions import EuclideanBall as EuclideanBall
     from surefoot.linear.actions import Polytope as Polytope
@@ -44,6 +46,7 @@ _HOMES = {
     "Decision": "policies.base",
     "Disjoint": "linear.features",
     "EuclideanBall": "linear.actions",
+    "Experiment": "experiment.experiment",
     "Interactions": "linear.features",
     "LUCB": "policies.lucb",
     "OneHot": "linear.features",
@@ -57,6 +60,7 @@ _HOMES = {
     "Vertices": "linear.actions",
     "check": "safety.proof",
     "errors": "",
+    "open_journal": "journal",
     "prove": "safety.prove",
     "theory": "",
 }

@@ -7,8 +7,20 @@ SurefootError
  ├── InputError (ValueError)         features, baselines or rewards that break a rule
  │    └── AssumptionError            input that breaks an assumption the guarantee rests on
  ├── DecisionError (LookupError)     a decision that is not this policy's, or was observed before
+ │    └── DecisionConflictError      a decision's id that was used for another question
+ ├── ModeError (ValueError)          a change of mode that an experiment does not allow
  ├── StateError (ValueError)         a saved state that cannot be restored
  ├── ProofError (ValueError)         a proof that does not hold
+ ├── JournalError                    an event that the journal did not acknowledge, or cannot give back
+ │    ├── JournalConflictError (ValueError)          a name or a key that is taken
+ │    ├── JournalNotFoundError (LookupError)         an experiment or a journal that does not exist
+ │    ├── JournalCorruptedError (ValueError)         events that are not what was written
+ │    ├── JournalSchemaError (ValueError)            tables of another program, or of a newer surefoot
+ │    ├── JournalBusyError (BlockingIOError)         another process or transaction holds what this one needs
+ │    ├── JournalReadOnlyError (PermissionError)     a journal that may be read and not written
+ │    ├── JournalFullError (OSError)                 no room for what was to be written
+ │    ├── JournalUnavailableError (ConnectionError)  a journal that is closed, or a server that does not answer
+ │    └── OutcomeUnknownError (ConnectionError)      written or not: only looking it up will tell
  └── SolverError (RuntimeError)      a numerical solver that gave no usable answer
 """
 
@@ -33,6 +45,14 @@ class DecisionError(SurefootError, LookupError):
     """A decision that this policy did not make, or that was observed before."""
 
 
+class DecisionConflictError(DecisionError):
+    """A decision's id that was used for another question; the decision that was made stands."""
+
+
+class ModeError(SurefootError, ValueError):
+    """A change of mode that an experiment does not allow."""
+
+
 class StateError(SurefootError, ValueError):
     """A saved state that cannot be restored."""
 
@@ -43,3 +63,43 @@ class ProofError(SurefootError, ValueError):
 
 class SolverError(SurefootError, RuntimeError):
     """A numerical solver that gave no usable answer."""
+
+
+class JournalError(SurefootError):
+    """An event that the journal did not acknowledge, or cannot give back."""
+
+
+class JournalConflictError(JournalError, ValueError):
+    """A name or a key that is taken."""
+
+
+class JournalNotFoundError(JournalError, LookupError):
+    """An experiment or a journal that does not exist."""
+
+
+class JournalCorruptedError(JournalError, ValueError):
+    """Events that are not what was written: edited, missing, out of order, or on a damaged page."""
+
+
+class JournalSchemaError(JournalError, ValueError):
+    """Tables of another program, or of a newer surefoot."""
+
+
+class JournalBusyError(JournalError, BlockingIOError):
+    """Another process or transaction holds what this one needs."""
+
+
+class JournalReadOnlyError(JournalError, PermissionError):
+    """A journal that may be read and not written."""
+
+
+class JournalFullError(JournalError, OSError):
+    """No room for what was to be written; none of it was."""
+
+
+class JournalUnavailableError(JournalError, ConnectionError):
+    """A journal that is closed, or a server that does not answer; nothing was written."""
+
+
+class OutcomeUnknownError(JournalError, ConnectionError):
+    """Contact was lost while committing: written or not, only looking it up will tell."""

@@ -3,6 +3,8 @@
 import typer
 
 from surefoot import __version__
+from surefoot.cli.audit import audit
+from surefoot.cli.experiment import experiment
 from surefoot.cli.plan import plan
 from surefoot.cli.reproduce import reproduce
 from surefoot.cli.simulate import simulate
@@ -18,6 +20,8 @@ app = typer.Typer(
 app.command()(reproduce)
 app.command()(simulate)
 app.command()(plan)
+app.command()(audit)
+app.add_typer(experiment, name="experiment")
 
 
 @app.command()

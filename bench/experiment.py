@@ -1,0 +1,151 @@
+"""Experiments on a real disk: shared flushes, a million events opened through a snapshot, and flat memory."""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import surefoot
+from bench.timing import HEADER, Ratio, compare, seconds_per_round
+from surefoot.experiment import Experiment, Question, records
+from surefoot.experiment.experiment import SNAPSHOT_EVERY
+from surefoot.experiment.records import encode
+from surefoot.journal import Journal, Transaction, open_journal
+
+CALLERS, EVENTS, TAIL, PAGE = 32, 1_000_000, 2_000, 1_000
+NAME = "bench"
+OPEN_BAR, MEMORY_BAR = 10.0, 1.2
+ROWS = [np.abs(np.random.default_rng(seed).normal(size=(10, 4))) * 0.2 for seed in range(64)]
+
+
+def new_experiment(journal: Journal, *, snapshot_every: int = SNAPSHOT_EVERY) -> Experiment:
+    """SafeLUCB over ten actions in four dimensions."""
+    policy = surefoot.SafeLUCB(
+        dim=4, alpha=0.1, delta=0.01, noise=0.2, theta_bound=1.0, feature_bound=2.0, reward_range=(0.0, 1.0)
+    )
+    return Experiment.create(journal, NAME, policy, mode="guarded", snapshot_every=snapshot_every)
+
+
+def decide_one_by_one(experiment: Experiment) -> Callable[[int], None]:
+    """A caller who waits for each decision, as every caller does."""
+
+    def play(rounds: int) -> None:
+        for n in range(rounds):
+            experiment.decide(ROWS[n % len(ROWS)], baseline=0)
+
+    return play
+
+
+def decide_together(experiment: Experiment, rounds: int) -> None:
+    """The same by many callers at once."""
+    share = rounds // CALLERS
+    callers = [threading.Thread(target=decide_one_by_one(experiment), args=(share,)) for _ in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+
+
+def shared_flushes(folder: Path) -> Ratio:
+    """Durable decisions of 32 callers, against one caller and one flush each."""
+    with open_journal(folder / "flushes.journal") as journal:
+        experiment = new_experiment(journal)
+        return compare(
+            f"one durable decision on SQLite, {CALLERS} callers against one",
+            lambda: seconds_per_round(lambda rounds: decide_together(experiment, rounds), 40 * CALLERS),
+            lambda: seconds_per_round(decide_one_by_one(experiment), 200),
+            bar=4.0,
+        )
+
+
+def visit(experiment: Experiment, rounds: int) -> None:
+    """Decisions and their rewards, in batches."""
+    for done in range(0, rounds, 100):
+        questions = [Question(ROWS[n % len(ROWS)], 0) for n in range(done, done + 100)]
+        answers = [answer for answer in experiment.decide_all(questions) if not isinstance(answer, Exception)]
+        experiment.reward_all([(answer.decision_id, 0.3) for answer in answers])
+
+
+def refusals(transaction: Transaction) -> None:
+    """A page of rewards of decisions that nobody made: the quickest events to write that are events all the same."""
+    for _ in range(PAGE):
+        name = f"nobody-{transaction.head.number}"
+        record = records.Reward(decision_id=name, value=0.5, refused="unknown")
+        transaction.append(records.REWARD, encode(record), time=time.time())
+
+
+def write_experiment(path: Path, events: int) -> float:
+    """An experiment of that many events whose newest snapshot is TAIL events old; seconds to replay it without one."""
+    with open_journal(path) as journal:
+        visit(new_experiment(journal, snapshot_every=0), 1_000)
+        while journal.head(NAME).number < events - TAIL:
+            journal.transact(NAME, refusals)
+        began = time.perf_counter()
+        experiment = Experiment.open(journal, NAME, snapshot_every=0)
+        replay = time.perf_counter() - began
+        experiment.snapshot()
+        visit(experiment, TAIL // 2)
+        return replay
+
+
+OPENED = """
+import resource, sys, time
+from bench.experiment import NAME, visit
+from surefoot.experiment import Experiment
+from surefoot.journal import open_journal
+began = time.perf_counter()
+journal = open_journal(sys.argv[1])
+experiment = Experiment.open(journal, NAME)
+taken = time.perf_counter() - began
+for rounds in map(int, sys.argv[2:]):
+    visit(experiment, rounds)
+    print(taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def opened_apart(path: Path, *rounds: int) -> list[tuple[float, float]]:
+    """In a fresh process: seconds to open the experiment, and megabytes after each so many rounds more."""
+    command = [sys.executable, "-W", "ignore", "-c", OPENED, str(path), *map(str, rounds)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [(float(seconds), float(size)) for seconds, _, size in (line.partition(" ") for line in lines if line)]
+
+
+def open_large(folder: Path) -> bool:
+    """Opening a million events through a snapshot, and the memory that this and going on takes."""
+    write_experiment(folder / "small.journal", 10_000)
+    replay = write_experiment(folder / "large.journal", EVENTS)
+    _, small = opened_apart(folder / "small.journal", 500)[0]
+    opened, large = opened_apart(folder / "large.journal", 500)[0]
+    (_, early), (_, late) = opened_apart(folder / "small.journal", 2_000, 8_000)
+    is_quick, is_flat, stays_flat = opened < OPEN_BAR, large < MEMORY_BAR * small, late < MEMORY_BAR * early
+    print(
+        f"opening {EVENTS:,} events through a snapshot: {opened:.2f} s (bar {OPEN_BAR:g} s)  {_verdict(is_quick)}\n"
+        f"  for comparison, replaying them all without one: {replay:.1f} s\n"
+        f"memory of a process that opens 1,000,000 / 10,000 events: {large:.0f} / {small:.0f} MB = {large / small:.2f} "
+        f"(bar {MEMORY_BAR:g})  {_verdict(is_flat)}\n"
+        f"memory after 10,000 / 2,000 rounds with their rewards: {late:.0f} / {early:.0f} MB = {late / early:.2f} "
+        f"(bar {MEMORY_BAR:g})  {_verdict(stays_flat)}"
+    )
+    return is_quick and is_flat and stays_flat
+
+
+def _verdict(holds: bool) -> str:
+    return "holds" if holds else "DOES NOT HOLD"
+
+
+def main() -> bool:
+    """Print everything; true where every bar holds."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        flushes = shared_flushes(Path(folder))
+        print(HEADER.replace("surefoot", "32 callers").replace("   plain", "one alone"))
+        print(flushes.row())
+        return open_large(Path(folder)) and flushes.holds
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

@@ -1,0 +1,207 @@
+"""`surefoot experiment create|list|status|export`: experiments in a journal, from the command line."""
+
+import json
+import math
+import tomllib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import surefoot
+from surefoot.cli.reproduce import parse_alphas
+from surefoot.errors import ConfigError
+from surefoot.experiment import MODES, Experiment, Status
+from surefoot.experiment.audit.words import when
+from surefoot.experiment.export import export as write_export
+from surefoot.experiment.records import ModeName
+from surefoot.journal import Journal, open_journal
+
+POLICIES = ("SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB")
+experiment = typer.Typer(help="Create experiments in a journal, and look at them.", no_args_is_help=True)
+
+JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")]
+NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+@experiment.command()
+def create(
+    journal: JournalArgument,
+    name: NameArgument,
+    policy: Annotated[str, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = "SafeLUCB",
+    settings: Annotated[Path | None, typer.Option(help="TOML file with the policy's settings.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; as often as needed.")
+    ] = None,
+    mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
+    reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
+    default_reward: Annotated[float | None, typer.Option(help="What is learned where no reward came.")] = None,
+    reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: other rewards are refused.")] = None,
+    description: Annotated[str, typer.Option(help="What it is about.")] = "",
+) -> None:
+    """Create an experiment; the journal is made where there is none."""
+    made = _policy(policy, _settings(settings, set_ or []))
+    with open_journal(journal) as opened:
+        Experiment.create(
+            opened,
+            name,
+            made,
+            mode=cast("ModeName", mode),
+            reward_window=reward_window,
+            default_reward=default_reward,
+            reward_bounds=None if reward_bounds is None else parse_alphas(reward_bounds),
+            description=description,
+        )
+    typer.echo(f"Created {name!r} with {policy} in mode {mode!r} in {journal}.")
+
+
+@experiment.command(name="list")
+def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
+    """List the experiments of a journal."""
+    with open_journal(journal, read_only=True) as opened:
+        found = [_status(opened, name) for name in opened.names()]
+    if as_json:
+        typer.echo(json.dumps([_plain(status) for status in found], indent=2))
+        return
+    table = Table("experiment", "policy", "mode", title=f"Experiments in {journal}")
+    for column in ("rounds", "learner", "margin", "pending"):
+        table.add_column(column, justify="right")
+    table.add_column("alarm")
+    for status in found:
+        table.add_row(
+            status.name,
+            status.policy,
+            status.mode,
+            f"{status.rounds:,}",
+            f"{status.learner_share:.1%}",
+            _number(status.margin),
+            f"{status.pending:,}",
+            _alarm(status),
+        )
+    Console().print(table)
+
+
+@experiment.command()
+def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False) -> None:
+    """Show where an experiment stands: floor, guarantee, margin, and who plays."""
+    with open_journal(journal, read_only=True) as opened:
+        found = _status(opened, name)
+    if as_json:
+        typer.echo(json.dumps(_plain(found), indent=2))
+        return
+    _print(found)
+
+
+@experiment.command()
+def export(
+    journal: JournalArgument,
+    name: NameArgument,
+    out: Annotated[Path, typer.Argument(help="The file to write: .parquet, .csv or .dsjson.")],
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="parquet, csv or dsjson; by the file's ending otherwise.")
+    ] = None,
+) -> None:
+    """Write every decision with its reward to a file: Parquet, CSV, or Vowpal Wabbit's DSJSON."""
+    with open_journal(journal, read_only=True) as opened:
+        count = write_export(opened, name, out, format=format)
+    typer.echo(f"Wrote {count:,} decisions to {out}, each marked as deterministic.")
+
+
+def _status(journal: Journal, name: str) -> Status:
+    return Experiment.open(journal, name).status()
+
+
+def _policy(name: str, settings: dict[str, Any]) -> surefoot.Policy:
+    if name not in POLICIES:
+        raise ConfigError(f"`--policy` must be one of {', '.join(POLICIES)}, but got {name!r}.")
+    try:
+        made: surefoot.Policy = getattr(surefoot, name)(**settings)
+    except TypeError as error:
+        text = str(error).split(")", 1)[-1].strip()
+        raise ConfigError(
+            f"The settings must be those of {name}: {text}. Give them with --set or --settings."
+        ) from None
+    return made
+
+
+def _settings(file: Path | None, pairs: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if file is not None:
+        try:
+            found = tomllib.loads(file.read_text("utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"`--settings` must be a TOML file, but {file} cannot be read as one: {error}.") from None
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"`--set` must be key=value, such as alpha=0.05, but got {pair!r}.")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    """A number, a list or a table as JSON; anything else is a word."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _print(status: Status) -> None:
+    table = Table(title=f"Experiment {status.name!r}", show_header=False, title_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+    for name, value, meaning in _rows(status):
+        table.add_row(name, value, meaning)
+    console = Console()
+    console.print(table)
+    if status.is_refuted:
+        text = "ALARM: the data contradict what was declared. Only the baseline is played from now on."
+        console.print(Text(text, "bold red"))
+
+
+def _rows(status: Status) -> list[tuple[str, str, str]]:
+    refused = ", ".join(f"{count:,} {reason}" for reason, count in status.refused.items())
+    worst = f"round {status.worst_round:,}" if status.worst_round else "the learner has not played"
+    return [
+        ("mode", status.mode, _MODES[status.mode]),
+        ("alarm", _alarm(status), "whether data and declared assumptions contradict each other"),
+        ("floor", _number(status.floor), "what must have been earned by now, by today's estimate of the baseline"),
+        ("guaranteed", _number(status.guaranteed), "what is certain to have been earned"),
+        ("margin", _number(status.margin), "guaranteed above the floor, at the learner's newest round"),
+        ("worst moment", _number(status.worst_margin), f"the least margin so far: {worst}"),
+        ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
+        ("learner's share", f"{status.learner_share:.1%}", f"the gate allowed it in {status.allowed_share:.1%}"),
+        ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
+        ("rewards pending", f"{status.pending:,}", "decided, and not learned yet"),
+        ("rewards refused", f"{sum(status.refused.values()):,}", refused),
+        ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),
+    ]
+
+
+_MODES = {
+    "shadow": "the baseline plays, the learner is only scored",
+    "guarded": "the learner plays where the proof allows it",
+    "paused": "the learner is stopped, the baseline plays",
+}
+
+
+def _alarm(status: Status) -> str:
+    return "ALARM" if status.is_refuted else "none"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}" if math.isfinite(value) else "-"
+
+
+def _plain(status: Status) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in asdict(status).items()
+    }

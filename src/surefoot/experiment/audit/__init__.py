@@ -1,0 +1,56 @@
+"""An audit from outside: every recorded decision checked from the raw events, by code that no decision ran through.
+
+The audit shares nothing with `surefoot.policies`, `surefoot.safety` and `surefoot.linear` (a linter contract holds
+that): it sums up what was played and learned by itself, solves afresh with plain NumPy, and has its own copy of every
+formula. So it disagrees where either side is wrong.
+"""
+
+from collections.abc import Callable
+
+from surefoot.errors import JournalCorruptedError
+from surefoot.experiment.audit.findings import Finding, Findings
+from surefoot.experiment.audit.report import Report
+from surefoot.experiment.audit.walk import Walk
+from surefoot.journal import Head, Journal, View
+
+__all__ = ["Finding", "Findings", "Report", "audit"]
+
+REPORT_EVERY = 200
+
+Progress = Callable[[int, int], None]
+
+
+def audit(journal: Journal, name: str, *, progress: Progress | None = None, expect: str | None = None) -> Report:
+    """Check one experiment of a journal, from its first event to its last.
+
+    `expect` is the hash of an event that must be in the chain, such as the head that an earlier audit reported: it
+    shows that nothing was cut off or rewritten since.
+    """
+    walk, view = Walk(name), journal.view(name)
+    start = _head(view, walk)
+    is_met, is_at_start = expect is None, False
+    try:
+        for event in view.read(verify=False):
+            walk.take(event)
+            is_met |= event.hash == expect
+            is_at_start |= event.head == start
+            if progress is not None and event.number % REPORT_EVERY == 0:
+                progress(event.number, max(event.number, start.number if start else 0))
+    except JournalCorruptedError as error:
+        walk.findings.add(walk.chain.head.number + 1, "unreadable", str(error))
+    end = _head(view, walk) if start is not None else None
+    # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
+    if end is not None and not (is_at_start and end.number > walk.chain.head.number):
+        walk.chain.end(end)
+    if not is_met:
+        walk.findings.add(0, "expected", f"no event has the hash {expect}, which the chain once had")
+    return Report(name=name, created=walk.created, tally=walk.tally, findings=walk.findings, head=walk.chain.head)
+
+
+def _head(view: View, walk: Walk) -> Head | None:
+    """What the journal itself says of its end."""
+    try:
+        return view.head
+    except JournalCorruptedError as error:
+        walk.findings.add(0, "head", str(error))
+        return None

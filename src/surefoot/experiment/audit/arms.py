@@ -1,0 +1,129 @@
+"""One decision of a policy over plain arms, checked: intervals per arm, from the raw rewards."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from surefoot.experiment.audit.proofs import Line, Prover
+from surefoot.experiment.audit.story import Problems, Round, near
+from surefoot.experiment.audit.sums import Sum, Vector
+
+APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral
+
+
+class ArmBook:
+    """Everything that the events so far say of an experiment over plain arms."""
+
+    def __init__(self, policy: str, settings: Mapping[str, Any]) -> None:
+        self.arms, self.noise = int(settings["arms"]), float(settings.get("noise", 0.5 if policy == "UCB" else 1.0))
+        self.keeps_floor = policy == "ConservativeUCB"
+        self.alpha, self.delta = float(settings.get("alpha") or 0.0), float(settings.get("delta") or 1.0)
+        self.mean: float | None = settings.get("baseline_reward")
+        self.default: int | None = None
+        self._plays, self._seen, self._total = np.zeros(self.arms), np.zeros(self.arms), Sum((self.arms,))
+        self.rounds = 0
+
+    @property
+    def dim(self) -> int:
+        """One feature per arm."""
+        return self.arms
+
+    def judge(self, round_: Round, problems: Problems) -> None:
+        """Check one decision against everything before it, and count it."""
+        self.rounds += 1
+        if self.keeps_floor:
+            self._check_floor(round_, problems)
+        else:
+            self._check_index(round_, problems)
+        self._plays[round_.action] += 1
+
+    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        """Take in the reward of a round."""
+        self._seen += features
+        self._total.add(reward * features)
+
+    def _intervals(self) -> tuple[Vector, Vector]:
+        """lambda_i = max(0, mean_i - sqrt(psi / T_i)) and theta_i = mean_i + sqrt(psi / T_i).  (MATH section 6)
+
+        psi(s) = 2 sigma^2 ln(zeta(3) K s^3 / delta), where K counts the one-sided bounds that safety rests on.
+        """
+        bounds = self.arms - 1 if self.mean is not None else self.arms + 1
+        seen, total = self._seen, self._total.value
+        low, high = np.zeros(self.arms), np.full(self.arms, math.inf)
+        for i in np.flatnonzero(seen):
+            reach = math.sqrt(2 * self.noise**2 * math.log(APERY * bounds * seen[i] ** 3 / self.delta) / seen[i])
+            low[i], high[i] = max(0.0, total[i] / seen[i] - reach), total[i] / seen[i] + reach
+        if self.mean is not None and self.default is not None:
+            low[self.default] = high[self.default] = self.mean
+        return low, high
+
+    def _check_floor(self, round_: Round, problems: Problems) -> None:
+        if self.default not in (None, round_.baseline):
+            problems.add("baseline", f"the default arm must stay {self.default}, but is {round_.baseline} here")
+        self.default = round_.baseline
+        low, high = self._intervals()
+        self._check_proposal(round_, high, problems)
+        weights = self._plays.copy()
+        weights[round_.proposal] += 1
+        balance = float(weights[self.default]) - (1 - self.alpha) * self.rounds
+        worst = float(low[self.default] if balance >= 0 else high[self.default])
+        required = (1 - self.alpha) * self.rounds * worst
+        others = math.fsum(float(weights[i] * low[i]) for i in range(self.arms) if i != self.default)
+        own = others + balance * worst
+        guaranteed = others + (float(weights[self.default]) * worst if worst < math.inf else 0.0)
+        size = abs(others) + self.rounds * (worst if worst < math.inf else 0.0)
+        for name, mine, written in (
+            ("required", required, round_.required),
+            ("certificate", guaranteed, round_.guaranteed),
+        ):
+            if not near(mine, written, size):
+                problems.add(name, f"it must say {mine:.12g}, but {written:.12g} is written")
+        self._check_proof(round_, weights, low, high, size, problems)
+        is_allowed = round_.guaranteed >= round_.required
+        if round_.is_learner and not (is_allowed and own >= -1e-9 * size):
+            problems.add(
+                "admissible", f"the learner played, but what can be proved falls short of the floor by {-own:.6g}"
+            )
+        if is_allowed and not (round_.is_learner or round_.is_held):
+            problems.add("verdict", "the learner was allowed to play, but the baseline was played")
+
+    def _check_proof(
+        self, round_: Round, weights: Vector, low: Vector, high: Vector, size: float, problems: Problems
+    ) -> None:
+        """One fact per arm: its mean is at least lambda_i, or at most theta_0."""
+        assert self.default is not None
+        question = weights.copy()
+        question[self.default] -= (1 - self.alpha) * self.rounds
+
+        def facts(name: str, normal: Vector) -> list[Line]:
+            arm = int(np.argmax(np.abs(normal)))
+            word = "reward" if arm == self.default and self.mean is not None else "interval"
+            axis = np.zeros(self.arms)
+            axis[arm] = 1.0
+            if name != f"{word} of arm {arm}":
+                return []
+            return [Line(axis, float(low[arm])), Line(-axis, -float(high[arm]))]
+
+        Prover(1.0 + size / self.rounds, lambda observations: [], facts).check(
+            round_.proof, question, float(np.abs(question).sum()) + self.rounds, problems
+        )
+
+    def _check_proposal(self, round_: Round, indices: Vector, problems: Problems) -> None:
+        """An arm that was never observed first, the one played least; otherwise the highest index."""
+        unseen = [i for i in np.flatnonzero(self._seen == 0) if self.mean is None or i != self.default]
+        if unseen:
+            is_best = round_.proposal in unseen and self._plays[round_.proposal] == min(self._plays[i] for i in unseen)
+        else:
+            is_best = near(float(indices[round_.proposal]), float(indices.max()), 0.0)
+        if not is_best:
+            problems.add("proposal", f"arm {round_.proposal} was proposed, but another promises more")
+
+    def _check_index(self, round_: Round, problems: Problems) -> None:
+        """UCB1 keeps no floor: only that it plays the highest index.  (Auer et al. 2002)"""
+        if round_.is_held:
+            return
+        with np.errstate(divide="ignore", invalid="ignore"):
+            indices = self._total.value / self._seen + self.noise * np.sqrt(8 * math.log(self.rounds) / self._seen)
+        self._check_proposal(round_, indices, problems)

@@ -1,0 +1,81 @@
+"""What was declared when the experiment was created, read from its settings: defaults are the policies' own."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.experiment.audit.estimate import Knowledge
+
+LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
+ARMS = ("UCB", "ConservativeUCB")
+AMOUNTS = {"checkpoints": "every", "reserve": "granted", "realised_path": "lowest_reward"}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The settings of a linear policy as far as safety depends on them.
+
+    set_delta, sum_delta: the shares of delta behind the confidence set, and behind the realised sum (0: not used)
+    amount:               the constraint's own number: rounds of a block, a reserve, the lowest reward
+    """
+
+    policy: str
+    knowledge: Knowledge
+    alpha: float
+    reward_floor: float
+    reward_range: tuple[float, float]
+    constraint: str
+    amount: float
+    sum_delta: float
+    is_exact: bool
+    learns_baseline: bool
+    proposes_by_set: bool
+
+    @property
+    def misspecification(self) -> float:
+        """How far a mean reward may lie from <theta, features>."""
+        return self.knowledge.misspecification
+
+    def known(self, given: float | list[float] | None) -> tuple[float, float]:
+        """Least and largest mean reward of a round's baseline, by what was given and what was declared."""
+        low, high = (
+            (0.0, math.inf) if given is None else (given[0], given[1]) if isinstance(given, list) else (given,) * 2
+        )
+        if self.policy == "CLUCB":
+            return low, high
+        return max(low, self.reward_floor, self.reward_range[0]), min(high, self.reward_range[1])
+
+
+def read_linear(policy: str, settings: Mapping[str, Any]) -> Declared:
+    """The declaration of a linear policy."""
+    is_safe = policy == "SafeLUCB"
+    constraint = settings.get("constraint") or "cumulative"
+    plain: dict[str, Any] = {"name": constraint} if isinstance(constraint, str) else dict(constraint)
+    name = plain["name"]
+    share = float(settings.get("realised_share", 0.1)) if is_safe and settings.get("gate", "facts") == "facts" else 0.0
+    delta = float(settings["delta"])
+    low, high = settings.get("reward_range") or (-math.inf, math.inf)
+    knowledge = Knowledge(
+        kind=settings.get("radius", "amm" if is_safe else "paper"),
+        dim=int(settings["dim"]),
+        delta=delta * (1.0 - share),
+        noise=float(settings["noise"]),
+        ridge=float(settings.get("ridge", 1.0)),
+        theta_bound=float(settings["theta_bound"]),
+        feature_bound=float(settings["feature_bound"]),
+        misspecification=float(settings.get("misspecification", 0.0)),
+    )
+    return Declared(
+        policy=policy,
+        knowledge=knowledge,
+        alpha=float(settings.get("alpha") or 0.0),
+        reward_floor=float(settings.get("reward_floor", 0.0)),
+        reward_range=(float(low), float(high)),
+        constraint=name,
+        amount=float(plain[AMOUNTS[name]]) if name in AMOUNTS else 0.0,
+        sum_delta=delta * share,
+        is_exact=policy == "CLUCB2" and settings.get("nesting", "exact") == "exact",
+        learns_baseline=policy != "CLUCB",
+        proposes_by_set=settings.get("optimism", "set") == "set",
+    )

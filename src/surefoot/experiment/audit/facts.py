@@ -1,0 +1,123 @@
+"""The linear facts of a round, rebuilt: each name that a proof may use, and what it says by the audit's own sums."""
+
+from collections.abc import Callable
+
+from surefoot.experiment.audit.account import Account
+from surefoot.experiment.audit.declared import Declared
+from surefoot.experiment.audit.proofs import Line
+from surefoot.experiment.audit.seen import Seen
+from surefoot.experiment.audit.sums import Vector
+
+KEPT_LEAST = "least reward of the rounds that kept the baseline"
+KEPT_MOST = "largest reward of the rounds that kept the baseline"
+OWED_LEAST = "least reward of the baseline where the learner played"
+OWED_MOST = "largest reward of the baseline where the learner played"
+PLAYED = "declared range, over the learner's rounds"
+REALISED = "rewards that the learner received"
+PROVED = "proof of an earlier round"
+BASELINE_LEAST = "least reward of the baseline"
+BASELINE_MOST = "largest reward of the baseline"
+RANGE = "declared range of an action"
+KEPT_KNOWN = "known reward of the rounds that kept the baseline"
+OWED_KNOWN = "known reward of the baseline where the learner played"
+FLOOR = "floor of the baseline's reward"
+
+
+class LinearFacts:
+    """What may be said of theta beside the confidence set, in the round that proposes `a` instead of `b`."""
+
+    def __init__(
+        self,
+        declared: Declared,
+        account: Account,
+        seen: Seen,
+        proved: Line | None,
+        *,
+        proposal: Vector,
+        displaced: Vector,
+        known: tuple[float, float],
+    ) -> None:
+        self._declared, self._account, self._seen, self._proved = declared, account, seen, proved
+        self._a, self._b, self._low, self._high = proposal, displaced, *known
+
+    def named(self, name: str, normal: Vector) -> list[Line]:
+        """The facts that this policy may call so, those that say something."""
+        if name == RANGE and self._declared.policy == "SafeLUCB":
+            return [line for line in self._range_of(normal) if line.level > -float("inf")]
+        facts = _KNOWN if self._declared.policy == "CLUCB" else _FLOOR if self._declared.policy == "CLUCB2" else _SAFE
+        make = facts.get(name)
+        return [] if make is None else [line for line in make(self) if line.level > -float("inf")]
+
+    def kept_least(self) -> list[Line]:
+        """Every round that kept the baseline earned at least what was known, or the floor."""
+        sums, epsilon = self._account, self._declared.misspecification
+        return [Line(sums.conserved, sums.kept_low.value - epsilon * sums.baseline_rounds)]
+
+    def kept_most(self) -> list[Line]:
+        """And at most what was known, or the top of the range."""
+        sums, epsilon = self._account, self._declared.misspecification
+        return [Line(-sums.conserved, -sums.kept_high.value - epsilon * sums.baseline_rounds)]
+
+    def owed_least(self) -> list[Line]:
+        """What the baseline would have earned at least where the learner played, this round included."""
+        sums, epsilon = self._account, self._declared.misspecification
+        level = sums.owed_low.value + self._low - epsilon * (sums.learner_rounds + 1)
+        return [Line(sums.displaced + self._b, level)]
+
+    def owed_most(self) -> list[Line]:
+        """And at most."""
+        sums, epsilon = self._account, self._declared.misspecification
+        level = -(sums.owed_high.value + self._high) - epsilon * (sums.learner_rounds + 1)
+        return [Line(-(sums.displaced + self._b), level)]
+
+    def played(self) -> list[Line]:
+        """The declared range of every action, summed over the learner's rounds."""
+        rounds, (low, high) = self._account.learner_rounds + 1, self._declared.reward_range
+        normal, epsilon = self._account.played + self._a, self._declared.misspecification
+        return [Line(normal, rounds * (low - epsilon)), Line(-normal, rounds * (-high - epsilon))]
+
+    def realised(self) -> list[Line]:
+        """The learner's rewards, less what luck may have added."""
+        declared = self._declared
+        if declared.sum_delta <= 0 or not self._account.rewarded_rounds:
+            return []
+        level = self._account.received_at_least(declared.knowledge.noise, declared.sum_delta, declared.misspecification)
+        return [Line(self._account.rewarded, level)]
+
+    def proved(self) -> list[Line]:
+        """What an earlier round proved, carried on through rounds that kept the baseline."""
+        return [] if self._proved is None else [self._proved]
+
+    def baseline_least(self) -> list[Line]:
+        """The baseline of this round."""
+        return [Line(self._b, self._low - self._declared.misspecification)]
+
+    def baseline_most(self) -> list[Line]:
+        """The baseline of this round, from above."""
+        return [Line(-self._b, -self._high - self._declared.misspecification)]
+
+    def floor(self) -> list[Line]:
+        """The declared floor, over the rounds that kept the baseline."""
+        rounds = self._account.baseline_rounds
+        return [Line(self._account.conserved, rounds * self._declared.reward_floor)]
+
+    def _range_of(self, normal: Vector) -> list[Line]:
+        """The declared range of an action that was really offered, now or before."""
+        (low, high), epsilon = self._declared.reward_range, self._declared.misspecification
+        lines = [Line(normal, low - epsilon)] if normal in self._seen else []
+        return [*lines, Line(normal, -high - epsilon)] if -normal in self._seen else lines
+
+
+_SAFE: dict[str, Callable[[LinearFacts], list[Line]]] = {
+    KEPT_LEAST: LinearFacts.kept_least,
+    KEPT_MOST: LinearFacts.kept_most,
+    OWED_LEAST: LinearFacts.owed_least,
+    OWED_MOST: LinearFacts.owed_most,
+    PLAYED: LinearFacts.played,
+    REALISED: LinearFacts.realised,
+    PROVED: LinearFacts.proved,
+    BASELINE_LEAST: LinearFacts.baseline_least,
+    BASELINE_MOST: LinearFacts.baseline_most,
+}
+_KNOWN = {KEPT_KNOWN: LinearFacts.kept_least, OWED_KNOWN: LinearFacts.owed_most}
+_FLOOR = {FLOOR: LinearFacts.floor}

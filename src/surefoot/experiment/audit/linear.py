@@ -1,0 +1,222 @@
+"""One decision of a linear policy, checked: is the question the right one, is the proof true, was the verdict kept?"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from surefoot.experiment.audit.account import Account
+from surefoot.experiment.audit.declared import Declared
+from surefoot.experiment.audit.estimate import Ellipsoid, Estimate
+from surefoot.experiment.audit.facts import PROVED, LinearFacts
+from surefoot.experiment.audit.proofs import Line, Prover
+from surefoot.experiment.audit.seen import Seen
+from surefoot.experiment.audit.story import Problems, Round, apart, near
+from surefoot.experiment.audit.sums import Vector
+
+CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
+
+
+class LinearBook:
+    """Everything that the events so far say of an experiment with a linear policy."""
+
+    def __init__(self, declared: Declared) -> None:
+        self.declared = declared
+        self.account = Account(declared.knowledge.dim)
+        self.estimate = Estimate(declared.knowledge)
+        self._seen, self._nest = Seen(), dict[int, Ellipsoid]()
+        self._proved: Line | None = None
+        self._is_refuted = False
+
+    @property
+    def dim(self) -> int:
+        """Length of a feature row."""
+        return self.declared.knowledge.dim
+
+    @property
+    def longest(self) -> float:
+        """No feature row may be longer."""
+        return self.declared.knowledge.feature_bound * (1 + 1e-9)
+
+    @property
+    def _can_be_refuted(self) -> bool:
+        """Whether this policy notices that no theta is left, and from then on keeps to the baseline."""
+        return self.declared.policy == "SafeLUCB" or self.declared.is_exact
+
+    def judge(self, round_: Round, problems: Problems) -> None:
+        """Check one decision against everything before it, and count it."""
+        longest = float(np.sqrt(np.einsum("ij,ij->i", round_.rows, round_.rows).max()))
+        if longest > self.longest:
+            problems.add("features", f"a row has length {longest:.6g}, beyond the declared bound")
+        if self.declared.policy == "SafeLUCB":
+            self._seen.add(round_.rows)
+        self._check_proposal(round_, problems)
+        known = self.declared.known(round_.known)
+        displaced = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
+        question, required, size = self._ask(round_.rows[round_.proposal], displaced, known)
+        own = self._check_proof(round_, displaced, known, question, required, size, problems)
+        self._check_verdict(round_, own, size, problems)
+        self._carry(round_, displaced, known, question, own)
+        self.account.play(round_, displaced, known)
+
+    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        """Take in the reward of a round."""
+        if is_learner:
+            self.account.receive(features, reward)
+        if is_learner or self.declared.learns_baseline:
+            self.remember(features, reward)
+
+    def remember(self, features: Vector, reward: float) -> None:
+        """Take in a reward of the baseline from before the first round: it is data, and in no account."""
+        self.estimate.learn(features, reward)
+        if self.declared.is_exact:
+            self._nest[self.estimate.count] = self.estimate.newest()[0]
+
+    def _ask(self, a: Vector, b: Vector, known: tuple[float, float]) -> tuple[Vector, float | None, float]:
+        """The round's question, the level that is required where the events alone tell it, and the size of it all.
+
+        q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (MATH sections 5 and 6)
+        """
+        declared, sums = self.declared, self.account
+        alpha, rounds = declared.alpha, sums.learner_rounds + 1
+        played, displaced, kept = sums.played + a, sums.displaced + b, sums.conserved
+        size = float(np.linalg.norm(played) + np.linalg.norm(displaced) + np.linalg.norm(kept))
+        if declared.policy == "LUCB":
+            return played, -math.inf, size
+        question = played + alpha * kept - (1 - alpha) * displaced
+        if declared.policy == "CLUCB":
+            return question, (1 - alpha) * (sums.kept_low.value + sums.owed_low.value + known[0]), size
+        if declared.policy == "CLUCB2":
+            return question, None, size
+        weights = (2 - alpha) * rounds + alpha * sums.baseline_rounds
+        if declared.constraint == "stagewise":
+            question, weights = a - (1 - alpha) * b, 2 - alpha
+        elif declared.constraint == "realised_path":
+            question, weights = question - played, weights - rounds
+        return question, declared.misspecification * weights - self._granted(rounds), size
+
+    def _granted(self, rounds: int) -> float:
+        """What the constraint gives in advance: the floor of the rounds left, a reserve, or rewards received."""
+        declared, sums = self.declared, self.account
+        if declared.constraint == "checkpoints":
+            left = -(rounds + sums.baseline_rounds) % declared.amount
+            return declared.alpha * left * max(declared.reward_floor, declared.reward_range[0])
+        if declared.constraint == "reserve":
+            return declared.amount
+        if declared.constraint == "realised_path":
+            return sums.received + (rounds - sums.rewarded_rounds) * declared.amount
+        return 0.0
+
+    def _sets(self, observations: int) -> Sequence[Ellipsoid]:
+        """The newest set; every one so far, where the policy keeps them all."""
+        if observations < 1 or observations > self.estimate.count:
+            return []
+        if self.declared.is_exact:
+            return [self._nest[observations]]
+        return self.estimate.newest() if observations == self.estimate.count else []
+
+    def _check_proof(
+        self,
+        round_: Round,
+        displaced: Vector,
+        known: tuple[float, float],
+        question: Vector,
+        required: float | None,
+        size: float,
+        problems: Problems,
+    ) -> float:
+        """What is proved above what is required; -inf where nothing is."""
+        if required is not None and not near(round_.required, required, self.declared.knowledge.theta_bound * size):
+            problems.add("required", f"{required:.12g} is required, but {round_.required:.12g} is written")
+        if round_.guaranteed == -math.inf:
+            if not self._can_be_refuted:
+                problems.add("certificate", f"{self.declared.policy} always proves something, but nothing is written")
+            return -math.inf
+        facts = LinearFacts(
+            self.declared,
+            self.account,
+            self._seen,
+            self._proved,
+            proposal=round_.rows[round_.proposal],
+            displaced=displaced,
+            known=known,
+        )
+        prover = Prover(self.declared.knowledge.theta_bound, self._sets, facts.named)
+        own = prover.check(round_.proof, question, size, problems)
+        is_difference = self.declared.policy in ("CLUCB", "CLUCB2")
+        written = round_.guaranteed - round_.required if is_difference else round_.guaranteed
+        if not abs(written - round_.proof.value) <= self._blur(round_, size):
+            problems.add(
+                "certificate", f"the proof is worth {round_.proof.value:.12g}, but the certificate says {written:.12g}"
+            )
+        if self.declared.policy == "CLUCB2" and not self.declared.is_exact:
+            self._check_owed(round_, displaced, size, problems)
+        self._settle_carried(round_)
+        return own if required is None or is_difference else own - required
+
+    def _check_owed(self, round_: Round, displaced: Vector, size: float, problems: Problems) -> None:
+        """Algorithm 2 requires (1 - alpha) UCB(v + phi_b): what the piece of the baseline's rewards says."""
+        owed = -(1 - self.declared.alpha) * (self.account.displaced + displaced)
+        bounds = [piece.bound for piece in round_.proof.pieces if not apart(piece.vector, owed, size)]
+        if bounds and not any(abs(bound + round_.required) <= self._blur(round_, size) for bound in bounds):
+            problems.add("required", f"{-bounds[0]:.12g} is required, but {round_.required:.12g} is written")
+
+    def _blur(self, round_: Round, size: float) -> float:
+        """How far rounding may have moved the numbers of a proof."""
+        share = 1e-9 if self.estimate.count == 0 else self.estimate.optimistic().rounding
+        return share * (round_.proof.size + self.declared.knowledge.theta_bound * size)
+
+    def _check_verdict(self, round_: Round, own: float, size: float, problems: Problems) -> None:
+        """The learner played exactly where the proof let it, and never against it."""
+        is_allowed = round_.guaranteed >= round_.required
+        if round_.is_learner and not (own >= -self._blur(round_, size) and is_allowed):
+            worth = min(own, round_.margin)
+            problems.add(
+                "admissible", f"the learner played, but what can be proved falls short of the floor by {-worth:.6g}"
+            )
+        if is_allowed and not (round_.is_learner or round_.is_held):
+            problems.add("verdict", "the learner was allowed to play, but the baseline was played")
+        if round_.is_learner and self._is_refuted:
+            problems.add("refuted", "the learner played after data and assumptions had contradicted each other")
+        self._is_refuted |= self._can_be_refuted and round_.guaranteed == -math.inf
+
+    def _check_proposal(self, round_: Round, problems: Problems) -> None:
+        """The proposal promises the most, by the confidence set; searches over more than that are not repeated."""
+        if self.declared.is_exact or not self.declared.proposes_by_set:
+            return
+        if self.estimate.count:
+            known = self.estimate.optimistic()
+            uppers, share = known.uppers(round_.rows), 1e-7 + 1e3 * known.rounding
+        else:
+            uppers, share = self.declared.knowledge.theta_bound * np.linalg.norm(round_.rows, axis=1), 1e-9
+        best, chosen = float(uppers.max()), float(uppers[round_.proposal])
+        if not near(round_.optimism, chosen, abs(best), share) or not near(chosen, best, 0.0, share):
+            problems.add(
+                "proposal",
+                f"action {round_.proposal} may be worth {chosen:.9g} and the best {best:.9g}, "
+                f"but {round_.optimism:.9g} is written",
+            )
+
+    def _settle_carried(self, round_: Round) -> None:
+        """Where a proof used the carried fact, go on from what it claimed: rounding must not pile up."""
+        for piece in round_.proof.pieces:
+            if piece.name == PROVED and self._proved is not None and piece.level < self._proved.level:
+                self._proved = Line(self._proved.normal, piece.level, self._proved.slack)
+
+    def _carry(self, round_: Round, b: Vector, known: tuple[float, float], question: Vector, own: float) -> None:
+        """What is proved once the round is played: the question, or the one before and what the baseline adds to it."""
+        declared = self.declared
+        if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self._is_refuted:
+            return
+        if round_.is_learner:
+            self._proved = Line(question, min(round_.guaranteed, own + round_.required))
+            return
+        before = self._proved or Line(np.zeros(self.dim), 0.0)
+        lowers = [-declared.knowledge.theta_bound * float(np.linalg.norm(b))]
+        if self.estimate.count:
+            lowers = [known_set.lower(b) for known_set in self.estimate.newest()]
+        gain = declared.alpha * max(*lowers, known[0] - declared.misspecification)
+        # A record may carry less: it gives rounding away, and with `dual` it reads one set where all are allowed.
+        size = declared.knowledge.theta_bound * float(np.linalg.norm(before.normal))
+        slack = math.inf if declared.knowledge.kind == "dual" else before.slack + 1e-8 * (size + abs(gain))
+        self._proved = Line(before.normal + declared.alpha * b, before.level + gain, slack)

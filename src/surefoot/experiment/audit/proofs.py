@@ -1,0 +1,160 @@
+"""A recorded proof against facts that the audit rebuilt: pieces add up, facts are true, bounds are what they give.
+
+The bound of every piece is computed again from the rebuilt fact, and the sum of these own bounds is the verdict: what
+was written down must agree with it, and must never claim more.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.experiment.audit.estimate import EPS, Ellipsoid
+from surefoot.experiment.audit.story import Claim, Piece, Problems, apart, near
+from surefoot.experiment.audit.sums import Vector
+
+UNUSABLE = 1e300  # the radius of a set that rounding has spoilt: it says nothing
+ALIGNED = 1e-9  # how far a piece may point away from the direction of its linear fact
+
+Sets = Callable[[int], Sequence[Ellipsoid]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The fact <theta, normal> >= level; a record may claim less than that by `slack`."""
+
+    normal: Vector
+    level: float
+    slack: float = 0.0
+
+
+Facts = Callable[[str, Vector], Sequence[Line]]
+
+
+class Prover:
+    """Bounds pieces by rebuilt facts, and notes where the record says otherwise.
+
+    sets:  the confidence sets that a proof may use, by their number of observations
+    facts: the linear facts of a name, given the normal that a piece claims
+    """
+
+    def __init__(self, theta_bound: float, sets: Sets, facts: Facts) -> None:
+        self._theta_bound, self._sets, self._facts = theta_bound, sets, facts
+
+    def check(self, claim: Claim, question: Vector, size: float, problems: Problems) -> float:
+        """What the pieces of the proof really prove of the question, as far as they can be bounded at all."""
+        if apart(claim.question, question, size):
+            gap = float(np.linalg.norm(claim.question - question)) if claim.question.shape == question.shape else -1
+            problems.add(
+                "question", f"the proof must answer the round's own question, but differs from it by {gap:.3g}"
+            )
+        if any(piece.vector.shape != question.shape for piece in claim.pieces):
+            problems.add("pieces", f"every piece must have {question.size} entries, but one does not")
+            return -math.inf
+        total = np.sum([piece.vector for piece in claim.pieces], axis=0) if claim.pieces else np.zeros(question.size)
+        lengths = size + math.fsum(float(np.linalg.norm(piece.vector)) for piece in claim.pieces)
+        if apart(total, claim.question, lengths):
+            gap = float(np.linalg.norm(total - claim.question))
+            problems.add("pieces", f"the pieces must add up to the question, but miss it by {gap:.3g}")
+        added = math.fsum(piece.bound for piece in claim.pieces)
+        if not near(added, claim.value, claim.size):
+            problems.add("value", f"the bounds add up to {added:.12g}, but the proof claims {claim.value:.12g}")
+        return math.fsum(self._bound(index, piece, problems) for index, piece in enumerate(claim.pieces))
+
+    def _bound(self, index: int, piece: Piece, problems: Problems) -> float:
+        found: list[str] = []
+        if piece.kind == "ellipsoid":
+            own = self._by_ellipsoid(piece, found)
+        elif piece.kind == "ball":
+            own = self._by_ball(piece, found)
+        else:
+            own = self._by_line(piece, found)
+        for text in found:
+            what, _, rest = text.partition(": ")
+            problems.add(what, f"piece {index}, by the {piece.name}: {rest}")
+        return own
+
+    def _by_ball(self, piece: Piece, found: list[str]) -> float:
+        if not near(piece.radius, self._theta_bound, 0.0, 1e-12):
+            found.append(f"radius: the ball's radius is {self._theta_bound:.12g}, but {piece.radius:.12g} is claimed")
+        own = -self._theta_bound * float(np.linalg.norm(piece.vector))
+        _compare(piece.bound, own, own, abs(own), 1e-9, found)
+        return own
+
+    def _by_line(self, piece: Piece, found: list[str]) -> float:
+        assert piece.normal is not None
+        length = float(np.linalg.norm(piece.normal))
+        lines = [
+            line
+            for line in self._facts(piece.name, piece.normal)
+            if not apart(piece.normal, line.normal, length + float(np.linalg.norm(line.normal)))
+        ]
+        if lines:
+            return self._along(piece, min(lines, key=lambda line: abs(line.level - piece.level)), found)
+        found.append("fact: no such fact can be rebuilt from the events before this one")
+        return -math.inf
+
+    def _along(self, piece: Piece, line: Line, found: list[str]) -> float:
+        normal, level = line.normal, line.level
+        size = self._theta_bound * float(np.linalg.norm(normal))
+        if not (near(piece.level, level, size) or level - line.slack <= piece.level <= level):
+            found.append(f"fact: its level is {level:.12g}, but {piece.level:.12g} is claimed")
+        square = float(normal @ normal)
+        weight = float(piece.vector @ normal) / square if square > 0 else 0.0
+        off = float(np.linalg.norm(piece.vector - weight * normal))
+        if weight < 0 or off > ALIGNED * (1 + float(np.linalg.norm(piece.vector))):
+            found.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
+        own = weight * level if weight != 0.0 else 0.0
+        _compare(piece.bound, own, weight * piece.level if weight else 0.0, weight * size, 1e-9, found)
+        return own
+
+    def _by_ellipsoid(self, piece: Piece, found: list[str]) -> float:
+        sets = self._sets(piece.observations)
+        if not sets:
+            found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
+            return -math.inf
+        tried = []
+        for known in sets:
+            problems: list[str] = []
+            tried.append((problems, self._over(piece, known, problems)))
+            if not problems:
+                break
+        problems, own = min(tried, key=lambda one: len(one[0]))
+        found.extend(problems)
+        return own
+
+    def _over(self, piece: Piece, known: Ellipsoid, found: list[str]) -> float:
+        mean, width = known.mean_and_width(piece.vector)
+        if not is_radius_of(piece.radius, known):
+            found.append(
+                f"radius: after {known.observations} observations it is {known.radius:.12g}, "
+                f"but {piece.radius:.12g} is claimed"
+            )
+        if piece.center is not None and known.distance(piece.center) > 1e3 * known.rounding + 1e-6:
+            found.append("center: the estimate is not the one that the learned rewards give")
+        own = mean - known.radius * width
+        size = known.reach * float(np.linalg.norm(piece.vector)) + piece.radius * width
+        expected = mean - piece.radius * width if piece.radius < UNUSABLE else piece.bound
+        _compare(piece.bound, own, expected, size, known.rounding, found)
+        return own
+
+
+def is_radius_of(claimed: float, known: Ellipsoid) -> bool:
+    """Whether a radius is this set's, widened by no more than what a guard against rounding may add."""
+    if claimed == UNUSABLE:
+        return True
+    drift = min(1e-3, 1e-7 + 100.0 * known.dim**3 * EPS * known.conditioning)
+    most = (known.radius + 4.0 * drift * (math.sqrt(known.energy) + known.radius)) * (1.0 + 4.0 * drift)
+    least = known.radius * (1.0 - 1e-9)
+    return bool(least - known.radius_rounding <= claimed <= most + known.radius_rounding)
+
+
+def _compare(claimed: float, most: float, expected: float, size: float, share: float, found: list[str]) -> None:
+    """A bound must not claim more than the fact gives, and must be what the recorded numbers give."""
+    if claimed == most == expected:
+        return
+    if not claimed <= most + share * (size + abs(most)):
+        found.append(f"bound: the fact gives {most:.12g}, but {claimed:.12g} is claimed")
+    elif not near(claimed, expected, size, share):
+        found.append(f"bound: the recorded numbers give {expected:.12g}, but {claimed:.12g} is written")

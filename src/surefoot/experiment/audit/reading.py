@@ -1,0 +1,59 @@
+"""From raw payloads to the audit's own words; a payload that cannot be read says why."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from surefoot.experiment import records
+from surefoot.experiment.audit.story import Claim, Piece, Round
+from surefoot.experiment.audit.sums import Matrix, Vector
+
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(record) for kind, record in records.RECORDS.items()
+}
+
+
+def read_payload(kind: str, payload: bytes) -> Any:
+    """What an event holds; raises `ValueError` where it is not one of its kind."""
+    if kind not in _DECODERS:
+        raise ValueError(f"there is no kind of event called {kind!r}")
+    return _DECODERS[kind].decode(payload)
+
+
+def read_round(decision: records.Decision, rows: Matrix) -> Round:
+    """A decision over these rows."""
+    seen = decision.certificate
+    proof = Claim(
+        question=_vector(seen.proof.question),
+        pieces=tuple(_piece(piece) for piece in seen.proof.pieces),
+        value=float(seen.proof.value),
+    )
+    return Round(
+        round=decision.round,
+        rows=rows,
+        baseline=-1 if decision.asked.baseline is None else decision.asked.baseline,
+        known=decision.asked.baseline_reward,
+        action=decision.action,
+        source=decision.source,
+        proposal=seen.proposal,
+        guaranteed=float(seen.guaranteed),
+        required=float(seen.required),
+        optimism=float(seen.optimism),
+        is_held=decision.is_held,
+        proof=proof,
+    )
+
+
+def _piece(piece: records.Piece) -> Piece:
+    fact, vector, bound = piece.fact, _vector(piece.vector), float(piece.bound)
+    if isinstance(fact, records.Ellipsoid):
+        center = None if fact.center is None else _vector(fact.center)
+        return Piece("ellipsoid", "ellipsoid", vector, bound, fact.radius, fact.observations, center=center)
+    if isinstance(fact, records.Ball):
+        return Piece("ball", "ball", vector, bound, fact.radius)
+    return Piece("linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level))
+
+
+def _vector(values: list[float]) -> Vector:
+    return np.array(values, dtype=np.float64)

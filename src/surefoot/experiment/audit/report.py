@@ -1,0 +1,69 @@
+"""What an audit says, as data and in words."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from surefoot.experiment import records
+from surefoot.experiment.audit.findings import Findings
+from surefoot.experiment.audit.tally import Tally
+from surefoot.journal.events import Head
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of an audit.
+
+    findings: everything that does not fit; empty for an honest journal
+    head:     where the chain ended; keep it elsewhere, and give it to the next audit as `expect`
+    """
+
+    name: str
+    created: records.Created | None
+    tally: Tally
+    findings: Findings
+    head: Head
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything fits."""
+        return len(self.findings) == 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; a number that is not finite is None."""
+        tally, created = self.tally, self.created
+        return {
+            "experiment": self.name,
+            "is_clean": self.is_clean,
+            "head": {"number": self.head.number, "hash": self.head.hash},
+            "policy": None if created is None else created.policy,
+            "settings": None if created is None else created.settings,
+            "events": tally.events,
+            "decisions": tally.decisions,
+            "learner_rounds": tally.learner,
+            "baseline_rounds": tally.baseline,
+            "held_rounds": tally.held,
+            "learner_share": tally.learner_share,
+            "rewards_learned": tally.learned,
+            "default_rewards": tally.defaults,
+            "pending_rewards": tally.pending,
+            "refused_rewards": dict(tally.refused),
+            "proofs_checked": tally.proofs,
+            "pieces_checked": tally.pieces,
+            "is_refuted": tally.is_refuted,
+            "closest": {
+                "margin": _finite(tally.closest.margin),
+                "round": tally.closest.round,
+                "event": tally.closest.event,
+                "time": tally.closest.time,
+            }
+            if tally.closest.round
+            else None,
+            "findings": len(self.findings),
+            "findings_by_check": dict(self.findings.counts),
+            "listed": [{"event": one.event, "check": one.what, "text": one.text} for one in self.findings],
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,86 @@
+"""What an event claims, in the audit's own words: plain data between the raw events and the checks."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surefoot.experiment.audit.sums import Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the question, the fact that is said to bound it, and the bound."""
+
+    kind: str  # "ellipsoid", "ball" or "linear"
+    name: str
+    vector: Vector
+    bound: float
+    radius: float = 0.0
+    observations: int = 0
+    normal: Vector | None = None
+    level: float = 0.0
+    center: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The recorded proof: that <theta, question> >= value."""
+
+    question: Vector
+    pieces: tuple[Piece, ...]
+    value: float
+
+    @property
+    def size(self) -> float:
+        """Size of the numbers that were added up."""
+        return math.fsum(abs(piece.bound) for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One recorded decision."""
+
+    round: int
+    rows: Matrix
+    baseline: int
+    known: float | list[float] | None
+    action: int
+    source: str
+    proposal: int
+    guaranteed: float
+    required: float
+    optimism: float
+    is_held: bool
+    proof: Claim
+
+    @property
+    def is_learner(self) -> bool:
+        """Whether the learner's proposal was played."""
+        return self.source == "learner"
+
+    @property
+    def margin(self) -> float:
+        """What is guaranteed above what is required; inf where nothing is."""
+        return math.inf if self.required == -math.inf else self.guaranteed - self.required
+
+
+@dataclass
+class Problems:
+    """What is wrong with one event, as (check, sentence)."""
+
+    found: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, what: str, text: str) -> None:
+        """Note one."""
+        self.found.append((what, text))
+
+
+def near(a: float, b: float, size: float, share: float = 1e-9) -> bool:
+    """Whether two numbers differ by rounding alone, relative to the size of what they are made of."""
+    return a == b or abs(a - b) <= share * (abs(a) + abs(b) + size)
+
+
+def apart(a: Vector, b: Vector, size: float, share: float = 1e-9) -> bool:
+    """Whether two vectors differ by more than rounding."""
+    return a.shape != b.shape or not float(np.linalg.norm(a - b)) <= share * size

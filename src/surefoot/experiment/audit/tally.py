@@ -1,0 +1,68 @@
+"""What a manager asks of an audit: who played how often, how close it got, what is still open."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+from surefoot.experiment import records
+from surefoot.experiment.audit.story import Round
+
+
+@dataclass
+class Closest:
+    """The learner's decision with the least above its floor."""
+
+    margin: float = math.inf
+    round: int = 0
+    event: int = 0
+    time: float = 0.0
+
+
+@dataclass
+class Tally:
+    """Counts over the events of one experiment."""
+
+    events: int = 0
+    decisions: int = 0
+    learner: int = 0
+    held: int = 0
+    fallbacks: int = 0
+    would_have: int = 0
+    proofs: int = 0
+    pieces: int = 0
+    rewards: int = 0
+    learned: int = 0
+    defaults: int = 0
+    pending: int = 0
+    snapshots: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    modes: list[tuple[int, str]] = field(default_factory=list)
+    first_time: float = math.nan
+    last_time: float = math.nan
+    last_margin: float = math.nan
+    closest: Closest = field(default_factory=Closest)
+    is_refuted: bool = False
+
+    def count(self, event: int, time: float, decision: records.Decision, round_: Round) -> None:
+        """Count a decision."""
+        self.decisions += 1
+        self.learner += round_.is_learner
+        self.held += decision.is_held
+        self.fallbacks += decision.is_fallback
+        self.would_have += decision.is_held and round_.guaranteed >= round_.required
+        self.proofs += 1
+        self.pieces += len(round_.proof.pieces)
+        self.last_margin = round_.margin
+        self.is_refuted |= round_.guaranteed == -math.inf and round_.required > -math.inf
+        if round_.is_learner and round_.margin < self.closest.margin:
+            self.closest = Closest(round_.margin, round_.round, event, time)
+
+    @property
+    def baseline(self) -> int:
+        """Rounds that the baseline played."""
+        return self.decisions - self.learner
+
+    @property
+    def learner_share(self) -> float:
+        """Share of the rounds that the learner played."""
+        return self.learner / self.decisions if self.decisions else 0.0

@@ -1,0 +1,186 @@
+"""From the first event to the last: what was decided when, what was learned in which order, and whether it fits."""
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+
+from surefoot.experiment import records
+from surefoot.experiment.audit.arms import ArmBook
+from surefoot.experiment.audit.chain import Chain
+from surefoot.experiment.audit.declared import ARMS, LINEAR, read_linear
+from surefoot.experiment.audit.findings import Findings
+from surefoot.experiment.audit.learning import Learning
+from surefoot.experiment.audit.linear import LinearBook
+from surefoot.experiment.audit.reading import read_payload, read_round
+from surefoot.experiment.audit.story import Problems, Round
+from surefoot.experiment.audit.sums import Matrix
+from surefoot.experiment.audit.tally import Tally
+from surefoot.journal.events import Event
+
+NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
+
+
+class Walk:
+    """The audit of one experiment, event by event."""
+
+    def __init__(self, name: str) -> None:
+        self.findings, self.tally = Findings(), Tally()
+        self.chain = Chain(name, self.findings)
+        self.created: records.Created | None = None
+        self._book: LinearBook | ArmBook | None = None
+        self._mode = ""
+        self._catalogues: dict[str, Matrix] = {}
+        self._learning: Learning | None = None
+
+    def take(self, event: Event) -> None:
+        """Check one event."""
+        self.chain.follow(event)
+        self.tally.events += 1
+        self._check_time(event)
+        try:
+            record = read_payload(event.kind, event.payload)
+        except ValueError as error:
+            self.findings.add(event.number, "payload", f"it cannot be read as a {event.kind}: {error}")
+            return
+        if event.kind != records.CREATED and self._book is None:
+            if self.created is not None:  # its policy cannot be audited, which was said before
+                return
+            self.findings.add(event.number, "created", f"a {event.kind} must come after the experiment was created")
+            return
+        try:
+            getattr(self, f"_take_{event.kind}")(event, record)
+        except (ValueError, ArithmeticError, LookupError, TypeError) as error:
+            self.findings.add(event.number, "numbers", f"its numbers cannot be worked with: {error}")
+
+    def _check_time(self, event: Event) -> None:
+        if math.isnan(self.tally.first_time):
+            self.tally.first_time = self.tally.last_time = event.time
+        if event.time < self.tally.last_time:
+            seconds = self.tally.last_time - event.time
+            self.findings.add(event.number, "time", f"it was written {seconds:.6g} s before the event that it follows")
+        self.tally.last_time = event.time
+
+    def _take_created(self, event: Event, created: records.Created) -> None:
+        if self.created is not None or event.number != 1:
+            self.findings.add(event.number, "created", "an experiment is created once, by event 1")
+        if self.created is not None:
+            return
+        self.created, self._mode = created, created.mode
+        self.tally.modes.append((event.number, created.mode))
+        if created.policy in LINEAR:
+            self._book = LinearBook(read_linear(created.policy, created.settings))
+        elif created.policy in ARMS:
+            self._book = ArmBook(created.policy, created.settings)
+        else:
+            text = f"the audit knows {', '.join((*LINEAR, *ARMS))}, but this is {created.policy!r}"
+            self.findings.add(event.number, "policy", text)
+        if self._book is not None:
+            self._learning = Learning(created, self._book.learn, self.findings, self.tally)
+        if created.history is not None:
+            self._learn_history(event, created.history)
+
+    def _learn_history(self, event: Event, history: records.History) -> None:
+        if not isinstance(self._book, LinearBook) or len(history.features) != len(history.rewards):
+            self.findings.add(event.number, "history", "it must hold one reward for each row, for a linear policy")
+            return
+        if np.linalg.norm(_rows(history.features), axis=1).max() > self._book.longest:
+            self.findings.add(event.number, "history", "a row is longer than the declared bound")
+        for row, reward in zip(_rows(history.features), history.rewards, strict=True):
+            self._book.remember(row, reward)
+
+    def _take_catalogue(self, event: Event, catalogue: records.Catalogue) -> None:
+        rows = _rows(catalogue.rows)
+        own = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).hexdigest()
+        if own != catalogue.digest or event.key != f"c:{own}":
+            self.findings.add(event.number, "catalogue", "its rows are not those that its digest was taken of")
+        self._catalogues[catalogue.digest] = rows
+
+    def _take_mode(self, event: Event, mode: records.Mode) -> None:
+        if mode.mode not in NEXT_MODES[self._mode]:
+            self.findings.add(event.number, "mode", f"an experiment cannot go from {self._mode!r} to {mode.mode!r}")
+        self._mode = mode.mode
+        self.tally.modes.append((event.number, mode.mode))
+
+    def _take_snapshot(self, event: Event, snapshot: records.Snapshot) -> None:
+        self.tally.snapshots += 1
+        if (snapshot.number, snapshot.hash) != (event.number - 1, event.previous):
+            self.findings.add(event.number, "snapshot", "a snapshot must be of the state at the event before it")
+
+    def _take_decision(self, event: Event, decision: records.Decision) -> None:
+        problems = Problems()
+        rows = self._rows_of(decision, problems)
+        round_ = None if rows is None else read_round(decision, rows)
+        self._check_protocol(event, decision, problems)
+        if rows is None or round_ is None or not _is_within(round_, problems):
+            self._report(event, problems)
+            return
+        assert self._book is not None
+        assert self._learning is not None
+        self.tally.count(event.number, event.time, decision, round_)
+        played = rows[round_.action]
+        if not self._learning.wait(decision, event.time, played, round_.is_learner):
+            problems.add("doubled", f"decision {decision.decision_id!r} was made before")
+        self._book.judge(round_, problems)
+        self._report(event, problems)
+
+    def _check_protocol(self, event: Event, decision: records.Decision, problems: Problems) -> None:
+        """Numbering, mode, and who may play in it."""
+        if decision.round != self.tally.decisions + 1:
+            problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
+        if event.key != f"d:{decision.decision_id}":
+            problems.add("key", f"the key of decision {decision.decision_id!r} is {event.key!r}")
+        if decision.mode != self._mode:
+            problems.add("mode", f"the experiment is in mode {self._mode!r}, but the decision says {decision.mode!r}")
+        must_hold = decision.mode != "guarded" or decision.is_fallback
+        if decision.is_held != must_hold:
+            word = "must" if must_hold else "must not"
+            problems.add("held", f"in mode {decision.mode!r} the baseline {word} be held")
+        if decision.source == "learner":
+            if decision.is_held or must_hold:
+                problems.add("held", "the learner played where the baseline was to be held")
+            if decision.action != decision.certificate.proposal:
+                problems.add("action", "the learner played another action than the one that was proved safe")
+        elif decision.action != decision.asked.baseline:
+            problems.add(
+                "action", f"the baseline is action {decision.asked.baseline}, but {decision.action} was played"
+            )
+
+    def _take_reward(self, event: Event, reward: records.Reward) -> None:
+        assert self._learning is not None
+        self._learning.reward(event, reward)
+
+    def _take_closed(self, event: Event, closed: records.Closed) -> None:
+        assert self._learning is not None
+        self._learning.close(event, closed)
+
+    def _rows_of(self, decision: records.Decision, problems: Problems) -> Matrix | None:
+        assert self._book is not None
+        if isinstance(self._book, ArmBook):
+            return np.eye(self._book.arms)
+        asked = decision.asked
+        if asked.catalogue is not None and asked.catalogue not in self._catalogues:
+            problems.add("catalogue", f"its catalogue {asked.catalogue[:12]} was not written before it")
+            return None
+        rows = self._catalogues[asked.catalogue] if asked.catalogue is not None else _rows(asked.features or [])
+        if rows.ndim != 2 or rows.shape[1] != self._book.dim or not np.isfinite(rows).all():
+            problems.add("features", f"features must be finite rows of {self._book.dim} numbers")
+            return None
+        return rows
+
+    def _report(self, event: Event, problems: Problems) -> None:
+        for what, text in problems.found:
+            self.findings.add(event.number, what, text)
+
+
+def _is_within(round_: Round, problems: Problems) -> bool:
+    count = len(round_.rows)
+    is_fine = 0 <= round_.action < count and 0 <= round_.proposal < count and -1 <= round_.baseline < count
+    if not is_fine:
+        problems.add("action", f"there are {count} actions, but another one is named")
+    return is_fine
+
+
+def _rows(values: Any) -> Matrix:
+    return np.array(values, dtype=np.float64)

@@ -1,0 +1,82 @@
+"""The verb `decide`: look the id up, ask the policy, write, and only then answer."""
+
+from surefoot.errors import DecisionConflictError, InputError, SurefootError
+from surefoot.experiment import records
+from surefoot.experiment.answers import Answer
+from surefoot.experiment.evidence import written
+from surefoot.experiment.questions import Read
+from surefoot.experiment.state import decode
+from surefoot.experiment.turn import Turn
+from surefoot.journal import Event
+from surefoot.linear.actions import Catalogue
+from surefoot.policies import Decision
+
+
+def decide(turn: Turn, question: Read) -> Answer | SurefootError:
+    """The decision; or why there is none, returned so that the rest of the turn still counts."""
+    found = turn.transaction.find(f"d:{question.decision_id}")
+    if found is not None:
+        return _again(found, question)
+    refused = _refuse_actions(turn, question)
+    if refused is not None:
+        return refused
+    is_held = question.is_fallback or turn.state.mode != "guarded"
+    asked = question.asked
+    try:
+        decision = turn.state.policy.decide(
+            question.features, baseline=asked.baseline, baseline_reward=asked.baseline_reward, hold=is_held
+        )
+    except SurefootError as error:  # the policy has changed nothing
+        return error
+    if isinstance(question.features, Catalogue):
+        _register(turn, question.features)
+    record = _record(turn, question, decision, is_held)
+    event = turn.write(records.DECISION, record, f"d:{question.decision_id}")
+    turn.state.decided(record, event.time)
+    return Answer(record, event.time)
+
+
+def _again(found: Event, question: Read) -> Answer | SurefootError:
+    record = decode(found, records.Decision)
+    if record.asked != question.asked:
+        return DecisionConflictError(
+            f"A decision_id must stand for one question, but {question.decision_id!r} was asked before with other "
+            "features, actions, baseline or context. Use a new id for a new question."
+        )
+    if question.is_fallback and record.source == "learner":
+        return DecisionConflictError(
+            f"Decision {question.decision_id!r} was made before, and is the learner's (action {record.action}), so it "
+            "cannot be booked as the baseline's. Play what was decided where you still can."
+        )
+    return Answer(record, found.time, is_repeat=True)
+
+
+def _refuse_actions(turn: Turn, question: Read) -> InputError | None:
+    asked, arms = question.asked, turn.state.created.settings.get("arms")
+    if question.features is None and asked.actions is not None and len(asked.actions) != arms:
+        return InputError(f"`actions` must name each of {arms} arms, but got {len(asked.actions)} names.")
+    return None
+
+
+def _register(turn: Turn, catalogue: Catalogue) -> None:
+    """Write a catalogue down before the first decision that refers to it."""
+    key = f"c:{catalogue.digest}"
+    if catalogue.digest not in turn.state.catalogues and turn.transaction.find(key) is None:
+        rows = records.Catalogue(digest=catalogue.digest, rows=catalogue.rows.tolist())
+        turn.write(records.CATALOGUE, rows, key)
+    turn.state.remember(catalogue)
+
+
+def _record(turn: Turn, question: Read, decision: Decision, is_held: bool) -> records.Decision:
+    is_dual = turn.state.created.settings.get("radius") == "dual"
+    return records.Decision(
+        decision_id=question.decision_id,
+        round=decision.round,
+        mode=turn.state.mode,
+        asked=question.asked,
+        action=decision.action,
+        source=decision.source,
+        certificate=written(decision.certificate, with_sets=is_dual),
+        is_held=is_held,
+        is_fallback=question.is_fallback,
+    )

@@ -1,0 +1,66 @@
+"""Certificates as plain data: what a policy proved, in numbers that anyone can add up again."""
+
+from surefoot.errors import StateError
+from surefoot.experiment import records
+from surefoot.experiment.records import number
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.safety.certificate import Certificate
+from surefoot.safety.facts import Fact, Linear
+from surefoot.safety.proof import Proof
+
+
+def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate:
+    """The certificate and its whole proof; `with_sets` writes ellipsoids out that cannot be told from their count."""
+    return records.Certificate(
+        guaranteed=number(certificate.guaranteed),
+        required=number(certificate.required),
+        proposal=certificate.proposal,
+        optimism=number(certificate.optimism),
+        proof=_proof(certificate.proof, with_sets),
+        method=certificate.method,
+        gap=float(certificate.gap),
+    )
+
+
+def explained(record: records.Decision) -> str:
+    """Why, in a sentence."""
+    found = record.certificate
+    return Certificate(
+        float(found.guaranteed),
+        float(found.required),
+        found.proposal,
+        float(found.optimism),
+        _no_evidence,
+        found.method,
+        found.gap,
+        record.is_held,
+    ).explain()
+
+
+def _proof(proof: Proof, with_sets: bool) -> records.Proof:
+    pieces = [
+        records.Piece(
+            fact=_fact(piece.fact, with_sets),
+            vector=piece.vector.tolist(),
+            bound=number(piece.bound),
+        )
+        for piece in proof.pieces
+    ]
+    return records.Proof(question=proof.question.tolist(), value=number(proof.value), pieces=pieces)
+
+
+def _fact(fact: Fact, with_sets: bool) -> records.Fact:
+    if isinstance(fact, Ellipsoid):
+        center, whitener = (fact.center.tolist(), fact.whitener.tolist()) if with_sets else (None, None)
+        return records.Ellipsoid(
+            observations=fact.observations, radius=float(fact.radius), center=center, whitener=whitener
+        )
+    if isinstance(fact, Ball):
+        return records.Ball(radius=float(fact.radius))
+    if isinstance(fact, Linear):
+        return records.Linear(name=fact.name, normal=fact.normal.tolist(), level=number(fact.level))
+    raise StateError(f"A journal keeps balls, ellipsoids and linear facts, but this proof rests on a {fact.name!r}.")
+
+
+def _no_evidence() -> Proof:
+    raise StateError("This certificate was read from a journal: its proof is the record's.")

@@ -1,0 +1,197 @@
+"""An experiment as a table: Parquet and CSV for people and notebooks, DSJSON for Vowpal Wabbit.
+
+Every decision of surefoot is deterministic: the gate says yes or no, nothing is drawn. So its probability is 1, and
+importance weights over such a log say nothing of the actions that were not played. Each row is marked
+(`is_deterministic`, and `_deterministic` in DSJSON), so that an off-policy estimator can refuse it.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from surefoot.errors import ConfigError
+from surefoot.experiment import records
+from surefoot.journal import Event, Journal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMATS = ("parquet", "csv", "dsjson")
+EXTRA = "Export to Parquet and CSV needs polars: pip install 'surefoot[simulation]'"
+
+
+def export(journal: Journal, name: str, path: Path, *, format: str | None = None) -> int:  # noqa: A002
+    """Write every decision of an experiment with its reward to a file, and return how many rows it has.
+
+    The format is the file's ending unless it is named. DSJSON holds the decisions whose reward is learned.
+    """
+    chosen = (format or path.suffix.lstrip(".")).lower()
+    chosen = {"json": "dsjson", "jsonl": "dsjson"}.get(chosen, chosen)
+    if chosen not in FORMATS:
+        raise ConfigError(f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Name one, or end so.")
+    rows = list(decisions(journal, name))
+    if chosen == "dsjson":
+        return _write_dsjson(rows, path)
+    table = as_table(rows)
+    if chosen == "parquet":
+        table.write_parquet(path)
+    else:
+        _flat(table).write_csv(path)
+    return table.height
+
+
+def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
+    """Every decision with the reward that was learned of it, oldest first."""
+    rows: dict[str, dict[str, Any]] = {}
+    catalogues: dict[str, list[list[float]]] = {}
+    windowed = False
+    for event in journal.read(name):
+        if event.kind == records.CREATED:
+            windowed = _read(event, records.Created).reward_window is not None
+        elif event.kind == records.CATALOGUE:
+            catalogue = _read(event, records.Catalogue)
+            catalogues[catalogue.digest] = catalogue.rows
+        elif event.kind == records.DECISION:
+            decision = _read(event, records.Decision)
+            rows[decision.decision_id] = _row(event, decision, catalogues)
+        elif event.kind == records.REWARD and not windowed:
+            reward = _read(event, records.Reward)
+            if reward.refused is None:
+                rows[reward.decision_id].update(reward=float(reward.value), reward_time=event.time)
+        elif event.kind == records.CLOSED:
+            for learned in _read(event, records.Closed).learned:
+                rows[learned.decision_id].update(
+                    reward=learned.value, reward_time=event.time, is_default_reward=learned.is_default
+                )
+    yield from rows.values()
+
+
+def as_table(rows: list[dict[str, Any]]) -> "pl.DataFrame":
+    """The rows as a polars table; features are lists."""
+    try:
+        import polars as pl
+    except ModuleNotFoundError as error:
+        raise ConfigError(EXTRA) from error
+    schema: dict[str, Any] = {
+        "round": pl.Int64,
+        "event": pl.Int64,
+        "time": pl.Float64,
+        "decision_id": pl.String,
+        "mode": pl.String,
+        "source": pl.String,
+        "is_held": pl.Boolean,
+        "is_fallback": pl.Boolean,
+        "action": pl.Int64,
+        "action_id": pl.String,
+        "baseline": pl.Int64,
+        "proposal": pl.Int64,
+        "actions": pl.Int64,
+        "features": pl.List(pl.Float64),
+        "baseline_features": pl.List(pl.Float64),
+        "guaranteed": pl.Float64,
+        "required": pl.Float64,
+        "margin": pl.Float64,
+        "optimism": pl.Float64,
+        "probability": pl.Float64,
+        "is_deterministic": pl.Boolean,
+        "reward": pl.Float64,
+        "is_default_reward": pl.Boolean,
+        "reward_time": pl.Float64,
+        "context": pl.String,
+    }
+    return pl.DataFrame([{key: row[key] for key in schema} for row in rows], schema=schema)
+
+
+def _row(event: Event, decision: records.Decision, catalogues: dict[str, list[list[float]]]) -> dict[str, Any]:
+    asked, seen = decision.asked, decision.certificate
+    offered = catalogues[asked.catalogue] if asked.catalogue is not None else asked.features
+    names = asked.actions
+    return {
+        "round": decision.round,
+        "event": event.number,
+        "time": event.time,
+        "decision_id": decision.decision_id,
+        "mode": decision.mode,
+        "source": decision.source,
+        "is_held": decision.is_held,
+        "is_fallback": decision.is_fallback,
+        "action": decision.action,
+        "action_id": None if names is None else names[decision.action],
+        "baseline": asked.baseline,
+        "proposal": seen.proposal,
+        "actions": len(offered) if offered is not None else len(seen.proof.question),
+        "features": None if offered is None else offered[decision.action],
+        "baseline_features": None if offered is None or asked.baseline is None else offered[asked.baseline],
+        "guaranteed": float(seen.guaranteed),
+        "required": float(seen.required),
+        "margin": seen.margin,
+        "optimism": float(seen.optimism),
+        "probability": 1.0,
+        "is_deterministic": True,
+        "reward": None,
+        "is_default_reward": False,
+        "reward_time": None,
+        "context": None if asked.context is None else msgspec.json.encode(asked.context).decode(),
+        "_offered": offered,
+        "_names": names,
+        "_context": asked.context,
+    }
+
+
+def _flat(table: "pl.DataFrame") -> "pl.DataFrame":
+    """Lists as JSON text: CSV has no lists."""
+    import polars as pl
+
+    def text(values: Any) -> str:
+        return msgspec.json.encode(list(values)).decode()
+
+    lists = ("features", "baseline_features")
+    return table.with_columns(pl.col(name).map_elements(text, return_dtype=pl.String) for name in lists)
+
+
+def _write_dsjson(rows: list[dict[str, Any]], path: Path) -> int:
+    labelled = [row for row in rows if row["reward"] is not None]
+    with path.open("wb") as file:
+        for row in labelled:
+            file.write(msgspec.json.encode(_dsjson(row)) + b"\n")
+    return len(labelled)
+
+
+def _dsjson(row: dict[str, Any]) -> dict[str, Any]:
+    """One line of VW's decision service format: costs are negative rewards, actions count from 1, played one first."""
+    played, count = row["action"], row["actions"]
+    order = [played, *(action for action in range(count) if action != played)]
+    return {
+        "_label_cost": -row["reward"],
+        "_label_probability": 1.0,
+        "_label_Action": played + 1,
+        "_labelIndex": played,
+        "_deterministic": True,
+        "o": [{"v": row["reward"], "EventId": row["decision_id"], "is_default": row["is_default_reward"]}],
+        "Timestamp": datetime.fromtimestamp(row["time"], UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "Version": "1",
+        "EventId": row["decision_id"],
+        "a": [action + 1 for action in order],
+        "p": [1.0, *([0.0] * (count - 1))],
+        "c": {"context": row["_context"] or {}, "_multi": [_action(row, action) for action in range(count)]},
+        "surefoot": {
+            "round": row["round"],
+            "source": row["source"],
+            "baseline": row["baseline"],
+            "margin": row["margin"] if math.isfinite(row["margin"]) else None,
+        },
+    }
+
+
+def _action(row: dict[str, Any], action: int) -> dict[str, Any]:
+    offered = row["_offered"]
+    features = {"arm": action} if offered is None else {f"f{i}": value for i, value in enumerate(offered[action])}
+    return {"features": features, **({} if row["_names"] is None else {"_tag": row["_names"][action]})}
+
+
+def _read(event: Event, kind: Callable[..., Any]) -> Any:
+    return msgspec.json.decode(event.payload, type=kind)

@@ -1,0 +1,34 @@
+"""Modes: who may play.
+
+shadow   before the learner's first action: the baseline is played, and the gate says what it would have allowed
+guarded  the learner plays where the gate allows it
+paused   the learner is stopped: the baseline is played, as in shadow
+
+In every mode rewards are learned, and every round counts in the ledger. An experiment that has left shadow does not go
+back there: it is paused.
+"""
+
+from surefoot.errors import ModeError
+from surefoot.experiment import records
+from surefoot.experiment.records import ModeName
+from surefoot.experiment.turn import Turn
+
+MODES: tuple[ModeName, ...] = ("shadow", "guarded", "paused")
+ALLOWED: dict[ModeName, tuple[ModeName, ...]] = {
+    "shadow": ("guarded", "paused"),
+    "guarded": ("paused",),
+    "paused": ("guarded",),
+}
+
+
+def change_mode(turn: Turn, mode: ModeName, reason: str) -> ModeName | ModeError:
+    """Go over to another mode, and return the one before; staying in the same changes nothing."""
+    before = turn.state.mode
+    if mode != before and mode not in ALLOWED[before]:
+        return ModeError(
+            f"An experiment goes from {before!r} to {' or '.join(map(repr, ALLOWED[before]))}, but got {mode!r}."
+        )
+    if mode != before:
+        turn.write(records.MODE, records.Mode(mode=mode, reason=reason))
+        turn.state.mode = mode
+    return before

@@ -1,0 +1,122 @@
+"""What a caller asks of an experiment, read and checked once, before anything is locked."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import finite, real_array
+from surefoot.errors import InputError
+from surefoot.experiment.records import Asked
+from surefoot.journal import canonical
+from surefoot.journal.events import check_text
+from surefoot.linear.actions import ActionSet, Catalogue
+
+LONGEST_ID = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One decision to be made: one of a batch, with the same fields as `Experiment.decide`."""
+
+    features: ArrayLike | Catalogue | None = None
+    baseline: int | str | None = None
+    baseline_reward: float | Sequence[float] | None = None
+    decision_id: str | None = None
+    actions: Sequence[str] | None = None
+    context: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """A question as the policy takes it (`features`) and as the journal keeps it (`asked`)."""
+
+    decision_id: str
+    features: Any
+    asked: Asked
+    is_fallback: bool = False
+
+
+def read(question: Question, *, is_fallback: bool = False) -> Read:
+    """Check the form of a question; whether its content will do is the policy's to say."""
+    rows, features = _read_features(question.features)
+    actions = _read_actions(question.actions, rows)
+    asked = Asked(
+        features=None if rows is None or isinstance(features, Catalogue) else features.tolist(),
+        catalogue=features.digest if isinstance(features, Catalogue) else None,
+        actions=actions,
+        baseline=_read_baseline(question.baseline, actions),
+        baseline_reward=_read_reward(question.baseline_reward),
+        context=_read_context(question.context),
+    )
+    if question.decision_id is None and is_fallback:
+        raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
+    chosen = secrets.token_hex(16) if question.decision_id is None else read_id(question.decision_id)
+    return Read(chosen, features, asked, is_fallback)
+
+
+def read_id(decision_id: str) -> str:
+    """A decision's id, if it can be one."""
+    check_text("decision_id", decision_id, LONGEST_ID)
+    return decision_id
+
+
+def _read_features(features: Any) -> tuple[int | None, Any]:
+    if features is None:
+        return None, None
+    if isinstance(features, Catalogue):
+        return features.rows.shape[0], features
+    if isinstance(features, ActionSet):
+        raise InputError(
+            f"An experiment decides over rows or a Catalogue, but got a {type(features).__name__}: a decision over a "
+            "set without rows cannot be recalled from a journal."
+        )
+    rows = real_array("features", features, ndim=2)
+    return rows.shape[0], rows
+
+
+def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] | None:
+    if actions is None:
+        return None
+    names = list(actions)
+    if not all(isinstance(name, str) and 0 < len(name) <= LONGEST_ID for name in names):
+        raise InputError(f"`actions` must be texts of 1 to {LONGEST_ID} characters, but got {actions!r:.80}.")
+    if len(set(names)) < len(names) or (rows is not None and len(names) != rows):
+        raise InputError(f"`actions` must hold a different name for each of {rows} rows, but got {actions!r:.80}.")
+    return names
+
+
+def _read_baseline(baseline: int | str | None, actions: list[str] | None) -> int | None:
+    if baseline is None:
+        return None
+    if isinstance(baseline, str):
+        if actions is None or baseline not in actions:
+            raise InputError(f"`baseline` must be a row index, or one of `actions`, but got {baseline!r:.80}.")
+        return actions.index(baseline)
+    if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
+        raise InputError(f"`baseline` must be a row index, but got {baseline!r}: the action you would play today.")
+    return int(baseline)
+
+
+def _read_reward(reward: float | Sequence[float] | None) -> float | list[float] | None:
+    hint = "It is the mean reward of the baseline's action, or (low, high)."
+    if reward is None:
+        return None
+    if isinstance(reward, (tuple, list, np.ndarray)):
+        return [finite("baseline_reward", value, hint=hint) for value in reward]
+    return finite("baseline_reward", reward, hint=hint)
+
+
+def _read_context(context: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if context is None:
+        return None
+    try:
+        # Through JSON and back, so that a repeated question compares equal to what was kept.
+        kept: dict[str, Any] = msgspec.json.decode(canonical(dict(context)), type=dict[str, Any])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`context` must be plain JSON data under text keys: {error}.") from None
+    return kept

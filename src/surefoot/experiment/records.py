@@ -1,0 +1,250 @@
+"""What the events of an experiment hold: one struct for each kind, written as canonical JSON.
+
+kind       key              holds
+created    -                `Created`: every setting of the experiment, and its history; always event 1
+catalogue  c:<digest>       `Catalogue`: rows that decisions refer to by their digest, written before the first of them
+decision   d:<decision_id>  `Decision`: one round; rounds are numbered from 1 in the order of their events
+reward     r:<decision_id>  `Reward`, accepted; there is one at most for each decision
+reward     -                `Reward`, refused, with its reason; it changes nothing
+closed     -                `Closed`: windows that have closed, oldest decision first, and what was learned
+mode       -                `Mode`: from now on the experiment is in this mode
+snapshot   -                `Snapshot`: the state at a head, as an attachment; it only ever saves time
+
+What the policy has learned, in order: the rows of `created.history`; then, without a window, each accepted reward at
+its own event, and with a window each entry of each `closed`. The k-th confidence set is made of the first k of these
+that the policy learns from (CLUCB skips the rounds of the baseline).
+
+Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
+occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its
+default.
+"""
+
+import math
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from surefoot.journal import canonical
+
+CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
+REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
+
+Number: TypeAlias = float | Literal["inf", "-inf", "nan"]
+Source: TypeAlias = Literal["learner", "baseline"]
+ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
+Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict"]
+FORMAT = 1
+
+
+class Record(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """What an event holds."""
+
+
+class History(Record):
+    """Logged rows of the baseline and their rewards, learned before the first decision (`Policy.warm_start`)."""
+
+    features: list[list[float]]
+    rewards: list[float]
+
+
+class Created(Record):
+    """The settings of an experiment; they never change.
+
+    reward_window:  seconds after which a decision's reward is learned; None learns it on arrival
+    default_reward: what is learned where no reward came within the window
+    reward_bounds:  rewards outside of [low, high] are refused
+    software:       version of surefoot that made the experiment
+    history:        rewards of the baseline from before, learned before the first decision
+    """
+
+    format: int
+    policy: str
+    policy_id: str
+    settings: dict[str, Any]
+    mode: ModeName
+    software: str
+    reward_window: float | None = None
+    default_reward: float | None = None
+    reward_bounds: tuple[float, float] | None = None
+    history: History | None = None
+    description: str = ""
+
+
+class Catalogue(Record):
+    """Rows that stay the same from round to round; `digest` is `surefoot.Catalogue.digest`."""
+
+    digest: str
+    rows: list[list[float]]
+
+
+class Asked(Record):
+    """What the caller asked: asking again with the same decision_id must bring the same.
+
+    features:        one row per action; or
+    catalogue:       the digest of a catalogue; neither for policies over plain arms
+    actions:         the caller's own name of each row
+    baseline:        the row that is played today; policies that keep no floor may do without
+    baseline_reward: its mean reward if known, as a number or as (low, high)
+    context:         anything the caller wants kept beside the decision; no policy looks at it
+    """
+
+    features: list[list[float]] | None = None
+    catalogue: str | None = None
+    actions: list[str] | None = None
+    baseline: int | None = None
+    baseline_reward: float | list[float] | None = None
+    context: dict[str, Any] | None = None
+
+
+class Ellipsoid(Record, tag_field="kind", tag="ellipsoid"):
+    """||theta - center||_V <= radius, after the first `observations` rewards that the policy learned.
+
+    The radius holds what rounding may have done. `whitener` is given where the set is not the one of the policy's own
+    ridge (radius "dual"): whitener^T whitener = V_a^-1 with V_a = sum x x^T + a I for some a > 0.
+    """
+
+    observations: int
+    radius: float
+    center: list[float] | None = None
+    whitener: list[list[float]] | None = None
+
+
+class Ball(Record, tag_field="kind", tag="ball"):
+    """||theta|| <= radius."""
+
+    radius: float
+
+
+class Linear(Record, tag_field="kind", tag="linear"):
+    """<theta, normal> >= level; `name` says why."""
+
+    name: str
+    normal: list[float]
+    level: Number
+
+
+Fact: TypeAlias = Ellipsoid | Ball | Linear
+
+
+class Piece(Record):
+    """A part of the question, and the lower bound that the fact gives for it."""
+
+    fact: Fact
+    vector: list[float]
+    bound: Number
+
+
+class Proof(Record):
+    """That <theta, question> >= value: the pieces add up to the question, the bounds to the value."""
+
+    question: list[float]
+    value: Number
+    pieces: list[Piece]
+
+
+class Certificate(Record):
+    """What the gate saw: see `surefoot.Certificate`. The learner was allowed exactly where guaranteed >= required."""
+
+    guaranteed: Number
+    required: Number
+    proposal: int
+    optimism: Number
+    proof: Proof
+    method: str = "rows"
+    gap: float = 0.0
+
+    @property
+    def margin(self) -> float:
+        """guaranteed - required; inf where nothing is required."""
+        required = float(self.required)
+        return math.inf if required == -math.inf else float(self.guaranteed) - required
+
+
+class Decision(Record):
+    """One round.
+
+    action:      the row that is to be played
+    mode:        the experiment's mode at that moment
+    is_held:     the baseline was to be played whatever the gate said: in shadow and paused mode, and in fallbacks
+    is_fallback: the caller had played the baseline on its own, while the experiment could not be reached
+    """
+
+    decision_id: str
+    round: int
+    mode: ModeName
+    asked: Asked
+    action: int
+    source: Source
+    certificate: Certificate
+    is_held: bool = False
+    is_fallback: bool = False
+
+
+class Reward(Record):
+    """A reward that came in. `refused` is None where it was accepted.
+
+    unrecorded: refusals for the same reason that came before this one and were only counted, for there were too many
+    """
+
+    decision_id: str
+    value: Number
+    refused: Reason | None = None
+    unrecorded: int = 0
+
+
+class Learned(Record, array_like=True):
+    """A window that closed: written as [decision_id, round, value, is_default]."""
+
+    decision_id: str
+    round: int
+    value: float
+    is_default: bool
+
+
+class Closed(Record):
+    """Windows that have closed, in the order of their decisions."""
+
+    learned: list[Learned]
+
+
+class Mode(Record):
+    """The experiment's mode from now on, and why it was changed."""
+
+    mode: ModeName
+    reason: str = ""
+
+
+class Snapshot(Record):
+    """Attachment `digest` is the state after event `number`; `previous` is the number of the snapshot event before."""
+
+    digest: str
+    number: int
+    hash: str
+    previous: int = 0
+
+
+RECORDS: dict[str, type[Record]] = {
+    CREATED: Created,
+    CATALOGUE: Catalogue,
+    DECISION: Decision,
+    REWARD: Reward,
+    CLOSED: Closed,
+    MODE: Mode,
+    SNAPSHOT: Snapshot,
+}
+
+
+def number(value: float) -> Number:
+    """A float as JSON can tell it.
+
+    >>> number(0.1), number(-math.inf), float(number(-math.inf))
+    (0.1, '-inf', -inf)
+    """
+    if math.isfinite(value):
+        return float(value)
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def encode(record: Record) -> bytes:
+    """The payload of an event."""
+    return canonical(record)

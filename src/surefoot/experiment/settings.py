@@ -1,0 +1,101 @@
+"""The settings of a new experiment, checked once, as its first event keeps them."""
+
+import math
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import surefoot
+from surefoot.arrays import LARGEST, finite_array, positive
+from surefoot.errors import ConfigError
+from surefoot.experiment.modes import MODES
+from surefoot.experiment.records import FORMAT, Created, History, ModeName
+from surefoot.experiment.rewarding import in_range
+from surefoot.experiment.snapshots import pack
+from surefoot.experiment.state import new_policy
+from surefoot.policies import Policy
+
+
+def read_settings(
+    policy: Policy,
+    *,
+    mode: ModeName,
+    reward_window: float | None,
+    default_reward: float | None,
+    reward_bounds: Sequence[float] | None,
+    history: tuple[ArrayLike, ArrayLike] | None,
+    description: str,
+) -> Created:
+    """Everything that defines an experiment; the policy it describes has been made once, to see that it can be."""
+    if mode not in MODES:
+        raise ConfigError(f"`mode` must be one of {', '.join(MODES)}, but got {mode!r}.")
+    if not isinstance(policy, Policy):
+        raise ConfigError(f"`policy` must be a new policy, such as surefoot.SafeLUCB(...), but got {policy!r:.80}.")
+    created = Created(
+        format=FORMAT,
+        policy=type(policy).__name__,
+        policy_id=secrets.token_hex(8),
+        settings=_plain(policy.settings),
+        mode=mode,
+        software=surefoot.__version__,
+        reward_window=_read_window(reward_window),
+        default_reward=_read_default(default_reward, reward_window),
+        reward_bounds=_read_bounds(reward_bounds),
+        history=None if history is None else _read_history(*history),
+        description=str(description),
+    )
+    if created.default_reward is not None and not in_range(created, created.default_reward):
+        raise ConfigError(f"`default_reward` must lie within {reward_bounds=}, but got {default_reward}.")
+    _refuse_used(policy, created)
+    return created
+
+
+def _refuse_used(policy: Policy, created: Created) -> None:
+    """What the policy has seen before is in no event, and would be lost."""
+    new = new_policy(created)
+    fresh = type(policy)(**policy.settings)
+    if pack({**policy.state(), "id": ""}) != pack({**fresh.state(), "id": ""}) or new.rounds:
+        raise ConfigError(
+            "`policy` must be new, but this one has decided or learned before. "
+            "Give what the baseline has earned so far as `history=(features, rewards)`."
+        )
+
+
+def _read_window(seconds: float | None) -> float | None:
+    return None if seconds is None else positive("reward_window", seconds, hint="reward_window is in seconds.")
+
+
+def _read_default(default: float | None, window: float | None) -> float | None:
+    if window is None and default is not None:
+        raise ConfigError("`default_reward` needs a `reward_window`: without one, nobody knows that no reward came.")
+    if window is None:
+        return None
+    value = 0.0 if default is None else float(default)
+    if not math.isfinite(value):
+        raise ConfigError(f"`default_reward` must be finite, but got {default}.")
+    return value
+
+
+def _read_bounds(bounds: Sequence[float] | None) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    low, high = (float(bounds[0]), float(bounds[1])) if len(bounds) == 2 else (math.nan, math.nan)
+    if not -LARGEST <= low < high <= LARGEST:
+        raise ConfigError(f"`reward_bounds` must be (low, high) with low < high, but got {bounds!r}.")
+    return low, high
+
+
+def _read_history(features: ArrayLike, rewards: ArrayLike) -> History:
+    rows, values = finite_array("history", features, ndim=2), finite_array("history", rewards, ndim=1)
+    return History(features=rows.tolist(), rewards=values.tolist())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,107 @@
+"""Snapshots: a state as bytes, so that opening an experiment does not replay all of it.
+
+They only ever save time. One that is missing, damaged, or of a shape that this version does not know is passed over for
+the one before it and in the end for the events themselves, and the state is the same to the bit.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from surefoot.errors import JournalError, SurefootError
+from surefoot.experiment import records
+from surefoot.experiment.records import ModeName
+from surefoot.experiment.state import State, begin, decode
+from surefoot.experiment.tally import Tally
+from surefoot.experiment.windows import Waiting, Windows
+from surefoot.journal import Head, View
+from surefoot.policies import Policy
+
+FORMAT = 1
+ARRAY = 1  # the code under which msgpack carries an array
+
+
+class Frozen(msgspec.Struct, forbid_unknown_fields=True):
+    """A state, in full."""
+
+    format: int
+    number: int
+    hash: str
+    time: float
+    mode: ModeName
+    policy: dict[str, Any]
+    waiting: list[Waiting]
+    tally: Tally
+    snapshots: list[tuple[int, str]]
+
+
+def freeze(state: State) -> bytes:
+    """The state as bytes, to the bit."""
+    return pack(
+        Frozen(
+            FORMAT,
+            *state.head,
+            state.time,
+            state.mode,
+            state.policy.state(),
+            list(state.windows or ()),
+            state.tally,
+            state.snapshots,
+        )
+    )
+
+
+def pack(value: Any) -> bytes:
+    """Plain data and arrays as msgpack; equal bytes mean equal bits."""
+    return msgspec.msgpack.encode(value, enc_hook=_plain)
+
+
+def rebuild(view: View) -> State:
+    """The state at the newest snapshot that can be used, or else at the first event."""
+    start = begin(view)
+    event = view.latest(records.SNAPSHOT)
+    while event is not None:
+        record = decode(event, records.Snapshot)
+        state = _thaw(start, record, view)
+        if state is not None:
+            return state
+        event = next(view.read(record.previous - 1, limit=1)) if record.previous else None
+    return start
+
+
+def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
+    data = view.attachment(record.digest)
+    head = Head(record.number, record.hash)
+    if data is None or not view.follows(head):
+        return None
+    try:
+        frozen = msgspec.msgpack.decode(data, type=Frozen, ext_hook=_array)
+        if (frozen.format, frozen.number, frozen.hash) != (FORMAT, *head):
+            return None
+        policy = Policy.from_state(frozen.policy)
+    except JournalError:
+        raise
+    except (msgspec.MsgspecError, SurefootError):
+        return None
+    state = State(start.created, policy, head, frozen.time)
+    state.mode, state.tally, state.snapshots = frozen.mode, frozen.tally, frozen.snapshots
+    if start.created.reward_window is not None:
+        state.windows = Windows(start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting)
+    return state
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        packed = (value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes())
+        return msgspec.msgpack.Ext(ARRAY, msgspec.msgpack.encode(packed))
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"A snapshot cannot hold a {type(value).__name__}.")
+
+
+def _array(code: int, data: memoryview) -> Any:
+    if code != ARRAY:
+        raise msgspec.ValidationError(f"Unknown extension {code}.")
+    dtype, shape, raw = msgspec.msgpack.decode(data, type=tuple[str, list[int], bytes])
+    return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()

@@ -1,0 +1,221 @@
+"""What an experiment knows at a head of its chain: events in, state out, the same bits in every process.
+
+The process that decides advances its state as it writes; every other one, and whoever recovers, by `apply`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalSchemaError, SurefootError
+from surefoot.experiment import records
+from surefoot.experiment.records import FORMAT, Created, ModeName, Record
+from surefoot.experiment.tally import Tally
+from surefoot.experiment.windows import Windows
+from surefoot.journal import Event, Head, View
+from surefoot.linear.actions import Catalogue
+from surefoot.policies import Policy
+
+R = TypeVar("R", bound=Record)
+MOST_CATALOGUES = 4  # kept at hand; older ones are read from the journal again
+
+
+class State:
+    """An experiment at `head`."""
+
+    def __init__(self, created: Created, policy: Policy, head: Head, time: float) -> None:
+        self.created, self.policy, self.head, self.time = created, policy, head, time
+        self.mode: ModeName = created.mode
+        self.windows = new_windows(created)
+        self.tally = Tally()
+        self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
+        self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
+
+    def apply(self, event: Event, view: View) -> None:
+        """Take up the event that follows the head."""
+        if event.previous != self.head.hash:
+            raise JournalCorruptedError(f"Event {event.number} of {view.name!r} must follow {self.head}, but does not.")
+        act = APPLY.get(event.kind)
+        if act is None:
+            raise JournalSchemaError(
+                f"Event {event.number} of {view.name!r} is of an unknown kind, {event.kind!r}. "
+                "A newer surefoot has written it: update this one."
+            )
+        try:
+            act(self, event, view)
+        except JournalError:
+            raise
+        except SurefootError as error:
+            raise JournalCorruptedError(
+                f"Event {event.number} ({event.kind}) of {view.name!r} cannot be taken up again: {error}"
+            ) from error
+        self.reached(event)
+
+    def reached(self, event: Event) -> None:
+        """Stand at this event."""
+        self.head, self.time = event.head, max(self.time, event.time)
+
+    def decided(self, record: records.Decision, time: float) -> None:
+        """Count a round that the policy has taken up."""
+        self.tally.decided(record)
+        if self.windows is not None:
+            self.windows.begin(record.decision_id, record.round, time)
+
+    def rewarded(self, record: records.Reward, time: float, round_: Callable[[], int]) -> None:
+        """Keep a reward for its window or, where there are none, learn it; `round_` tells which decision's it is."""
+        self.tally.rewarded(record, time)
+        if record.refused is not None:
+            return
+        value = float(record.value)
+        waiting = None if self.windows is None else self.windows.find(record.decision_id)
+        if waiting is not None:
+            waiting.value = value
+        elif self.windows is None:
+            self.policy.observe(round_(), value)
+            self.tally.took_in(value)
+
+    def closed(self, record: records.Closed) -> None:
+        """Learn what the windows that closed have brought."""
+        for learned in record.learned:
+            if self.windows is None or not self.windows.close(learned):
+                raise JournalCorruptedError(f"Decision {learned.decision_id!r} is not the oldest whose window is open.")
+            self.policy.observe(learned.round, learned.value)
+            self.tally.closed(learned)
+
+    def snapshotted(self, record: records.Snapshot, number: int) -> None:
+        """Remember where the newest snapshots are."""
+        self.snapshots = [*self.snapshots[-1:], (number, record.digest)]
+
+    def remember(self, catalogue: Catalogue) -> None:
+        """Keep a catalogue at hand."""
+        self.catalogues[catalogue.digest] = catalogue
+        self.catalogues.move_to_end(catalogue.digest)
+        while len(self.catalogues) > MOST_CATALOGUES:
+            self.catalogues.popitem(last=False)
+
+    def catalogue(self, digest: str, view: View) -> Catalogue:
+        """The catalogue of this digest, from the journal where it is not at hand."""
+        if digest not in self.catalogues:
+            event = view.find(f"c:{digest}")
+            if event is None:
+                raise JournalCorruptedError(f"The journal must hold catalogue {digest}, but does not.")
+            self.remember(Catalogue(decode(event, records.Catalogue).rows))
+        return self.catalogues[digest]
+
+
+def begin(view: View) -> State:
+    """The state after the first event."""
+    event = next(view.read(limit=1))
+    created = decode(event, Created)
+    if created.format != FORMAT:
+        raise JournalSchemaError(f"Experiment {view.name!r} has format {created.format}; this surefoot reads {FORMAT}.")
+    return State(created, new_policy(created), event.head, event.time)
+
+
+def new_policy(created: Created) -> Policy:
+    """The policy as it stands before the first decision: the same bits in every process."""
+    kind = Policy._registry.get(created.policy)
+    if kind is None:
+        raise ConfigError(
+            f"`policy` must be one of {', '.join(sorted(Policy._registry))}, but got {created.policy!r}. "
+            "Import the module that defines it first."
+        )
+    policy = Policy.from_state({**kind(**created.settings).state(), "id": created.policy_id})
+    if created.history is not None:
+        _warm_start(policy, created.history)
+    return policy
+
+
+def new_windows(created: Created) -> Windows | None:
+    """The windows of an experiment that has some."""
+    if created.reward_window is None:
+        return None
+    return Windows(created.reward_window, created.default_reward or 0.0)
+
+
+def decode(event: Event, kind: type[R]) -> R:
+    """What an event holds."""
+    try:
+        return msgspec.json.decode(event.payload, type=kind)
+    except msgspec.MsgspecError as error:
+        raise JournalSchemaError(
+            f"Event {event.number} must hold a {event.kind}, but cannot be read as one ({error}). "
+            "It was written by a newer surefoot, or by something else."
+        ) from error
+
+
+class _Round(msgspec.Struct):
+    round: int
+
+
+def round_of(decision: Event) -> int:
+    """The round of a decision, without reading the rest of it."""
+    return msgspec.json.decode(decision.payload, type=_Round).round
+
+
+def _warm_start(policy: Policy, history: records.History) -> None:
+    enter = getattr(policy, "warm_start", None)
+    if enter is None:
+        raise ConfigError(f"`history` needs a policy over linear rewards, but {type(policy).__name__} is not one.")
+    enter(np.array(history.features, dtype=np.float64), np.array(history.rewards, dtype=np.float64))
+
+
+def _recall(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.Decision)
+    again = state.policy.recall(
+        _features(state, record.asked, view),
+        baseline=record.asked.baseline,
+        baseline_reward=record.asked.baseline_reward,
+        action=record.action,
+        source=record.source,
+    )
+    if again.round != record.round:
+        raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
+    state.decided(record, event.time)
+
+
+def _features(state: State, asked: records.Asked, view: View) -> Any:
+    if asked.catalogue is not None:
+        return state.catalogue(asked.catalogue, view)
+    return None if asked.features is None else np.array(asked.features, dtype=np.float64)
+
+
+def _reward(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.Reward)
+    state.rewarded(record, event.time, lambda: _round_of(record.decision_id, view))
+
+
+def _round_of(decision_id: str, view: View) -> int:
+    found = view.find(f"d:{decision_id}")
+    if found is None:
+        raise JournalCorruptedError(f"The journal must hold decision {decision_id!r}, but does not.")
+    return round_of(found)
+
+
+def _closed(state: State, event: Event, view: View) -> None:
+    state.closed(decode(event, records.Closed))
+
+
+def _mode(state: State, event: Event, view: View) -> None:
+    state.mode = decode(event, records.Mode).mode
+
+
+def _snapshot(state: State, event: Event, view: View) -> None:
+    state.snapshotted(decode(event, records.Snapshot), event.number)
+
+
+def _catalogue(state: State, event: Event, view: View) -> None:
+    state.remember(Catalogue(decode(event, records.Catalogue).rows))
+
+
+APPLY: dict[str, Callable[[State, Event, View], None]] = {
+    records.CATALOGUE: _catalogue,
+    records.DECISION: _recall,
+    records.REWARD: _reward,
+    records.CLOSED: _closed,
+    records.MODE: _mode,
+    records.SNAPSHOT: _snapshot,
+}

@@ -1,0 +1,81 @@
+"""Counts that are kept from event to event, so that a status costs nothing however long the experiment."""
+
+import math
+
+import msgspec
+
+from surefoot.experiment.records import Decision, Learned, Reason, Reward
+
+HOUR = 3600.0
+
+
+class Refusals(msgspec.Struct):
+    """Refusals for one reason: all of them, and those recorded in the newest hour that had any."""
+
+    total: int = 0
+    hour: int = 0
+    recorded: int = 0
+
+    def recorded_in(self, time: float) -> int:
+        """How many were recorded in the hour of this time."""
+        return self.recorded if self.hour == time // HOUR else 0
+
+
+class Tally(msgspec.Struct, forbid_unknown_fields=True):
+    """What happened so far, in numbers.
+
+    allowed:   rounds in which the gate allowed the learner's proposal, played or not
+    floor:     margin and round of the newest learner round; `worst` of the one with the least margin
+    proposed:  margin of the newest proposal
+    """
+
+    learner_rounds: int = 0
+    baseline_rounds: int = 0
+    held_rounds: int = 0
+    fallback_rounds: int = 0
+    allowed_rounds: int = 0
+    proposed_margin: float = math.nan
+    newest_margin: float = math.nan
+    newest_round: int = 0
+    worst_margin: float = math.inf
+    worst_round: int = 0
+    rewards: int = 0
+    learned: int = 0
+    defaults: int = 0
+    total_reward: float = 0.0
+    refusals: dict[Reason, Refusals] = {}
+
+    def decided(self, record: Decision) -> None:
+        """Count a round."""
+        margin = record.certificate.margin
+        self.proposed_margin = margin
+        self.allowed_rounds += margin >= 0
+        self.held_rounds += record.is_held
+        self.fallback_rounds += record.is_fallback
+        if record.source == "baseline":
+            self.baseline_rounds += 1
+            return
+        self.learner_rounds += 1
+        self.newest_margin, self.newest_round = margin, record.round
+        if margin < self.worst_margin:
+            self.worst_margin, self.worst_round = margin, record.round
+
+    def rewarded(self, record: Reward, time: float) -> None:
+        """Count a reward, accepted or refused."""
+        if record.refused is None:
+            self.rewards += 1
+            return
+        entry = self.refusals.setdefault(record.refused, Refusals())
+        entry.total += 1 + record.unrecorded
+        entry.recorded = entry.recorded_in(time) + 1
+        entry.hour = int(time // HOUR)
+
+    def took_in(self, value: float, *, is_default: bool = False) -> None:
+        """Count a reward that was learned."""
+        self.learned += 1
+        self.defaults += is_default
+        self.total_reward += value
+
+    def closed(self, learned: Learned) -> None:
+        """Count a window that closed."""
+        self.took_in(learned.value, is_default=learned.is_default)

@@ -1,0 +1,44 @@
+"""One turn of an experiment: the state, alone and at the true head, and the means to write on."""
+
+from surefoot.experiment import records
+from surefoot.experiment.records import Record, encode
+from surefoot.experiment.snapshots import freeze
+from surefoot.experiment.state import State
+from surefoot.journal import Event, Transaction
+
+MOST_CLOSED = 1000  # windows closed in one turn: a turn must be quick, and the rest have their turn soon
+
+
+class Turn:
+    """What a verb works with inside a transaction; `now` never runs backwards, whatever the clock does."""
+
+    def __init__(self, transaction: Transaction, state: State, clock: float) -> None:
+        self.transaction, self.state, self.now = transaction, state, max(clock, state.time)
+
+    def write(self, kind: str, record: Record, key: str | None = None) -> Event:
+        """Append an event; whoever writes it brings the state there."""
+        event = self.transaction.append(kind, encode(record), time=self.now, key=key)
+        self.state.reached(event)
+        return event
+
+    def close_windows(self) -> int:
+        """Learn what is due; the number of windows that closed."""
+        windows = self.state.windows
+        learned = [] if windows is None else windows.due(self.now, MOST_CLOSED)
+        if learned:
+            record = records.Closed(learned=learned)
+            self.state.closed(record)
+            self.write(records.CLOSED, record)
+        return len(learned)
+
+    def snapshot(self) -> None:
+        """Keep the state beside the chain, and let go of the snapshot before the last."""
+        state = self.state
+        number, hash_ = state.head
+        previous = state.snapshots[-1][0] if state.snapshots else 0
+        if len(state.snapshots) == 2:
+            self.transaction.detach(state.snapshots[0][1])
+        digest = self.transaction.attach(freeze(state))
+        record = records.Snapshot(digest=digest, number=number, hash=hash_, previous=previous)
+        event = self.write(records.SNAPSHOT, record)
+        state.snapshotted(record, event.number)

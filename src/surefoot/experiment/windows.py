@@ -1,0 +1,63 @@
+"""Attribution windows: decisions whose reward is not learned yet, oldest first.
+
+When a reward is learned must not depend on what it is (MATH: late rewards). So it waits until its window closes, and
+is learned then, in the order of the decisions, or the default where none came.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice, takewhile
+
+import msgspec
+
+from surefoot.experiment.records import Learned
+
+
+class Waiting(msgspec.Struct):
+    """A decision whose window is open: `value` is its reward, once one came."""
+
+    decision_id: str
+    round: int
+    closes: float
+    value: float | None = None
+
+
+class Windows:
+    """The open windows. Times never run backwards, so the order of decisions is the order in which they close."""
+
+    def __init__(self, seconds: float, default: float, waiting: Iterable[Waiting] = ()) -> None:
+        self._seconds, self._default = seconds, default
+        # Ordered: a plain dict that loses its oldest entry again and again takes ever longer to find the next.
+        self._open = OrderedDict((entry.decision_id, entry) for entry in waiting)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Waiting]:
+        return iter(self._open.values())
+
+    def begin(self, decision_id: str, round_: int, time: float) -> None:
+        """Open the window of a decision."""
+        self._open[decision_id] = Waiting(decision_id, round_, time + self._seconds)
+
+    def find(self, decision_id: str) -> Waiting | None:
+        """The open window of a decision."""
+        return self._open.get(decision_id)
+
+    def due(self, now: float, most: int) -> list[Learned]:
+        """The windows that close by `now`, oldest first, `most` of them at most, with what is to be learned."""
+        ripe = takewhile(lambda entry: entry.closes <= now, self._open.values())
+        return [self._learned(entry) for entry in islice(ripe, most)]
+
+    def close(self, learned: Learned) -> bool:
+        """Take out the oldest window; false where that is not the one that is meant."""
+        oldest = next(iter(self._open.values()), None)
+        if oldest is None or (oldest.decision_id, oldest.round) != (learned.decision_id, learned.round):
+            return False
+        del self._open[oldest.decision_id]
+        return True
+
+    def _learned(self, entry: Waiting) -> Learned:
+        is_default = entry.value is None
+        value = self._default if entry.value is None else entry.value
+        return Learned(decision_id=entry.decision_id, round=entry.round, value=value, is_default=is_default)

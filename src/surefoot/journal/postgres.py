@@ -1,0 +1,146 @@
+"""A journal on a PostgreSQL server: several processes drive the same experiment, and its ledger stays one.
+
+A transaction locks its experiment's row (`SELECT ... FOR UPDATE`), reads the true head, and commits. Should the server
+go away before the commit is sent, nothing was written. Should it go away during the commit, the journal connects again
+and looks: the experiment's row is locked first, which waits until the lost commit has ended one way or the other, and
+then the chain holds the events or it does not. Only if the server stays away is the outcome unknown.
+
+The tables live in a schema of their own, `surefoot`. Open the journal after a fork, never before.
+"""
+
+import threading
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+
+from surefoot.errors import (
+    JournalBusyError,
+    JournalError,
+    JournalNotFoundError,
+    JournalReadOnlyError,
+    JournalUnavailableError,
+    OutcomeUnknownError,
+)
+from surefoot.journal import tables
+from surefoot.journal.base import Journal, Transaction, View, refuse_nesting
+from surefoot.journal.events import Event, Head
+from surefoot.journal.migrations import NEWEST, check_readable, check_version, migrate
+from surefoot.journal.pending import Pending
+from surefoot.journal.sessions import Session, Sessions
+
+T = TypeVar("T")
+MIGRATING = 0x53757265  # the advisory lock under which one process at a time changes the tables
+# A row that is being created cannot be locked yet, so that a second look waits for this lock as well.
+LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
+
+
+class PostgresJournal(Journal):
+    """Experiments on a PostgreSQL server."""
+
+    def __init__(self, url: str, *, read_only: bool = False, sessions: int = 8, patience: float = 10.0) -> None:
+        self._read_only, self._patience = read_only, patience
+        self._sessions = Sessions(url, read_only=read_only, most=sessions)
+        self._locks = [threading.Lock() for _ in range(256)]  # an experiment's is found by the hash of its name
+        self._owners = set[int]()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def create(self, name: str, payload: bytes, *, time: float) -> Event:
+        """Begin an experiment."""
+        with self._alone(name), self._sessions.lend("BEGIN") as session:
+            session.query(LOCK_NAME, (name,))
+            event = tables.create(session.query, name, payload, time)
+            self._commit(session, name, event.head)
+            return event
+
+    def transact(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
+        with self._alone(name), self._sessions.lend("BEGIN") as session:
+            view = tables.TablesView(name, session.query, lock=" FOR UPDATE")
+            pending = Pending(view)
+            result = work(pending)
+            pending.finish()
+            if pending.chain.events or pending.attachments:
+                view.keep(pending, session.write_all)
+                self._commit(session, name, pending.head)
+            return result
+
+    def names(self) -> list[str]:
+        """The experiments, sorted."""
+        return [row[0] for row in self._read(tables.NAMES, ())]
+
+    def view(self, name: str) -> View:
+        """The experiment's durable events."""
+        return tables.TablesView(name, self._read)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._sessions.close()
+
+    def _prepare(self) -> None:
+        with self._sessions.lend("BEGIN") as session:
+            exists = session.query("SELECT to_regclass('surefoot.schema') IS NOT NULL", ())[0][0]
+            if self._read_only and not exists:
+                raise JournalNotFoundError("There must be a journal in the database, but it has no such tables.")
+            if self._read_only:
+                check_readable(session.query)
+            elif not exists or check_version(session.query, "written") < NEWEST:
+                self._migrate(session)
+
+    def _migrate(self, session: Session) -> None:
+        session.query("SELECT pg_advisory_xact_lock(?)", (MIGRATING,))
+        session.query("CREATE SCHEMA IF NOT EXISTS surefoot", ())
+        migrate(session.query, dialect="postgres")
+        session.commit()
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """One transaction of an experiment at a time in this process, even if the server forgets its lock."""
+        if self._read_only:
+            raise JournalReadOnlyError("A journal must be open for writing, but this one was opened to be read.")
+        refuse_nesting(threading.get_ident() if threading.get_ident() in self._owners else 0)
+        with self._locks[hash(name) % len(self._locks)]:
+            self._owners.add(threading.get_ident())
+            try:
+                yield
+            finally:
+                self._owners.discard(threading.get_ident())
+
+    def _read(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        with self._sessions.lend("SELECT 1") as session:
+            return session.query(statement, values)
+
+    def _commit(self, session: Session, name: str, head: Head) -> None:
+        try:
+            session.commit()
+        except JournalError as error:
+            if not session.is_lost:
+                raise
+            if not self._was_written(name, head, error):
+                raise JournalUnavailableError(f"{error} The commit was lost with it: nothing was written.") from error
+
+    def _was_written(self, name: str, head: Head, error: JournalError) -> bool:
+        deadline = clock.monotonic() + self._patience
+        while True:
+            try:
+                return self._look_up(name, head)
+            except (JournalUnavailableError, JournalBusyError):
+                if clock.monotonic() > deadline:
+                    raise OutcomeUnknownError(
+                        f"{error} Whether event {head.number} of {name!r} was written is not known, since the server "
+                        f"did not come back within {self._patience:g} s. Look it up by its key before you try again."
+                    ) from error
+            clock.sleep(0.1)
+
+    def _look_up(self, name: str, head: Head) -> bool:
+        with closing(self._sessions.connect()) as session:
+            session.query("BEGIN", ())
+            session.query(LOCK_NAME, (name,))
+            try:
+                return tables.TablesView(name, session.query, lock=" FOR UPDATE").follows(head)
+            except JournalNotFoundError:
+                return False

@@ -1,0 +1,150 @@
+"""Sessions on a PostgreSQL server: a few connections that are reused, and replaced when the server drops them."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from surefoot.errors import (
+    JournalBusyError,
+    JournalConflictError,
+    JournalCorruptedError,
+    JournalError,
+    JournalFullError,
+    JournalReadOnlyError,
+    JournalUnavailableError,
+)
+
+try:
+    import psycopg
+    from psycopg.pq import TransactionStatus
+except ImportError as error:
+    raise ImportError(
+        "A journal on PostgreSQL needs psycopg. Install it with: pip install 'surefoot[postgres]'"
+    ) from error
+
+# A process that hangs inside a transaction must not hold an experiment for ever: the server ends it after a minute.
+SETTINGS = """
+SELECT set_config('search_path', 'surefoot', false),
+       set_config('lock_timeout', '30s', false),
+       set_config('idle_in_transaction_session_timeout', '60s', false),
+       set_config('default_transaction_isolation', 'read committed', false),
+       set_config('default_transaction_read_only', %s, false),
+       set_config('synchronous_commit',
+                  CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+                  ELSE current_setting('synchronous_commit') END, false)
+"""
+ERRORS: tuple[tuple[type[psycopg.Error], type[JournalError]], ...] = (
+    (psycopg.errors.DiskFull, JournalFullError),
+    (psycopg.errors.InsufficientPrivilege, JournalReadOnlyError),
+    (psycopg.errors.ReadOnlySqlTransaction, JournalReadOnlyError),
+    (psycopg.errors.LockNotAvailable, JournalBusyError),
+    (psycopg.errors.DeadlockDetected, JournalBusyError),
+    (psycopg.errors.QueryCanceled, JournalBusyError),
+    (psycopg.errors.DataCorrupted, JournalCorruptedError),
+    (psycopg.errors.IndexCorrupted, JournalCorruptedError),
+    (psycopg.errors.UniqueViolation, JournalConflictError),
+)
+
+
+class Session:
+    """One connection, where nothing is committed before COMMIT is said."""
+
+    def __init__(self, url: str, *, read_only: bool) -> None:
+        with explaining():
+            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
+            self._connection.execute(SETTINGS, ("on" if read_only else "off",))
+
+    def query(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a statement with `?` for its values, and return all rows."""
+        with explaining():
+            cursor = self._connection.execute(statement.replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description else []
+
+    def write_all(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run a statement for many rows of values, in one go."""
+        with explaining(), self._connection.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s"), rows)
+
+    def commit(self) -> None:
+        """Commit; a server that had given the transaction up says ROLLBACK instead, and no error."""
+        with explaining():
+            answer = self._connection.execute("COMMIT").statusmessage
+        if answer != "COMMIT":
+            raise JournalUnavailableError(f"The server answered a commit with {answer}: nothing was written.")
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection is gone."""
+        return bool(self._connection.closed)
+
+    def rest(self) -> bool:
+        """End what is open, and tell whether the session can be used again."""
+        if not self.is_lost and self._connection.info.transaction_status != TransactionStatus.IDLE:
+            with suppress(psycopg.Error):
+                self._connection.execute("ROLLBACK")
+        return not self.is_lost and self._connection.info.transaction_status == TransactionStatus.IDLE
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+
+class Sessions:
+    """Up to `most` sessions, lent one by one."""
+
+    def __init__(self, url: str, *, read_only: bool, most: int) -> None:
+        self._url, self._read_only = url, read_only
+        self._idle: list[Session] = []
+        self._free, self._is_closed = threading.BoundedSemaphore(most), False
+
+    @contextmanager
+    def lend(self, greeting: str) -> Iterator[Session]:
+        """A session that has answered the greeting, so that it is known to be alive."""
+        with self._free:
+            session = self._greeted(greeting)
+            try:
+                yield session
+            finally:
+                self._take_back(session)
+
+    def connect(self) -> Session:
+        """A new session."""
+        if self._is_closed:
+            raise JournalUnavailableError("A journal must be open to be used, but this one was closed.")
+        return Session(self._url, read_only=self._read_only)
+
+    def close(self) -> None:
+        """Close the sessions that are not lent; the others are closed when they come back."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _greeted(self, greeting: str) -> Session:
+        while self._idle:
+            with suppress(IndexError):  # another thread may have been quicker
+                session = self._idle.pop()
+                with suppress(JournalError):
+                    session.query(greeting, ())
+                    return session
+                session.close()
+        session = self.connect()
+        session.query(greeting, ())
+        return session
+
+    def _take_back(self, session: Session) -> None:
+        if session.rest() and not self._is_closed:
+            self._idle.append(session)
+        else:
+            session.close()
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Raise psycopg's errors as ours."""
+    try:
+        yield
+    except psycopg.Error as error:
+        kind = next((ours for theirs, ours in ERRORS if isinstance(error, theirs)), JournalUnavailableError)
+        raise kind(f"PostgreSQL: {str(error).strip() or type(error).__name__}") from error

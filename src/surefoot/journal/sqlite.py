@@ -1,0 +1,129 @@
+"""A journal in one SQLite file: nothing to install, one process that writes, any number that read.
+
+WAL mode with `synchronous=FULL`: a commit is one flush of the log, and readers never wait for it. One thread writes,
+and commits together what waits together (`surefoot.journal.group`), each transaction in a savepoint of its own. The
+writing process holds a lock on an empty SQLite file beside the journal, `<path>-writer`, which the operating system
+releases when the process ends, however it ends.
+
+>>> from tempfile import TemporaryDirectory
+>>> with TemporaryDirectory() as folder, SqliteJournal(Path(folder) / "shop.journal") as journal:
+...     created = journal.create("shop", b'{"alpha":0.05}', time=0.0)
+...     journal.transact("shop", lambda t: t.append("decision", b'{"action":3}', time=1.0)).number
+2
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from surefoot.errors import JournalReadOnlyError, JournalUnavailableError, OutcomeUnknownError
+from surefoot.journal import tables
+from surefoot.journal.base import Journal, Transaction, View
+from surefoot.journal.events import Event
+from surefoot.journal.group import Job, Writer
+from surefoot.journal.pending import Pending
+from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
+
+T = TypeVar("T")
+
+
+class SqliteJournal(Journal):
+    """Experiments in a SQLite file."""
+
+    def __init__(self, path: Path | str, *, read_only: bool = False, busy_seconds: float = 5.0) -> None:
+        self.path = Path(path)
+        self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
+        self._group: dict[str, Pending[tables.TablesView]] = {}
+        self._broken: str | None = None
+        self._writer = None if read_only else Writer(self._commit, name=f"journal {self.path.name}")
+
+    def create(self, name: str, payload: bytes, *, time: float) -> Event:
+        """Begin an experiment."""
+        return self._writing().run(lambda: self._create(name, payload, time))
+
+    def transact(self, name: str, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in the writing thread, and return when the group that it belongs to has been flushed."""
+
+        def run() -> T:
+            waiting = self._group.get(name) or Pending(tables.TablesView(name, self._file.write))
+            transaction = Pending(waiting)
+            result = work(transaction)
+            transaction.finish()
+            waiting.absorb(transaction)
+            self._group[name] = waiting
+            return result
+
+        return self._writing().run(run)
+
+    def names(self) -> list[str]:
+        """The experiments, sorted."""
+        return [row[0] for row in self._file.read(tables.NAMES, ())]
+
+    def view(self, name: str) -> View:
+        """The experiment's durable events."""
+        return tables.TablesView(name, self._file.read)
+
+    def close(self) -> None:
+        """Finish what is waiting, move the log into the file, and let the lock go."""
+        if self._writer is not None:
+            self._writer.close()
+        self._file.close()
+
+    def _writing(self) -> Writer:
+        if self._broken is not None:
+            raise JournalUnavailableError(f"{self._broken} Open the journal again before you write to it.")
+        if self._writer is None:
+            raise JournalReadOnlyError(f"A journal must be open for writing, but {self.path} was opened to be read.")
+        return self._writer
+
+    def _write_all(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        self._file.connection.executemany(statement, rows)
+
+    def _commit(self, jobs: list[Job]) -> None:
+        self._group = {}
+        try:
+            self._writing()  # a commit may have failed since the jobs were let in
+            self._file.connection.execute("BEGIN IMMEDIATE")
+            for job in jobs:
+                self._run(job)
+            for waiting in self._group.values():
+                waiting.over.keep(waiting, self._write_all)
+            self._flush()
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                self._file.connection.rollback()
+            for job in jobs:
+                job.error = job.error or explained(error, self.path)
+
+    def _run(self, job: Job) -> None:
+        try:
+            job.result = job.work()
+        except BaseException as error:
+            job.error = error
+            # SQLite may have undone everything, the experiments that this group created included.
+            if not self._file.connection.in_transaction:
+                raise JournalUnavailableError(f"{self.path}: the transaction was undone ({error}).") from error
+
+    def _create(self, name: str, payload: bytes, time: float) -> Event:
+        self._file.write("SAVEPOINT experiment", ())
+        try:
+            return tables.create(self._file.write, name, payload, time)
+        except BaseException:
+            self._file.write("ROLLBACK TO experiment", ())
+            raise
+        finally:
+            self._file.write("RELEASE experiment", ())
+
+    def _flush(self) -> None:
+        try:
+            self._file.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if code_of(error) == sqlite3.SQLITE_FULL:
+                raise
+            # After a flush that failed nobody knows what the disk holds, so that going on could contradict it.
+            self._broken = f"A commit to {self.path} failed ({error})."
+            raise OutcomeUnknownError(
+                f"{self._broken} Open the journal again, and look up what you wrote by its key."
+            ) from error

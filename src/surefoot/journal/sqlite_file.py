@@ -1,0 +1,157 @@
+"""A SQLite file that is a journal: who may open it, how it is set up, and what its errors mean."""
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import (
+    JournalBusyError,
+    JournalCorruptedError,
+    JournalError,
+    JournalFullError,
+    JournalNotFoundError,
+    JournalReadOnlyError,
+    JournalSchemaError,
+    JournalUnavailableError,
+)
+from surefoot.journal.migrations import check_readable, migrate
+
+APPLICATION = 0x53757265  # "Sure", in the file's header
+QUICKLY_CHECKED = 8 * 2**20
+
+
+class SqliteFile:
+    """One connection that writes, unless the file is opened to be read, and one that reads, shared by all threads."""
+
+    def __init__(self, path: Path, *, read_only: bool, busy_seconds: float) -> None:
+        self.path, self._busy_seconds, self._lock = path, busy_seconds, threading.Lock()
+        self._connections: list[sqlite3.Connection] = []
+        try:
+            self._open(read_only)
+        except sqlite3.Error as error:
+            self.close()
+            raise explained(error, self.path) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a statement over what is committed."""
+        with self._lock:
+            try:
+                return self._reader.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise explained(error, self.path) from error
+
+    def write(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Run a statement in the writer's transaction."""
+        try:
+            return self.connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+
+    def close(self) -> None:
+        """Move the log into the file, and let the lock go."""
+        with self._lock:
+            while self._connections:
+                self._connections.pop().close()
+
+    def _open(self, read_only: bool) -> None:
+        if (read_only or not self.path.parent.is_dir()) and not self.path.exists():
+            raise JournalNotFoundError(f"There must be a journal at {self.path}, but there is no such file or folder.")
+        if not read_only:
+            self._hold_lock()
+            self.connection = self._connect("rwc")
+            self._set_up()
+        self._reader = self._connect_reader()
+        if self.path.stat().st_size <= QUICKLY_CHECKED:
+            self._check_pages()
+        self._check_application(self._reader)
+        check_readable(self.read)
+
+    def _hold_lock(self) -> None:
+        beside = self.path.with_name(self.path.name + "-writer")
+        lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._connections.append(lock)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if code_of(error) != sqlite3.SQLITE_BUSY:
+                raise
+            raise JournalBusyError(
+                f"One process may write a SQLite journal, but another has {self.path} open. Close it there, open this "
+                "one with `read_only=True`, or use PostgreSQL, where several processes write."
+            ) from error
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+        )
+        self._connections.append(connection)
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        reader = self._connect("ro")
+        try:
+            reader.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
+        except sqlite3.OperationalError as error:
+            # A reader needs a log to share, and cannot make one in a folder it may not write to. No log: no writer.
+            is_barred = code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            if not is_barred or self.path.with_name(self.path.name + "-wal").exists():
+                raise
+            reader = self._connect("ro&immutable=1")
+        return reader
+
+    def _set_up(self) -> None:
+        execute = self.connection.execute
+        if execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+            self._check_application(self.connection)
+        if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            raise JournalUnavailableError(f"A journal needs SQLite's WAL mode, but the disk of {self.path} has none.")
+        execute("PRAGMA synchronous = FULL")
+        execute("PRAGMA fullfsync = ON")
+        execute("BEGIN IMMEDIATE")
+        migrate(self.write, dialect="sqlite")
+        execute(f"PRAGMA application_id = {APPLICATION}")
+        execute("COMMIT")
+
+    def _check_application(self, connection: sqlite3.Connection) -> None:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise JournalSchemaError(f"{self.path} must be a journal, but it is another program's SQLite database.")
+
+    def _check_pages(self) -> None:
+        found = self.read("PRAGMA quick_check(1)", ())[0][0]
+        if found != "ok":
+            raise JournalCorruptedError(f"The pages of {self.path} must be whole, but SQLite says: {found}.")
+
+
+def explained(error: BaseException, path: Path) -> BaseException:
+    """SQLite's error as one of ours, fresh for each caller that it is raised in."""
+    if isinstance(error, JournalError):
+        return type(error)(*error.args)
+    if not isinstance(error, sqlite3.Error):
+        return error
+    kind, advice = ADVICE.get(code_of(error), (JournalUnavailableError, "Nothing was written."))
+    if "decode" in str(error):
+        kind, advice = ADVICE[sqlite3.SQLITE_CORRUPT]
+    return kind(f"{path}: {error}. {advice}")
+
+
+ADVICE: dict[int, tuple[type[JournalError], str]] = {
+    sqlite3.SQLITE_FULL: (JournalFullError, "Nothing was written: make room on the disk, and try again."),
+    sqlite3.SQLITE_CORRUPT: (JournalCorruptedError, "The file is damaged: restore a backup."),
+    sqlite3.SQLITE_NOTADB: (JournalCorruptedError, "It is no SQLite file, or its header is damaged: restore a backup."),
+    sqlite3.SQLITE_BUSY: (JournalBusyError, "Another program holds the file: try again when it is done."),
+    sqlite3.SQLITE_LOCKED: (JournalBusyError, "Another connection holds the table: try again when it is done."),
+    sqlite3.SQLITE_READONLY: (JournalReadOnlyError, "The file may not be written: open it with `read_only=True`."),
+    sqlite3.SQLITE_PERM: (JournalReadOnlyError, "The file may not be written: open it with `read_only=True`."),
+    sqlite3.SQLITE_CANTOPEN: (JournalUnavailableError, "The file or its folder cannot be opened: check who owns them."),
+}
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """SQLite's primary result code."""
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF

@@ -1,0 +1,114 @@
+"""Events in SQL tables: the statements that SQLite and PostgreSQL share, written once.
+
+A backend brings `query`, which runs a statement with `?` for its values and returns all rows, and `write_all`, which
+runs one for many rows of values; connections, locks and commits are its own.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from surefoot.errors import JournalCorruptedError
+from surefoot.journal.base import View, not_found, taken
+from surefoot.journal.events import START, Event, Head, next_event, verified
+from surefoot.journal.pending import Pending
+
+Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+WriteAll = Callable[[str, Sequence[Sequence[object]]], None]
+COLUMNS = "number, kind, time, payload, key, previous, hash"
+
+# The head is kept beside the events, so that a chain whose last events went missing is known to be too short.
+HEAD = """
+SELECT experiments.number, experiments.hash, events.hash FROM experiments
+LEFT JOIN events ON events.experiment = experiments.id AND events.number = experiments.number
+WHERE experiments.id = ?
+"""
+PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
+FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key = ?"
+LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
+INSERT = f"INSERT INTO events (experiment, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+MOVE_HEAD = "UPDATE experiments SET number = ?, hash = ? WHERE id = ?"
+ATTACH = "INSERT INTO attachments (experiment, digest, data) VALUES (?, ?, ?)"
+ATTACHMENT = "SELECT data FROM attachments WHERE experiment = ? AND digest = ?"
+DETACH = "DELETE FROM attachments WHERE experiment = ? AND digest = ?"
+# Byte order, as Python sorts: the columns are compared by their bytes in both databases.
+NAMES = "SELECT name FROM experiments ORDER BY name"
+
+
+class TablesView(View):
+    """An experiment's events, read through `query`."""
+
+    def __init__(self, name: str, query: Query, *, lock: str = "") -> None:
+        rows = query(f"SELECT id FROM experiments WHERE name = ?{lock}", (name,))
+        if not rows:
+            raise not_found(name)
+        self.name, self._query, self._id = name, query, rows[0][0]
+
+    @property
+    def head(self) -> Head:
+        """The head that was written beside the events, which must be their last."""
+        rows = self._query(HEAD, (self._id,))
+        number, kept, found = rows[0] if rows else (0, "", None)
+        if kept != found:
+            raise JournalCorruptedError(
+                f"The chain of {self.name!r} must end with event {number}, hash {kept!r:.14}..., but that event is "
+                f"{'missing' if found is None else 'another one'}. Restore a backup; `surefoot audit` tells more."
+            )
+        return Head(number, kept)
+
+    def page(self, after: int, limit: int) -> list[Event]:
+        """One page of events."""
+        return [_event(self.name, row) for row in self._query(PAGE, (self._id, after, limit))]
+
+    def find(self, key: str) -> Event | None:
+        """The event that carries this key."""
+        return self._one(FIND, key)
+
+    def latest(self, kind: str) -> Event | None:
+        """The newest event of this kind."""
+        return self._one(LATEST, kind)
+
+    def attachment(self, digest: str) -> bytes | None:
+        """The attachment, if it still has the hash that it is named by."""
+        rows = self._query(ATTACHMENT, (self._id, digest))
+        data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
+        return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
+
+    def keep(self, pending: Pending[Self], write_all: WriteAll) -> None:
+        """Write what a transaction gathered, and move the head."""
+        if pending.chain.events:
+            write_all(INSERT, [(self._id, *_row(event)) for event in pending.chain.events])
+            self._query(MOVE_HEAD, (*pending.head, self._id))
+        for digest, data in pending.attachments.items():
+            self._query(DETACH, (self._id, digest))  # what stands under this name may be damaged
+            if data is not None:
+                self._query(ATTACH, (self._id, digest, data))
+
+    def _one(self, statement: str, value: str) -> Event | None:
+        # A text that no event can carry is not worth asking for: PostgreSQL refuses some of them.
+        rows = self._query(statement, (self._id, value)) if value.isprintable() else []
+        return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
+
+
+def create(query: Query, name: str, payload: bytes, time: float) -> Event:
+    """Write an experiment and its first event."""
+    event = next_event(name, START, kind="created", payload=payload, time=time)
+    rows = query(NEW, (name, *event.head))
+    if not rows:
+        raise taken(name)
+    query(INSERT, (rows[0][0], *_row(event)))
+    return event
+
+
+def _row(event: Event) -> tuple[object, ...]:
+    return (event.number, event.kind, event.time, event.payload, event.key, event.previous, event.hash)
+
+
+def _event(name: str, row: tuple[Any, ...]) -> Event:
+    number, kind, time, payload, key, previous, digest = row
+    try:
+        payload = payload if isinstance(payload, bytes) else str(payload).encode()
+        return Event(int(number), str(kind), float(time), payload, key, str(previous), str(digest))
+    except (TypeError, ValueError) as error:
+        raise JournalCorruptedError(f"Event {number!r} of {name!r} is not an event any more: {error}.") from error

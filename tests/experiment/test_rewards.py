@@ -1,0 +1,234 @@
+"""Rewards: accepted once, refused with a reason, learned on arrival or when their window closes."""
+
+import gc
+import math
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.experiment import Answer, Experiment, Question, records
+from surefoot.experiment.rewarding import MOST_RECORDED
+from surefoot.experiment.state import decode
+from surefoot.experiment.turn import MOST_CLOSED
+from surefoot.journal import Journal, open_journal
+from tests.experiment.worlds import SAFE, Clock, safe_policy
+
+ROWS = np.array([[0.6, 0.0], [0.3, 0.4]])
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return open_journal("memory:")
+
+
+def shop_with(journal: Journal, clock: Clock, window: float | None) -> Experiment:
+    return Experiment.create(
+        journal,
+        "shop",
+        safe_policy(),
+        clock=clock,
+        reward_window=window,
+        reward_bounds=(0.0, 1.0),
+    )
+
+
+def closed(journal: Journal) -> list[tuple[str, float, bool]]:
+    """What was learned from windows, in order."""
+    found = [decode(event, records.Closed) for event in journal.read("shop") if event.kind == records.CLOSED]
+    return [(entry.decision_id, entry.value, entry.is_default) for record in found for entry in record.learned]
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_reward_is_accepted_once(journal: Journal, clock: Clock, window: float | None) -> None:
+    shop = shop_with(journal, clock, window)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    first, again, other = shop.reward("a", 1.0), shop.reward("a", 1.0), shop.reward("a", 0.5)
+    assert (first.is_accepted, first.is_repeat) == (True, False)
+    assert (again.is_accepted, again.is_repeat) == (True, True)
+    assert (other.is_accepted, other.refused, other.is_recorded) == (False, "conflict", True)
+    assert shop.status().rewards == 1
+    assert shop.status().refused == {"conflict": 1}
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+@pytest.mark.parametrize("value", [1.0001, -0.1, math.nan, math.inf, 1e200])
+def test_a_reward_out_of_range_is_recorded_and_refused(
+    journal: Journal, clock: Clock, window: float | None, value: float
+) -> None:
+    shop = shop_with(journal, clock, window)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    before = shop.policy_state()["ridge"].tobytes()
+    assert shop.reward("a", value).refused == "out_of_range"
+    event = journal.latest("shop", records.REWARD)
+    assert event is not None
+    kept = float(decode(event, records.Reward).value)
+    assert kept == value or (math.isnan(kept) and math.isnan(value))
+    assert shop.policy_state()["ridge"].tobytes() == before
+    assert shop.reward("a", 0.5).is_accepted
+
+
+def test_a_reward_that_is_no_number_is_not_even_recorded(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    before = journal.head("shop")
+    with pytest.raises(surefoot.errors.InputError, match="must be a number"):
+        shop.reward("a", "much")  # type: ignore[arg-type]
+    assert journal.head("shop") == before
+
+
+def test_without_a_window_rewards_are_learned_on_arrival(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    for name in "abc":
+        shop.decide(ROWS, baseline=0, decision_id=name)
+    clock.now += 1e9  # nothing is ever too late
+    shop.reward("b", 0.5)
+    assert (shop.status().learned, shop.status().pending) == (1, 2)
+    assert closed(journal) == []
+
+
+def test_with_a_window_rewards_are_learned_in_decision_order_when_it_closes(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, 60.0)
+    for name in "abc":
+        shop.decide(ROWS, baseline=0, decision_id=name)
+        clock.now += 10
+    shop.reward("c", 0.25)
+    shop.reward("a", 0.75)
+    assert shop.status().learned == 0
+    clock.now += 29.9
+    assert shop.close_windows() == 0
+    clock.now += 0.1
+    assert shop.close_windows() == 1
+    clock.now += 20
+    assert shop.close_windows() == 2
+    assert closed(journal) == [("a", 0.75, False), ("b", 0.0, True), ("c", 0.25, False)]
+    assert (shop.status().learned, shop.status().defaults, shop.status().pending) == (3, 1, 0)
+
+
+def test_windows_teach_what_a_plain_policy_would_learn_in_that_order(journal: Journal, clock: Clock) -> None:
+    shop, plain = shop_with(journal, clock, 60.0), safe_policy()
+    for name in "abc":
+        shop.decide(ROWS, baseline=0, decision_id=name)
+        plain.decide(ROWS, baseline=0, hold=True)
+    shop.reward("c", 0.25)
+    clock.now += 60
+    shop.close_windows()
+    for round_, value in [(1, 0.0), (2, 0.0), (3, 0.25)]:
+        plain.observe(round_, value)
+    assert shop.policy_state()["ridge"].tobytes() == plain.state()["ridge"].tobytes()
+
+
+def test_every_call_closes_what_is_due_first(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, 60.0)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    clock.now += 60
+    assert shop.reward("a", 1.0).refused == "too_late"
+    assert closed(journal) == [("a", 0.0, True)]
+    shop.decide(ROWS, baseline=0, decision_id="b")
+    clock.now += 60
+    shop.decide(ROWS, baseline=0, decision_id="c")
+    assert [name for name, *_ in closed(journal)] == ["a", "b"]
+
+
+def test_after_the_window_the_same_reward_is_a_repeat_and_another_a_conflict(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, 60.0)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    shop.reward("a", 1.0)
+    clock.now += 61
+    assert shop.reward("a", 1.0).is_repeat
+    assert shop.reward("a", 0.5).refused == "conflict"
+    assert shop.status().total_reward == 1.0
+
+
+def test_a_clock_that_is_set_back_keeps_the_order_of_windows(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, 60.0)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    clock.now -= 1000
+    shop.decide(ROWS, baseline=0, decision_id="b")
+    assert shop.find("b").time == shop.find("a").time
+    clock.now += 1000 + 60
+    assert shop.close_windows() == 2
+    times = [event.time for event in journal.read("shop")]
+    assert times == sorted(times)
+
+
+def test_a_long_queue_of_windows_closes_in_several_turns(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, 60.0)
+    count = MOST_CLOSED + 5
+    shop.decide_all([Question(ROWS, 0, decision_id=f"d{i}") for i in range(count)])
+    clock.now += 60
+    assert shop.reward(f"d{count - 1}", 1.0).refused == "too_late"  # due, though its turn has not come
+    assert len(closed(journal)) == MOST_CLOSED
+    assert shop.close_windows() == 5
+    assert shop.status().defaults == count
+
+
+def test_the_default_reward_is_what_the_experiment_says(journal: Journal, clock: Clock) -> None:
+    policy = surefoot.SafeLUCB(**SAFE)
+    shop = Experiment.create(journal, "shop", policy, reward_window=5.0, default_reward=0.25, clock=clock)
+    shop.decide(ROWS, baseline=0)
+    clock.now += 5
+    shop.close_windows()
+    assert shop.status().total_reward == 0.25
+
+
+def test_a_batch_of_rewards_is_judged_one_by_one(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    for name in "ab":
+        shop.decide(ROWS, baseline=0, decision_id=name)
+    receipts = shop.reward_all([("a", 1.0), ("nobody", 1.0), ("b", 7.0), ("a", 1.0), ("b", 0.0)])
+    assert [receipt.refused for receipt in receipts] == [None, "unknown", "out_of_range", None, None]
+    assert receipts[3].is_repeat
+
+
+def test_a_flood_of_unknown_ids_is_counted_but_fills_neither_disk_nor_memory(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    before = journal.head("shop").number
+    tracemalloc.start()
+    for batch in range(20):
+        shop.reward_all([(f"nobody-{batch}-{i}", 1.0) for i in range(500)])
+        if batch == 2:
+            settled = tracemalloc.get_traced_memory()[0]
+    grown = tracemalloc.get_traced_memory()[0] - settled
+    tracemalloc.stop()
+    assert journal.head("shop").number - before == MOST_RECORDED
+    assert grown < 100_000
+    clock.now += 3600
+    assert shop.reward("nobody", 1.0).is_recorded
+    event = journal.latest("shop", records.REWARD)
+    assert event is not None
+    assert decode(event, records.Reward).unrecorded == 10_000 - MOST_RECORDED
+    assert shop.status().refused == {"unknown": 10_001}
+
+
+def test_a_flood_of_one_kind_leaves_room_for_the_others(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    shop.reward("a", 1.0)
+    shop.reward_all([(f"nobody-{i}", 1.0) for i in range(2 * MOST_RECORDED)])
+    assert not shop.reward("nobody", 1.0).is_recorded
+    assert shop.reward("a", 0.0).is_recorded
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_memory_does_not_grow_with_the_number_of_events(tmp_path: Path, clock: Clock, window: float | None) -> None:
+    def visit(rounds: int) -> int:
+        for _ in range(rounds // 50):
+            answers = shop.decide_all([Question(ROWS, 0) for _ in range(50)])
+            shop.reward_all([(answer.decision_id, 0.5) for answer in answers if isinstance(answer, Answer)])
+            clock.now += 60
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    with open_journal(tmp_path / "shop.db") as journal:
+        shop = shop_with(journal, clock, window)
+        tracemalloc.start()
+        early, late = visit(200), visit(1000)
+        tracemalloc.stop()
+    assert late - early < 100_000  # a hundred bytes for each of a thousand rounds would show

@@ -1,0 +1,86 @@
+"""Many threads, and several processes on one PostgreSQL experiment: one ledger, and the floor is kept by all as one."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from surefoot.experiment import Experiment, records
+from surefoot.experiment.snapshots import pack
+from surefoot.experiment.state import decode
+from surefoot.journal import Journal, open_journal
+from tests.experiment.client import NAME, begin, question_of, reward_of
+from tests.experiment.killing import Notes, check_all, one_life
+from tests.experiment.worlds import SAFE, safe_policy
+from tests.journal.servers import PostgresServer, new_database, running_server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_server() as server:
+        yield server
+
+
+def one_ledger(journal: Journal) -> list[records.Decision]:
+    """Add the ledger up from the events of all processes: every learner's question is asked of all that was played."""
+    alpha, decisions = SAFE["alpha"], list[records.Decision]()
+    balance = np.zeros(2)
+    for event in journal.read(NAME):
+        if event.kind != records.DECISION:
+            continue
+        record = decode(event, records.Decision)
+        rows = np.array(record.asked.features)
+        played, displaced = rows[record.certificate.proposal], rows[record.asked.baseline]
+        asked = np.array(record.certificate.proof.question)
+        np.testing.assert_allclose(asked, balance + played - (1 - alpha) * displaced, atol=1e-9)
+        if record.source == "learner":
+            assert float(record.certificate.guaranteed) >= float(record.certificate.required)
+            balance += played - (1 - alpha) * displaced
+        else:
+            balance += alpha * displaced
+        decisions.append(record)
+    return decisions
+
+
+def test_two_processes_keep_one_ledger_on_postgres(server: PostgresServer, tmp_path: Path) -> None:
+    url, notes = new_database(server), Notes(tmp_path / "notes")
+    begin(url)
+    one_life(url, notes, ["left", "right"], lambda: time.sleep(1.5))
+    check_all(url, notes)
+    with open_journal(url) as journal:
+        decisions = one_ledger(journal)
+    sides = [record.decision_id.partition(".")[0] for record in decisions if record.source == "learner"]
+    assert set(sides) == {"left", "right"}
+    assert sum(a != b for a, b in pairwise(sides)) > 3  # they took turns
+
+
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "postgres"])
+def test_threads_share_an_experiment(backend: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if backend == "postgres":
+        address = new_database(request.getfixturevalue("server"))
+    else:
+        address = "memory:" if backend == "memory" else str(tmp_path / "shop.db")
+    journal = open_journal(address)
+    shop = Experiment.create(journal, NAME, safe_policy(), mode="guarded", snapshot_every=40)
+    ids = [f"visit-{n}" for n in range(60)]
+
+    def visit_all(seed: int) -> None:
+        for name in random.Random(seed).sample(ids, len(ids)):
+            shop.decide(**question_of(name))
+            shop.reward(name, reward_of(name))
+
+    threads = [threading.Thread(target=visit_all, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    status = shop.status()
+    assert (status.rounds, status.learned, status.refused) == (60, 60, {})
+    assert len(one_ledger(journal)) == 60
+    assert pack(Experiment.open(journal, NAME).policy_state()) == pack(shop.policy_state())
+    journal.close()

@@ -1,0 +1,186 @@
+"""A server that goes away at any moment, even in the middle of a commit, leaves nobody in doubt for long."""
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from surefoot.errors import (
+    JournalError,
+    JournalUnavailableError,
+    OutcomeUnknownError,
+)
+from surefoot.journal import Event, Transaction
+from surefoot.journal.postgres import PostgresJournal
+from tests.journal.killing import Told, nothing_lost_nothing_twice
+from tests.journal.proxy import Proxy
+from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.writer import NAME
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return new_database(server)
+
+
+@pytest.fixture
+def journal(url: str) -> Iterator[PostgresJournal]:
+    with PostgresJournal(url) as journal:
+        journal.create(NAME, b"{}", time=0.0)
+        yield journal
+
+
+def append(journal: PostgresJournal, key: str) -> Event:
+    return journal.transact(NAME, lambda t: t.append("decision", b"{}", time=0.0, key=key))
+
+
+@pytest.fixture
+def proxy(url: str) -> Iterator[Proxy]:
+    with tempfile.TemporaryDirectory() as folder:
+        proxy = Proxy(url, Path(folder))
+        yield proxy
+        proxy.close()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGQUIT, signal.SIGINT], ids=["crash", "fast stop"])
+def test_a_server_that_stops_and_comes_back_loses_nothing(stop: signal.Signals) -> None:
+    told, halt = Told(), threading.Event()
+
+    def keep_sending(journal: PostgresJournal, worker: int) -> None:
+        for n in range(100_000):
+            key = f"{worker}-{n}"
+            told.sent.add(key)
+            try:
+                append(journal, key)
+                told.done.add(key)
+            except (JournalUnavailableError, OutcomeUnknownError):
+                halt.wait(0.02)
+            if halt.is_set():
+                return
+
+    with running_server() as server, PostgresJournal(server.get_uri()) as journal:
+        journal.create(NAME, b"{}", time=0.0)
+        threads = [threading.Thread(target=keep_sending, args=(journal, n)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            _wait_for_more(told)
+            os.kill(server.get_pid() or 0, stop)
+            _wait_until(lambda: not (server.pgdata / "postmaster.pid").exists())
+            server.start()
+        _wait_for_more(told)
+        halt.set()
+        for thread in threads:
+            thread.join()
+        nothing_lost_nothing_twice(journal, told)
+
+
+def _wait_for_more(told: Told) -> None:
+    before = len(told.done)
+    _wait_until(lambda: len(told.done) > before + 20)
+
+
+def _wait_until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_commit_whose_answer_is_lost_was_written_once(journal: PostgresJournal, proxy: Proxy) -> None:
+    with PostgresJournal(proxy.url) as remote:
+        append(remote, "before")
+        proxy.lose = "answer"
+        assert append(remote, "d") == journal.find(NAME, "d")
+        proxy.lose = "answer"
+        assert remote.create("other", b"{}", time=0.0).head == journal.head("other")
+        assert append(remote, "after").number == 4
+
+
+def test_a_commit_that_never_arrives_was_not_written(journal: PostgresJournal, proxy: Proxy) -> None:
+    with PostgresJournal(proxy.url) as remote:
+        proxy.lose = "request"
+        with pytest.raises(JournalUnavailableError, match="nothing was written"):
+            append(remote, "d")
+        proxy.lose = "request"
+        with pytest.raises(JournalUnavailableError, match="nothing was written"):
+            remote.create("other", b"{}", time=0.0)
+        assert journal.names() == [NAME]
+        assert append(remote, "d").number == 2
+
+
+def test_a_commit_with_no_way_to_look_is_an_unknown_outcome(journal: PostgresJournal, proxy: Proxy) -> None:
+    with PostgresJournal(proxy.url, patience=0.3) as remote:
+        append(remote, "before")
+        proxy.lose, proxy.accepts = "answer", False
+        with pytest.raises(OutcomeUnknownError, match="Look it up by its key"):
+            append(remote, "d")
+        proxy.accepts = True
+        assert remote.find(NAME, "d") == journal.find(NAME, "d")
+        assert append(remote, "after") == journal.find(NAME, "after")
+
+
+def test_a_connection_that_died_idle_is_replaced(journal: PostgresJournal, url: str) -> None:
+    append(journal, "before")
+    _end_sessions(url)
+    assert journal.head(NAME).number == 2
+    _end_sessions(url)
+    assert append(journal, "after").number == 3
+
+
+def test_a_connection_that_dies_inside_a_transaction_writes_nothing(journal: PostgresJournal, url: str) -> None:
+    def work(transaction: Transaction) -> None:
+        transaction.append("decision", b"", time=0.0, key="d")
+        _end_sessions(url)
+
+    with pytest.raises(JournalUnavailableError):
+        journal.transact(NAME, work)
+    assert journal.find(NAME, "d") is None
+    assert append(journal, "d").number == 2
+
+
+def test_work_that_swallows_an_error_of_the_server_is_not_acknowledged(journal: PostgresJournal) -> None:
+    def work(transaction: Transaction) -> None:
+        transaction.append("decision", b"", time=0.0, key="d")
+        with pytest.raises(JournalError):
+            transaction.over._query("SELECT 1/0", ())  # type: ignore[attr-defined]
+
+    with pytest.raises(JournalError):
+        journal.transact(NAME, work)
+    assert journal.head(NAME).number == 1
+
+
+def _end_sessions(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_work_runs_alone_even_when_the_server_forgets_its_lock(journal: PostgresJournal, url: str) -> None:
+    order = list[str]()
+
+    def first(transaction: Transaction) -> None:
+        transaction.append("decision", b"", time=0.0, key="d")
+        _end_sessions(url)
+        other.start()
+        time.sleep(0.3)
+        order.append("first ended")
+
+    def second(transaction: Transaction) -> None:
+        order.append("second began")
+        transaction.append("decision", b"", time=0.0, key="e")
+
+    other = threading.Thread(target=lambda: journal.transact(NAME, second))
+    with pytest.raises(JournalUnavailableError):
+        journal.transact(NAME, first)
+    other.join()
+    assert order == ["first ended", "second began"]
+    assert [event.key for event in journal.read(NAME, 1)] == ["e"]

@@ -1,0 +1,119 @@
+"""A journal on PostgreSQL stays one chain under several processes, and refuses what it cannot read."""
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from surefoot.errors import (
+    JournalConflictError,
+    JournalCorruptedError,
+    JournalNotFoundError,
+    JournalReadOnlyError,
+    JournalSchemaError,
+    JournalUnavailableError,
+)
+from surefoot.journal import Event, open_journal
+from surefoot.journal.postgres import PostgresJournal
+from tests.journal.killing import Told, kill_at_random, nothing_lost_nothing_twice, start
+from tests.journal.servers import PostgresServer, new_database
+from tests.journal.writer import NAME
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return new_database(server)
+
+
+@pytest.fixture
+def journal(url: str) -> Iterator[PostgresJournal]:
+    with PostgresJournal(url) as journal:
+        journal.create(NAME, b"{}", time=0.0)
+        yield journal
+
+
+def append(journal: PostgresJournal, key: str) -> Event:
+    return journal.transact(NAME, lambda t: t.append("decision", b"{}", time=0.0, key=key))
+
+
+def test_two_journals_drive_one_chain(journal: PostgresJournal, url: str) -> None:
+    with PostgresJournal(url) as other:
+
+        def count_up(journal: PostgresJournal) -> None:
+            for _ in range(40):
+                journal.transact(NAME, lambda t: t.append("decision", b"%d" % t.head.number, time=0.0))
+
+        threads = [threading.Thread(target=count_up, args=(each,)) for each in (journal, other, journal, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        events = list(other.read(NAME, 1))
+    assert [event.value() for event in events] == list(range(1, 161))
+
+
+def test_many_processes_may_open_an_empty_database_at_once(url: str) -> None:
+    opened, threads = list[PostgresJournal](), list[threading.Thread]()
+    for _ in range(6):
+        threads.append(threading.Thread(target=lambda: opened.append(PostgresJournal(url))))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 6
+    for journal in opened:
+        journal.close()
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.long)])
+def test_killed_writers_lose_nothing_that_they_acknowledged(journal: PostgresJournal, url: str, kills: int) -> None:
+    dice, told = random.Random(kills), Told()
+    for n in range(kills):
+        unsure = sorted(told.unsure)
+        writers = [start(url, f"{n}{w}", set(unsure[i::2])) for i, w in enumerate("ab")]
+        kill_at_random(writers, dice, told, 0.2)
+        nothing_lost_nothing_twice(journal, told)
+    assert len(told.done) > 5 * kills
+
+
+def test_a_reader_writes_nothing(journal: PostgresJournal, url: str, server: PostgresServer) -> None:
+    append(journal, "d")
+    with open_journal(url, read_only=True) as reader:
+        assert reader.head(NAME).number == 2
+        with pytest.raises(JournalReadOnlyError):
+            reader.transact(NAME, lambda t: None)
+    with pytest.raises(JournalNotFoundError):
+        open_journal(new_database(server), read_only=True)
+
+
+def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(JournalUnavailableError):
+        open_journal(f"postgresql://postgres@/postgres?host={tmp_path}")
+
+
+def test_a_newer_journal_and_edited_events_are_refused(journal: PostgresJournal, url: str) -> None:
+    append(journal, "d")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE surefoot.events SET time = 1 WHERE number = 2")
+        with pytest.raises(JournalCorruptedError, match="event 2"):
+            list(journal.read(NAME))
+        connection.execute("DELETE FROM surefoot.events WHERE number = 2")
+        with pytest.raises(JournalCorruptedError, match="missing"):
+            append(journal, "e")
+        connection.execute("INSERT INTO surefoot.schema VALUES (999)")
+    for read_only in (False, True):
+        with pytest.raises(JournalSchemaError, match="version 999"):
+            open_journal(url, read_only=read_only)
+
+
+def test_a_commit_is_flushed_even_where_the_server_would_not(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET synchronous_commit = off")
+    with PostgresJournal(url) as journal:
+        assert journal._read("SHOW synchronous_commit", ()) == [("on",)]
+        journal.create(NAME, b"", time=0.0)
+        with pytest.raises(JournalConflictError):
+            journal.create(NAME, b"", time=0.0)
