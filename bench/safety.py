@@ -92,14 +92,14 @@ def paper_instance() -> bool:
         broken += sum(violations(outcome) for outcome in safe)
         regrets.append((alpha, *(outcome.measures["regret"][:, -1].mean() for outcome in (lucb, *safe))))
     print(HEADER)
-    for bar in bars:
-        print(bar.row())
+    for found in bars:
+        print(found.row())
     print(f"rounds below the floor: {broken} of {safe_rounds:.3g}")
     better = all(own < row[1] for row in regrets for own in row[2:])
     for alpha, unconstrained, *own in regrets:
         shown = " / ".join(f"{value:.0f}" for value in own)
         print(f"alpha {alpha}: regret at the horizon {shown}, the paper's unconstrained LUCB {unconstrained:.0f}")
-    return all(bar.holds for bar in bars) and broken == 0 and better
+    return all(found.holds for found in bars) and broken == 0 and better
 
 
 def other_worlds() -> bool:
@@ -169,7 +169,7 @@ def decide_seconds(policy: Any, rows: Matrix, theta: Any, draws: Any) -> Any:
 
 
 def cost() -> bool:
-    """Cost of a decide over whole runs of 40,000 rounds, and the slowest one; the least of three takes out the noise."""
+    """Cost of a decide over whole runs, and the slowest one; the least of three runs takes out the noise."""
     realisation = PaperWorld().realisations(0, [0])[0]
     block = realisation.take(HORIZON)
     told: dict[str, Any] = realisation.settings(ridge=1.0, delta=0.001) | {"dim": 4, "alpha": 0.1}
@@ -191,7 +191,3 @@ def cost() -> bool:
 def main() -> bool:
     """Print everything; true where every bar holds."""
     return all([paper_instance(), other_worlds(), cost()])
-
-
-if __name__ == "__main__":
-    main()
