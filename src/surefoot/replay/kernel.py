@@ -1,0 +1,92 @@
+"""The compiled loops over a log: the policies' own steps, fed with logged rounds instead of simulated ones."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.compiled import compiled, compiled_apart
+from surefoot.linear.ridge import absorb, theta_of
+from surefoot.safety.gates import GUARANTEED, REQUIRED
+from surefoot.simulation.kernel import decide_round, learn_round
+
+# How a logged round answers a decision.
+REJECTION, SHADOW, FULL = range(3)
+# What became of a row.
+REJECTED, BASELINE, LEARNER = range(3)
+
+
+@compiled
+def copy_into(target: Vector, source: Vector) -> None:
+    """Copy one array over another of its size."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@compiled_apart
+def replay_block(
+    mode: int,
+    kind: int,
+    settings: Vector,
+    state: Vector,
+    ledger: Vector,
+    arms: Matrix,
+    scores: Matrix,
+    record: Vector,
+    columns: Matrix,
+    before: Vector,
+    features: NDArray[np.float64],
+    baselines: NDArray[np.int64],
+    known: Vector,
+    actions: NDArray[np.int64],
+    rewards: Matrix,
+    usable: NDArray[np.bool_],
+    rounds: int,
+    chosen: NDArray[np.int64],
+    fates: NDArray[np.int64],
+    margins: Vector,
+) -> int:
+    """Take one policy through a block of logged rows; returns the first row with features beyond their bound, or -1.
+
+    `rewards` has one column, the logged action's, or one per action in mode FULL. A rejected row leaves the policy as
+    it was: its ledger is put back from `before`, and nothing is learned. `rounds` were counted before this block.
+    """
+    for t in range(actions.size):
+        chosen[t], fates[t], margins[t] = -1, REJECTED, np.nan
+        if not usable[t]:
+            continue
+        copy_into(before, ledger)
+        row, is_learner = decide_round(
+            kind, settings, state, ledger, arms, features[t], False, scores, baselines[t], known[t], rounds + 1, record
+        )
+        if row < 0:
+            return t
+        chosen[t] = row
+        if mode == REJECTION and row != actions[t]:
+            copy_into(ledger, before)
+            continue
+        learned = row if mode == FULL else actions[t]
+        reward = rewards[t, row] if mode == FULL else rewards[t, 0]
+        # In the shadow every logged row is learned from, whoever played it: any data may enter the confidence set.
+        learns = is_learner or mode == SHADOW
+        learn_round(
+            kind, state, arms, features[t, learned], learned, learns, reward, features[t], columns, scores
+        )
+        rounds += 1
+        fates[t] = LEARNER if is_learner else BASELINE
+        margins[t] = record[GUARANTEED] - record[REQUIRED]
+    return -1
+
+
+@compiled_apart
+def predict_block(
+    state: Vector, features: NDArray[np.float64], actions: NDArray[np.int64], rewards: Vector, predicted: Matrix
+) -> None:
+    """Predict every action's reward from the rows before it, then learn the row: no prediction has seen its reward."""
+    for t in range(actions.size):
+        theta = theta_of(state)
+        for a in range(features.shape[1]):
+            total = 0.0
+            for j in range(theta.size):
+                total += theta[j] * features[t, a, j]
+            predicted[t, a] = total
+        absorb(state, features[t, actions[t]], rewards[t])
