@@ -1,12 +1,12 @@
 """Logged rounds, as arrays that compiled code can take; and the log, which gives them batch by batch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surefoot.arrays import Matrix, Vector, count, finite_array
+from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, LogError
 
 BATCH_NUMBERS = 2_000_000  # at most so many features in a batch: memory does not grow with the log
@@ -113,10 +113,10 @@ class ArrayLog(Log):
         chances = np.full(n, np.nan) if propensities is None else finite_array("propensities", propensities, ndim=1)
         self._batch = Batch(
             rows,
-            _indices("actions", actions, n, k),
+            indices("actions", actions, n, k),
             paid if self.is_full else paid.reshape(-1, 1),
             chances,
-            _indices("baselines", baselines, n, k),
+            indices("baselines", baselines, n, k),
             np.arange(1, n + 1),
         )
         self._check()
@@ -137,30 +137,6 @@ class ArrayLog(Log):
         """All rounds, in order."""
         yield from split(self._batch)
 
-    def resampled(self, rounds: int, seed: int) -> "ArrayLog":
-        """Rounds drawn from this log with replacement: a longer run in the world that this log is the whole of."""
-        count("rounds", rounds, hint="rounds is the length of the run.")
-        drawn = np.random.default_rng(seed).integers(len(self._batch), size=rounds)
-        return self._with(lambda values: values[drawn])
-
-    def shuffled(self, seed: int) -> "ArrayLog":
-        """The same rounds in another order."""
-        order = np.random.default_rng(seed).permutation(len(self._batch))
-        return self._with(lambda values: values[order])
-
-    def _with(self, take: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> "ArrayLog":
-        batch = self._batch
-        return ArrayLog(
-            features=take(batch.features),
-            actions=take(batch.actions),  # type: ignore[arg-type]
-            rewards=take(batch.rewards) if self.is_full else take(batch.rewards)[:, 0],
-            baselines=take(batch.baselines),  # type: ignore[arg-type]
-            propensities=None if np.isnan(batch.propensities).all() else take(batch.propensities),
-            names=self.actions,
-            name=self.name,
-            feature_bound=self.feature_bound,
-        )
-
 
 def span(propensities: Vector) -> tuple[float, float]:
     """Smallest and largest; NaN where any is missing."""
@@ -177,7 +153,8 @@ def split(batch: Batch) -> Iterator[Batch]:
         yield batch.part(start, start + size)
 
 
-def _indices(name: str, values: ArrayLike, rounds: int, actions: int) -> NDArray[np.int64]:
+def indices(name: str, values: ArrayLike, rounds: int, actions: int) -> NDArray[np.int64]:
+    """Row numbers, one for all rounds or one per round, each within the actions."""
     given = np.broadcast_to(np.asarray(values), (rounds,)).astype(np.int64)
     wrong = (given < 0) | (given >= actions)
     if wrong.any():

@@ -77,12 +77,13 @@ class TableLog(Log):
 
     def _prepare(self, action_features: Mapping[str, Sequence[float]] | None) -> None:
         self._maker: RowMaker | None = None
+        self.action_features = None if action_features is None else {k: tuple(v) for k, v in action_features.items()}
         if self._features_shape is not None:
             self.dim = self._features_shape[1]
             self.feature_bound = self._longest
             return
         width = self.encoder.dim
-        self.phi = _map_of(self.actions, width, action_features)
+        self.phi = map_of(self.actions, width, action_features)
         self._maker = RowMaker(self.phi, width)
         self.dim, self.feature_bound = self.phi.dim, self.phi.bound * (1 + 1e-9)
 
@@ -95,6 +96,13 @@ class TableLog(Log):
                 f"{nearest(baseline, list(self.actions))}"
             )
         return self.actions.index(baseline)
+
+    @property
+    def baseline_row(self) -> int:
+        """Row of the baseline's action, where that is the same in all rounds."""
+        if self._baseline is None:
+            raise ConfigError("`baseline` must be one action, but in this log it changes from row to row.")
+        return self._baseline
 
     def _survey(self) -> Survey:
         rows, labels, ranges, chances = 0, set[str](), Ranges(), (np.inf, -np.inf)
@@ -242,7 +250,8 @@ def _reads_as_text(values: pl.Series) -> bool:
     return numbers.null_count() > shown.len() // 2
 
 
-def _map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Sequence[float]] | None) -> FeatureMap:
+def map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Sequence[float]] | None) -> FeatureMap:
+    """The feature map of a table: products with the actions' own features where there are any."""
     if action_features is not None:
         table = [list(action_features[name]) for name in actions]
         return Interactions(table, context_dim=max(1, width), context_bound=1.0)
