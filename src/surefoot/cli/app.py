@@ -3,7 +3,9 @@
 import typer
 
 from surefoot import __version__
+from surefoot.cli.fit_baseline import fit_baseline
 from surefoot.cli.plan import plan
+from surefoot.cli.replay import replay
 from surefoot.cli.reproduce import reproduce
 from surefoot.cli.simulate import simulate
 
@@ -18,6 +20,8 @@ app = typer.Typer(
 app.command()(reproduce)
 app.command()(simulate)
 app.command()(plan)
+app.command()(replay)
+app.command("fit-baseline")(fit_baseline)
 
 
 @app.command()

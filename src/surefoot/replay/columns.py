@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
-from surefoot.errors import ConfigError, LogError
+from surefoot.errors import LogError
 from surefoot.replay.frames import Frame
 from surefoot.simulation.specs import nearest
 
@@ -21,11 +21,11 @@ class Columns:
 
     `baseline` is a column with the action that the baseline would have played. `features` is a column of lists, one
     list of numbers per action: then `context` is not needed, and actions are numbers from 0. `categorical` names
-    contexts whose numbers are mere labels.
+    contexts whose numbers are mere labels. Without `reward`, the table is one of labels: `action` is the right one.
     """
 
     action: str = "action"
-    reward: str = "reward"
+    reward: str | None = "reward"
     propensity: str | None = None
     context: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
@@ -80,20 +80,6 @@ def _missing(names: Iterable[str], header: Sequence[str], path: object) -> Any:
     raise LogError(f"`{path}` must have the column(s) {listed}, but its columns are {', '.join(header)}. {hint}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
-    """Rows that passed: labels as text, numbers as floats; `features` (rounds, actions, dim) where they are logged."""
-
-    lines: NDArray[np.int64]
-    actions: pl.Series
-    rewards: Vector
-    propensities: Vector
-    baselines: pl.Series | None
-    contexts: pl.DataFrame
-    features: NDArray[np.float64] | None
-    ids: pl.Series | None
-
-
 class Check:
     """Reads one frame, and notes the first thing that is wrong with each row."""
 
@@ -142,7 +128,7 @@ class Check:
         filled = np.zeros((given.len(), wide))
         flat = given.filter(pl.Series(~wrong)).explode().cast(pl.Float64, strict=False).to_numpy()
         filled[~wrong] = flat.reshape(-1, wide) if wide else filled[~wrong]
-        self.refuse(~np.isfinite(filled).all(axis=1), f"{name} must hold finite numbers")
+        self.refuse(np.asarray(~np.isfinite(filled).all(axis=1)), f"{name} must hold finite numbers")
         return filled, wide
 
 
@@ -155,9 +141,3 @@ def read_propensities(check: Check, name: str | None) -> Vector:
         wrong = ~((numbers > 0) & (numbers <= 1)) & np.isfinite(numbers)
     check.refuse(wrong, f"0 < {name} <= 1 must hold for a propensity, not {{}}", check.table[name])
     return numbers
-
-
-def need(condition: bool, message: str) -> None:
-    """Raise a ConfigError where a condition does not hold."""
-    if not condition:
-        raise ConfigError(message)

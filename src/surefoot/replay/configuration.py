@@ -1,8 +1,8 @@
 """The experiment's configuration, as TOML: everything that a running policy has to be told. Its schema lives here.
 
-    policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward, reward_floor
-    [actions]   names, baseline, and per name its features where actions have any
-    [[context]] name, and either low and high (a number) or levels (a label)
+policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward, reward_floor
+[actions]   names, baseline, and per name its features where actions have any
+[[context]] name, and either low and high (a number) or levels (a label)
 """
 
 import inspect
@@ -55,7 +55,9 @@ class Configuration:
     def baseline_row(self) -> int:
         """Row of the baseline's action, where that is one action."""
         if self.baseline is None:
-            raise ConfigError("`baseline` must be an action, but this configuration's baseline changes from row to row.")
+            raise ConfigError(
+                "`baseline` must be an action, but this configuration's baseline changes from row to row."
+            )
         return self.actions.index(self.baseline)
 
     def rows(self, context: Mapping[str, Any] | None = None) -> Matrix:
@@ -99,7 +101,9 @@ class Configuration:
         return write_whole(place, self.to_toml().encode())
 
 
-def configuration_of(fit: Fit, log: TableLog, *, policy: str, alpha: float, delta: float, ridge: float) -> Configuration:
+def configuration_of(
+    fit: Fit, log: TableLog, *, policy: str, alpha: float, delta: float, ridge: float
+) -> Configuration:
     """The configuration that a fit suggests."""
     declared = fit.declared
     one = None if log.follows_log or log.columns.baseline else log.actions[log.baseline_row]

@@ -9,17 +9,18 @@ full        The reward of every action is known, as in a table of labels or rati
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, fraction
-from surefoot.errors import ConfigError, EvidenceError, LogError
+from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import new_state
 from surefoot.replay import kernel
-from surefoot.replay.batch import Batch, Log, span
+from surefoot.replay.batch import Batch, Log
+from surefoot.replay.chances import Chances, check_rewards, check_support
 from surefoot.replay.intervals import NORMAL, Estimate, Moments
 from surefoot.replay.kernel import predict_block
 from surefoot.replay.outcome import Outcome, Tally
@@ -34,15 +35,15 @@ MODES: dict[str, int] = {"rejection": kernel.REJECTION, "shadow": kernel.SHADOW,
 ASSUMES: dict[str, tuple[str, ...]] = {
     "rejection": (
         "Rejection replay: rounds are independent of each other and of their order, each logged action was drawn with "
-        "its logged propensity, and nothing but the logged context decides both action and reward. Then the rounds that "
-        "count are distributed as a live run.",
+        "its logged propensity, and nothing but the logged context decides both action and reward. Then the rounds "
+        "that count are distributed as a live run.",
         "The policy's interval is for the average expected reward of this run. The baseline's reward is estimated by "
         "self-normalised weighting over all rows; the gain's interval treats the two as independent.",
         NORMAL,
     ),
     "shadow": (
-        "Shadow: the policy learns from the logged rows and not from its own decisions, so that these are the decisions "
-        "of a learner running beside the logged strategy, not those of a live run.",
+        "Shadow: the policy learns from the logged rows and not from its own decisions, so that these are the "
+        "decisions of a learner running beside the logged strategy, not those of a live run.",
         *WEIGHTING_ASSUMES.values(),
         NORMAL,
     ),
@@ -74,7 +75,7 @@ def replay(
     if evaluator not in MODES:
         raise ConfigError(f"`evaluator` must be rejection, shadow or full, but got {evaluator!r}.")
     fraction("level", level, hint="level is the share of intervals that cover.")
-    chances = _Chances(log, evaluator, uniform, seed)
+    chances = Chances(log, evaluator, uniform, seed)
     alphas = sorted({*watched, *(spec.alpha for spec in specs if spec.alpha is not None)})
     trials: list[_Trial] = []
     done, model = 0, np.zeros(0)
@@ -82,7 +83,7 @@ def replay(
         if not trials:
             trials = [_Trial(spec, log, declared, batch, evaluator, alphas, chances.least) for spec in specs]
             model = new_state(batch.features.shape[2], 1.0)
-        _check_rewards(batch, declared)
+        check_rewards(batch, declared)
         given = chances.of(batch)
         usable = chances.usable(given)
         predicted = _predict(model, batch, declared) if evaluator == "shadow" else np.zeros((0, 0))
@@ -94,48 +95,6 @@ def replay(
     if not trials:
         raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")
     return [trial.outcome(level) for trial in trials]
-
-
-class _Chances:
-    """The propensities of a log, and whether they can answer at all."""
-
-    def __init__(self, log: Log, evaluator: str, uniform: bool, seed: int) -> None:
-        self._uniform = 1.0 / len(log.actions) if uniform else None
-        self._rng = np.random.default_rng(seed)
-        self.least = self._uniform or 1.0
-        if evaluator == "full":
-            if not log.is_full:
-                raise EvidenceError("`full` needs the reward of every action, but this log has the played one's only.")
-            return
-        if log.follows_log:
-            raise EvidenceError(
-                f"`{evaluator}` needs a baseline that is known without looking at the logged action: name an action, or "
-                "map a column. With 'logged' the baseline is the very draw that the log is to be judged by."
-            )
-        if self._uniform is None:
-            low, high = log.propensity_range or _range_of(log)
-            if math.isnan(low):
-                raise EvidenceError(
-                    f"`{evaluator}` needs the chance with which each logged action was drawn, but the log has none. Map "
-                    "a propensity column, or say that all actions had the same chance (`uniform`, `--uniform`)."
-                )
-            if low == high == 1.0:
-                raise EvidenceError(
-                    "The question cannot be answered from this log: every propensity is 1, so that no other action than "
-                    "the logged one was ever possible. Log some randomised rounds first, or fit the baseline from it."
-                )
-            self.least = low
-        self._is_rejection = evaluator == "rejection"
-
-    def of(self, batch: Batch) -> Vector:
-        """The chance of each logged action."""
-        return batch.propensities if self._uniform is None else np.full(len(batch), self._uniform)
-
-    def usable(self, given: Vector) -> NDArray[np.bool_]:
-        """Rows that rejection may look at: thinned so that every action has the same chance, the smallest one."""
-        if not getattr(self, "_is_rejection", False) or bool((given == self.least).all()):
-            return np.ones(given.size, dtype=np.bool_)
-        return np.asarray(self._rng.random(given.size) * given < self.least)
 
 
 class _Trial:
@@ -181,11 +140,9 @@ class _Trial:
         rewards, rows = batch.rewards[:, 0], np.arange(len(batch))
         weight, robust = [], []
         for asked in (played.chosen, batch.baselines):
-            _check_support(batch, given, asked)
+            check_support(batch, given, asked)
             weight.append(weights(batch.actions, asked, given))
-            robust.append(
-                robust_terms(weight[-1], rewards, predicted[rows, asked], predicted[rows, batch.actions])
-            )
+            robust.append(robust_terms(weight[-1], rewards, predicted[rows, asked], predicted[rows, batch.actions]))
         self._weighted.add(np.stack(weight), rewards, np.stack(robust))
         self._tally.add(robust[0], robust[1], played.fates, played.margins)
 
@@ -219,42 +176,3 @@ def _predict(model: Vector, batch: Batch, declared: Declared) -> Matrix:
     if declared.reward_range is not None:
         np.clip(predicted, *declared.reward_range, out=predicted)
     return predicted
-
-
-def _check_support(batch: Batch, given: Vector, asked: NDArray[np.int64]) -> None:
-    """A row whose action was certain says nothing of any other action in its context."""
-    silent = (given == 1.0) & (asked != batch.actions)
-    if silent.any():
-        raise EvidenceError(
-            "The question cannot be answered from this log: in line "
-            f"{batch.lines[int(np.argmax(silent))]:,} (and {int(silent.sum()) - 1:,} more of its batch) the logged action "
-            "was certain, and the policy would have played another. Leave out such rows, or log randomised ones."
-        )
-
-
-def _check_rewards(batch: Batch, declared: Declared) -> None:
-    if declared.reward_range is None:
-        return
-    low, high = declared.reward_range
-    outside = ((batch.rewards < low) | (batch.rewards > high)).any(axis=1)
-    if outside.any():
-        at = int(np.argmax(outside))
-        raise LogError(
-            f"Rewards must lie in the declared range [{low:g}, {high:g}], but line {batch.lines[at]:,} has "
-            f"{batch.rewards[at].tolist()}. Declare a wider range."
-        )
-
-
-def _range_of(log: Log) -> tuple[float, float]:
-    ends = [span(batch.propensities) for batch in _nonempty(log)]
-    lows, highs = zip(*ends, strict=True)
-    return float(np.min(lows)), float(np.max(highs))
-
-
-def _nonempty(log: Log) -> Iterator[Batch]:
-    found = False
-    for batch in log.batches():
-        found = True
-        yield batch
-    if not found:
-        raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")

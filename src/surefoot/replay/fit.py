@@ -80,8 +80,11 @@ class Fit:
         }
 
 
-def fit_baseline(log: Log, *, level: float = 0.95) -> Fit:
-    """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
+def fit_baseline(log: Log, *, level: float = 0.95, reward_range: tuple[float, float] | None = None) -> Fit:
+    """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes.
+
+    `reward_range` is what is known of rewards beforehand; without it the range that was seen stands in, with a doubt.
+    """
     fraction("level", level, hint="level is the share of intervals that cover.")
     first = _First(log)
     theta, inverse = first.solve()
@@ -97,8 +100,8 @@ def fit_baseline(log: Log, *, level: float = 0.95) -> Fit:
         noise=_noise(second, first.rows, log.dim, level),
         theta_norm=_theta_norm(theta, inverse, second.variance, level, first.rows),
         feature_bound=log.feature_bound,
-        reward_range=(first.low, first.high),
-        doubts=(*second.doubts(names), *first.doubts(log)),
+        reward_range=reward_range or (first.low, first.high),
+        doubts=(*second.doubts(names), *first.doubts(log), first.range_doubt(reward_range)),
         baseline_rests_on=first.rests_on,
     )
 
@@ -109,7 +112,11 @@ class _First:
     def __init__(self, log: Log) -> None:
         self.rows, self.low, self.high = 0, math.inf, -math.inf
         self.lows, self.highs = np.full(log.dim, np.inf), np.full(log.dim, -np.inf)
-        self.counts, self._gram, self._moment = np.zeros(len(log.actions)), np.zeros((log.dim, log.dim)), np.zeros(log.dim)
+        self.counts, self._gram, self._moment = (
+            np.zeros(len(log.actions)),
+            np.zeros((log.dim, log.dim)),
+            np.zeros(log.dim),
+        )
         self._mean, self._follows, self._weight = Moments(), log.follows_log, Moments()
         self._weighted = Comparison(bounds=None, least=1.0)
         self._has_chances = True
@@ -119,7 +126,10 @@ class _First:
     def _add(self, features: Matrix, batch: Batch, rewards: Vector) -> None:
         self.rows += rewards.size
         self.low, self.high = min(self.low, float(rewards.min())), max(self.high, float(rewards.max()))
-        self.lows, self.highs = np.minimum(self.lows, features.min(axis=0)), np.maximum(self.highs, features.max(axis=0))
+        self.lows, self.highs = (
+            np.minimum(self.lows, features.min(axis=0)),
+            np.maximum(self.highs, features.max(axis=0)),
+        )
         self.counts += np.bincount(batch.actions, minlength=self.counts.size)
         self._gram += features.T @ features
         self._moment += features.T @ rewards
@@ -151,8 +161,8 @@ class _First:
         if self._has_chances:
             return "self-normalised importance weighting of the rows in which the baseline's action was played"
         return (
-            "the mean of the rows in which the baseline's action was played; without propensities this is the baseline's "
-            "reward only if that did not depend on the context"
+            "the mean of the rows in which the baseline's action was played; without propensities this is the "
+            "baseline's reward only if that did not depend on the context"
         )
 
     def baseline(self, level: float) -> Estimate:
@@ -164,16 +174,30 @@ class _First:
     def doubts(self, log: Log) -> list[Doubt]:
         """What the first pass can already say."""
         rare = [name for name, number in zip(log.actions, self.counts, strict=True) if number < FEW]
-        seen = f"fewer than {FEW} rows of: {', '.join(rare[:8])}" if rare else f"the rarest has {int(self.counts.min())}"
+        seen = (
+            f"fewer than {FEW} rows of: {', '.join(rare[:8])}" if rare else f"the rarest has {int(self.counts.min())}"
+        )
         found = [Doubt("Coverage: every action was played often enough to bound theta", bool(rare), seen)]
         low = self.baseline(0.95).low
         found.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
         if self._has_chances and not self._follows:
             z = (self._weight.mean - 1) / max(self._weight.stderr, 1e-300) if self._weight.stderr > 0 else 0.0
             p = float(2 * norm.sf(abs(z)))
-            seen = f"mean weight of the baseline's action: {self._weight.mean:.4g} (1 where they are right); p = {p:.2g}"
+            seen = (
+                f"mean weight of the baseline's action: {self._weight.mean:.4g} (1 where they are right); p = {p:.2g}"
+            )
             found.append(Doubt("Propensities are as logged", p < SURE, seen))
         return found
+
+    def range_doubt(self, declared: tuple[float, float] | None) -> Doubt:
+        """Whether the range of rewards is known, or only seen."""
+        seen = f"rewards from {self.low:g} to {self.high:g}"
+        if declared is not None:
+            broken = not declared[0] <= self.low <= self.high <= declared[1]
+            return Doubt(f"Range: rewards lie in [{declared[0]:g}, {declared[1]:g}]", broken, seen)
+        is_binary = (self.low, self.high) == (0.0, 1.0)
+        hint = "" if is_binary else "; declare the range that they can never leave"
+        return Doubt("Range: rewards never leave the range that was seen", not is_binary, seen + hint)
 
 
 def _logged(log: Log) -> Iterator[tuple[Matrix, Batch, Vector]]:

@@ -187,7 +187,9 @@ def _as(kind: Any, value: Any, name: str) -> Any:
             return value if isinstance(value, str) else json.dumps(value)
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a {'list' if isinstance(kind, pl.List) else 'number'}, not {value!r}") from None
+        raise ValueError(
+            f"{name} must be a {'list' if isinstance(kind, pl.List) else 'number'}, not {value!r}"
+        ) from None
 
 
 class ParquetFile:

@@ -68,9 +68,7 @@ def replay_block(
         reward = rewards[t, row] if mode == FULL else rewards[t, 0]
         # In the shadow every logged row is learned from, whoever played it: any data may enter the confidence set.
         learns = is_learner or mode == SHADOW
-        learn_round(
-            kind, state, arms, features[t, learned], learned, learns, reward, features[t], columns, scores
-        )
+        learn_round(kind, state, arms, features[t, learned], learned, learns, reward, features[t], columns, scores)
         rounds += 1
         fates[t] = LEARNER if is_learner else BASELINE
         margins[t] = record[GUARANTEED] - record[REQUIRED]

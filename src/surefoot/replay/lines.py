@@ -4,7 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from surefoot.errors import LogError
 
@@ -28,8 +28,8 @@ def line_blocks(path: Path, *, quoted: bool = False, size: int = BLOCK_BYTES) ->
                 carry = carry[cut:]
             elif len(carry) > LONGEST:
                 raise LogError(
-                    f"A row of `{path}` must end within {LONGEST // 2**20} MB, but the one that begins at line {line:,} "
-                    "does not. Look for a quote that is never closed."
+                    f"A row of `{path}` must end within {LONGEST // 2**20} MB, but the one that begins at line {line:,}"
+                    " does not. Look for a quote that is never closed."
                 )
     if carry:
         yield line, carry
@@ -50,7 +50,7 @@ def _open(path: Path) -> IO[bytes]:
         raise LogError(f"`{path}` must be a log that can be read, but it cannot: {error.strerror}.") from None
     if path.suffix != ".gz":
         return file
-    return gzip.GzipFile(fileobj=file)
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
 
 
 def _read(file: IO[bytes], size: int, path: Path, line: int) -> bytes:

@@ -70,7 +70,7 @@ class Comparison:
         self._double += np.einsum("in,jn,kn->ijk", weight, weight, powers, optimize=True)
 
     def estimate(self, name: str, what: str, level: float) -> Estimate:
-        """ "reward", "baseline" or "gain" by one of the estimators, with its normal interval."""
+        """One of "reward", "baseline" and "gain" by one of the estimators, with its normal interval."""
         return self._ratio(what, level) if name == "snips" else self._plain[name][what].interval(level)
 
     def exact(self, name: str, what: str, level: float) -> Estimate | None:
