@@ -2,6 +2,6 @@
 
 import sys
 
-from bench import core, simulation
+from bench import core, replay, simulation
 
-sys.exit(0 if all([core.main(), simulation.main()]) else 1)
+sys.exit(0 if all([core.main(), simulation.main(), replay.main()]) else 1)

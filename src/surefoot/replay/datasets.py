@@ -74,8 +74,8 @@ def rand_hie() -> ContextLog:
     """The RAND Health Insurance Experiment, from `statsmodels`: 20,190 person-years, five plans given by lot.
 
     An action is the share of the bill that families pay; reward 1 where the person saw a doctor that year. Baseline:
-    the 95% plan. Propensities are the plans' shares, since the lottery's own are not in the data. Rows of one person follow
-    one another: they are not independent, and intervals are too narrow by that.
+    the 95% plan. Propensities are the plans' shares, since the lottery's own are not in the data. Rows of one person
+    follow one another: they are not independent, and intervals are too narrow by that.
     """
     data = _package("statsmodels.api").datasets.randhie.load_pandas().data
     table = pl.DataFrame({name: data[name].to_numpy() for name in data.columns})
