@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, LogError
 
-BATCH_NUMBERS = 2_000_000  # at most so many features in a batch: memory does not grow with the log
+BATCH_NUMBERS = 500_000  # at most so many features in a batch: 4 MB, near enough to the processor
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,7 +39,7 @@ class Chances:
             if low == high == 1.0:
                 raise EvidenceError(
                     "The question cannot be answered from this log: every propensity is 1, so that no other action "
-                    "than the logged one was ever possible. Log some randomised rounds first; the baseline can be fitted."
+                    "than the logged one was ever possible. Log some randomised rounds first."
                 )
             self.least = low
 

@@ -24,7 +24,7 @@ from surefoot.replay.chances import Chances, check_rewards, check_support
 from surefoot.replay.intervals import NORMAL, Estimate, Moments
 from surefoot.replay.kernel import predict_block
 from surefoot.replay.outcome import Outcome, Tally
-from surefoot.replay.player import Declared, Played, Player
+from surefoot.replay.player import Declared, Played, Player, check_length
 from surefoot.replay.weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.weighting import Comparison, robust_terms, weights
 from surefoot.simulation.specs import Spec
@@ -83,6 +83,7 @@ def replay(
         if not trials:
             trials = [_Trial(spec, log, declared, batch, evaluator, alphas, chances.least) for spec in specs]
             model = new_state(batch.features.shape[2], 1.0)
+        check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
         given = chances.of(batch)
         usable = chances.usable(given)

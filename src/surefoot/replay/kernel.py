@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.ridge import absorb, theta_of
+from surefoot.linear.scores import SCREEN_FROM, first_bad_row, score_rows
 from surefoot.safety.gates import GUARANTEED, REQUIRED
 from surefoot.simulation.kernel import decide_round, learn_round
 
@@ -48,15 +49,20 @@ def replay_block(
     """Take one policy through a block of logged rows; returns the first row with features beyond their bound, or -1.
 
     `rewards` has one column, the logged action's, or one per action in mode FULL. A rejected row leaves the policy as
-    it was: its ledger is put back from `before`, and nothing is learned. `rounds` were counted before this block.
+    it was: its ledger is put back from `before`, and nothing is learned. `rounds` were counted before this block. Rows
+    were checked once for all policies (`first_long`), so that here they are scored right away.
     """
+    scored = min(features.shape[1], features.shape[2]) < SCREEN_FROM
     for t in range(actions.size):
         chosen[t], fates[t], margins[t] = -1, REJECTED, np.nan
         if not usable[t]:
             continue
-        copy_into(before, ledger)
+        if mode == REJECTION:
+            copy_into(before, ledger)
+        if scored:
+            score_rows(state, features[t], scores)
         row, is_learner = decide_round(
-            kind, settings, state, ledger, arms, features[t], False, scores, baselines[t], known[t], rounds + 1, record
+            kind, settings, state, ledger, arms, features[t], scored, scores, baselines[t], known[t], rounds + 1, record
         )
         if row < 0:
             return t
@@ -72,6 +78,15 @@ def replay_block(
         rounds += 1
         fates[t] = LEARNER if is_learner else BASELINE
         margins[t] = record[GUARANTEED] - record[REQUIRED]
+    return -1
+
+
+@compiled_apart
+def first_long(features: NDArray[np.float64], bound: float) -> int:
+    """The first round with a row that is longer than the bound or not finite, or -1."""
+    for t in range(features.shape[0]):
+        if first_bad_row(features[t], bound) >= 0:
+            return t
     return -1
 
 

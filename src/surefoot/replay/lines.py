@@ -12,8 +12,9 @@ BLOCK_BYTES = 8 * 2**20
 LONGEST = 64 * 2**20  # bytes of one row: beyond it, a quote that never closes is the likelier story
 
 
-def line_blocks(path: Path, *, quoted: bool = False, size: int = BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
+def line_blocks(path: Path, *, quoted: bool = False, size: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Blocks that end where a line ends; with `quoted`, never at a line's end inside quotes."""
+    size = size or BLOCK_BYTES
     carry, line = b"", 1
     with _open(path) as file:
         while True:
@@ -45,12 +46,9 @@ def _cut(block: bytes, *, quoted: bool) -> int:
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        file = path.open("rb")
+        return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
     except OSError as error:
         raise LogError(f"`{path}` must be a log that can be read, but it cannot: {error.strerror}.") from None
-    if path.suffix != ".gz":
-        return file
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
 
 
 def _read(file: IO[bytes], size: int, path: Path, line: int) -> bytes:

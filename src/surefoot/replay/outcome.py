@@ -91,9 +91,9 @@ class Tally:
         baseline_rounds = round_[fates != LEARNER]
         if baseline_rounds.size:
             self.last_baseline = int(baseline_rounds[-1])
-        keep = np.isin(round_, CHECKPOINTS)
-        keep[-1] = True
-        self._keep(np.stack([round_, got, due, learner / round_, margins])[:, keep])
+        first, last = np.searchsorted(CHECKPOINTS, (self.rounds, int(round_[-1])), side="right")
+        keep = np.unique(np.append(CHECKPOINTS[first:last] - self.rounds - 1, earned.size - 1))
+        self._keep(np.stack([values[keep] for values in (round_, got, due, learner / round_, margins)]))
         self.rounds, self.learner_rounds = int(round_[-1]), int(learner[-1])
         self._earned, self._owed = float(got[-1]), float(due[-1])
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
 from surefoot.errors import AssumptionError, ConfigError
 from surefoot.replay.batch import Batch
-from surefoot.replay.kernel import replay_block
+from surefoot.replay.kernel import first_long, replay_block
 from surefoot.simulation.engine import Runner
 from surefoot.simulation.environments import Baseline, Block, FreshRealisation
 from surefoot.simulation.rewards import Gaussian
@@ -60,11 +60,11 @@ class Player:
         if first.features.shape[2] < 2:
             raise ConfigError("Features must have at least two columns for the paper's radius, but the log has one.")
         self.spec, self._mode, self._rounds, self._declared = spec, mode, 0, declared
-        self._runner = _runner(spec, declared, first, feature_bound)
+        self._runner = Runner(spec, *world_of(declared, first, feature_bound), fixed=False)
         self._before = self._runner.ledger.copy()
 
     def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> Played:
-        """Take the policy through the rows of a batch."""
+        """Take the policy through the rows of a batch whose lengths were checked."""
         played = Played(np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.empty(len(batch)))
         runner = self._runner
         failed = replay_block(
@@ -90,17 +90,28 @@ class Player:
             played.margins,
         )
         if failed >= 0:
-            longest = float(np.linalg.norm(batch.features[failed], axis=1).max())
-            raise AssumptionError(
-                f"Feature rows must be finite and no longer than feature_bound, but in line {batch.lines[failed]:,} "
-                f"one has length {longest:.6g}. Declare a larger bound or rescale."
-            )
+            raise _too_long(batch, failed)
         self._rounds += int((played.fates > 0).sum())
         return played
 
 
-def _runner(spec: Spec, declared: Declared, first: Batch, feature_bound: float) -> Runner:
-    """The simulator's runner, told of the log what it would be told of a world."""
+def check_length(batch: Batch, bound: float) -> None:
+    """Raise where a feature row is longer than the bound; done once for all policies that play the batch."""
+    failed = first_long(batch.features, bound)
+    if failed >= 0:
+        raise _too_long(batch, failed)
+
+
+def _too_long(batch: Batch, at: int) -> AssumptionError:
+    longest = float(np.linalg.norm(batch.features[at], axis=1).max())
+    return AssumptionError(
+        f"Feature rows must be finite and no longer than feature_bound, but in line {batch.lines[at]:,} one has length "
+        f"{longest:.6g}. Declare a larger bound or rescale."
+    )
+
+
+def world_of(declared: Declared, first: Batch, feature_bound: float) -> tuple[FreshRealisation, Block]:
+    """A log as the simulator sees a world: what a policy is told of it, and its first round."""
     rows = first.features[:1]
     world = FreshRealisation(
         draw=lambda _: rows[0],
@@ -114,5 +125,4 @@ def _runner(spec: Spec, declared: Declared, first: Batch, feature_bound: float) 
     )
     means = np.full(rows.shape[:2], declared.baseline_reward)
     nothing = np.zeros(1)
-    block = Block(rows, means, first.baselines[:1], nothing, nothing.astype(np.int64))
-    return Runner(spec, world, block, fixed=False)
+    return world, Block(rows, means, first.baselines[:1], nothing, nothing.astype(np.int64))
