@@ -194,7 +194,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="Ratings must differ"):
         ratings([[1.0], [2.0]], [[3.0, 3.0], [3.0, 3.0]], baselines=0)
     long = ArrayLog(features=4 * rows, actions=0, rewards=np.ones((3, 2)), baselines=0, feature_bound=1.0)
-    with pytest.raises(AssumptionError, match="in line 1 one has length 2.82843"):
+    with pytest.raises(AssumptionError, match=r"in line 1 one has length 2\.82843"):
         replay(long, [Spec("LUCB")], declared=SETTINGS, evaluator="full")
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,12 @@ def table(rows: int = 500) -> pl.DataFrame:
 
 def write(data: pl.DataFrame, path: Path) -> Path:
     plain = path.with_suffix("") if path.suffix == ".gz" else path
-    {".csv": data.write_csv, ".parquet": data.write_parquet, ".jsonl": data.write_ndjson}[plain.suffix](plain)
+    writers: dict[str, Callable[[Path], object]] = {
+        ".csv": data.write_csv,
+        ".parquet": data.write_parquet,
+        ".jsonl": data.write_ndjson,
+    }
+    writers[plain.suffix](plain)
     if path.suffix == ".gz":
         path.write_bytes(gzip.compress(plain.read_bytes()))
         plain.unlink()
@@ -53,9 +59,7 @@ def whole(log: Log) -> Batch:
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.jsonl", "log.csv.gz", "log.jsonl.gz"])
-def test_every_format_gives_the_same_rounds(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_format_gives_the_same_rounds(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = table()
     log = read_log(write(data, tmp_path / name), baseline="mail")
     assert log.actions == ("banner", "mail", "popup")
@@ -123,7 +127,8 @@ def test_open_bandit_columns_are_known_in_both_their_forms(tmp_path: Path) -> No
     obd = pl.DataFrame(
         {
             "": [0, 1, 2], "timestamp": ["t"] * 3, "item_id": [7, 3, 7], "position": [1, 2, 3], "click": [0, 1, 0],
-            "propensity_score": [0.1, 0.2, 0.1], "user_feature_0": ["u", "v", "u"], "user-item_affinity_0": [0.0, 1.0, 2.0],
+            "propensity_score": [0.1, 0.2, 0.1], "user_feature_0": ["u", "v", "u"],
+            "user-item_affinity_0": [0.0, 1.0, 2.0],
         }
     )  # fmt: skip
     log = read_log(write(obd, tmp_path / "all.csv"), baseline="3")
@@ -200,7 +205,7 @@ def test_every_repeated_id_is_found_and_no_other(pieces: int) -> None:
 
 
 def test_a_format_that_the_name_does_not_tell_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="`format` must be given for `log.dat`"):
+    with pytest.raises(ConfigError, match=r"`format` must be given for `log\.dat`"):
         read_log(tmp_path / "log.dat")
     with pytest.raises(LogError, match="no such file"):
         read_log(tmp_path / "log.csv")

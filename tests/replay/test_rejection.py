@@ -1,4 +1,6 @@
-"""Rejection replay is a live run: on randomised logs the rounds that count are distributed as if the policy had played."""
+"""Rejection replay is a live run: on randomised logs, rounds that count are distributed as if the policy had played."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,9 +40,9 @@ def small_world(rng: np.random.Generator, rounds: int, *, uneven: bool) -> tuple
         odds = np.where(is_good[:, None], [[0.45, 0.45, 0.1]], [[0.1, 0.1, 0.8]])
     actions = (rng.random((rounds, 1)) > np.cumsum(odds, axis=1)).sum(axis=1).clip(0, 2)
     at = np.arange(rounds)
-    common = {"features": features, "baselines": 0, "feature_bound": 1.0 + 1e-9}
-    logged = ArrayLog(actions=actions, rewards=drawn[at, actions], propensities=odds[at, actions], **common)  # type: ignore[arg-type]
-    return logged, ArrayLog(actions=0, rewards=drawn, **common)  # type: ignore[arg-type]
+    common: dict[str, Any] = {"features": features, "baselines": 0, "feature_bound": 1.0 + 1e-9}
+    logged = ArrayLog(actions=actions, rewards=drawn[at, actions], propensities=odds[at, actions], **common)
+    return logged, ArrayLog(actions=0, rewards=drawn, **common)
 
 
 DECLARED = Declared(noise=0.3, theta_bound=1.0, baseline_reward=0.675)
@@ -52,7 +54,9 @@ def first_rounds(log: ArrayLog, spec: Spec, mode: int, rng: np.random.Generator,
     usable = np.ones(len(batch), dtype=np.bool_)
     if mode == REJECTION:
         usable = rng.random(len(batch)) * batch.propensities < least
-    played = Player(spec, DECLARED, batch, feature_bound=log.feature_bound, mode=mode).play(batch, batch.rewards, usable)
+    played = Player(spec, DECLARED, batch, feature_bound=log.feature_bound, mode=mode).play(
+        batch, batch.rewards, usable
+    )
     counted = np.flatnonzero(played.fates)[:ROUNDS]
     assert counted.size == ROUNDS
     columns = played.chosen[counted] if mode == FULL else np.zeros(ROUNDS, dtype=np.int64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtr, ndtri
 
 from surefoot.arrays import Matrix, Vector
 
@@ -53,7 +53,7 @@ class Cells:
         variance = squares / np.maximum(counts, 1) - (total / np.maximum(counts, 1)) ** 2
         firm = variance > 1e-12 * np.maximum(squares / np.maximum(counts, 1), 1e-300)
         statistic = float((total[firm] ** 2 / (counts[firm] * variance[firm])).sum())
-        return float(chi2.sf(statistic, df=max(1, int(firm.sum()))))
+        return float(chdtrc(max(1, int(firm.sum())), statistic))
 
 
 class Residuals:
@@ -114,14 +114,14 @@ class Residuals:
 
     def _independence(self) -> Doubt:
         share = self._products / max(self._powers[2], 1e-300)
-        p = float(2 * norm.sf(abs(share) * math.sqrt(max(1, self._seen))))
+        p = float(2 * ndtr(-abs(share) * math.sqrt(max(1, self._seen))))
         seen = f"correlation of neighbouring residuals: {share:+.3g}; p = {p:.2g}"
         return Doubt("Independence: rows do not tell of their neighbours", p < SURE, seen)
 
     def _tails(self) -> Doubt:
         kurtosis = self.fourth / max(self.variance**2, 1e-300)
         z = (kurtosis - 3) / math.sqrt(24 / max(1, self._seen))
-        is_heavy = kurtosis > 6 and z > float(norm.isf(SURE))
+        is_heavy = kurtosis > 6 and z > float(ndtri(1 - SURE))
         return Doubt(
             "Light tails: noise is sub-Gaussian", is_heavy, f"kurtosis of the residuals: {kurtosis:.3g} (normal: 3)"
         )

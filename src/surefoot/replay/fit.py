@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtr, ndtri
 
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError
@@ -182,7 +182,7 @@ class _First:
         found.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
         if self._has_chances and not self._follows:
             z = (self._weight.mean - 1) / max(self._weight.stderr, 1e-300) if self._weight.stderr > 0 else 0.0
-            p = float(2 * norm.sf(abs(z)))
+            p = float(2 * ndtr(-abs(z)))
             seen = (
                 f"mean weight of the baseline's action: {self._weight.mean:.4g} (1 where they are right); p = {p:.2g}"
             )
@@ -214,7 +214,7 @@ def _noise(second: Residuals, rows: int, dim: int, level: float) -> Estimate:
     """Standard deviation of the residuals, with the interval that their fourth moment gives."""
     variance = second.variance * rows / max(1, rows - dim)
     spread = math.sqrt(max(0.0, second.fourth - second.variance**2) / rows)
-    reach = float(norm.ppf((1 + level) / 2)) * spread
+    reach = float(ndtri((1 + level) / 2)) * spread
     low, high = math.sqrt(max(0.0, variance - reach)), math.sqrt(variance + reach)
     return Estimate(math.sqrt(variance), low, high, level, "normal", rows)
 
@@ -226,7 +226,7 @@ def _theta_norm(theta: Vector, inverse: Matrix, variance: float, level: float, r
     """
     length = float(np.linalg.norm(theta))
     widest = float(np.linalg.eigvalsh(inverse)[-1])
-    reach = math.sqrt(variance * widest * float(chi2.ppf(level, df=theta.size)))
+    reach = math.sqrt(variance * widest * float(chdtri(theta.size, 1 - level)))
     return Estimate(length, max(0.0, length - reach), length + reach, level, "ellipsoid", rows)
 
 

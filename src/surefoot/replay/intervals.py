@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from surefoot.arrays import Vector
 
@@ -42,7 +42,7 @@ class Estimate:
 
 def around(value: float, stderr: float, *, level: float, rows: int, method: str = "normal") -> Estimate:
     """value ± z stderr."""
-    reach = float(norm.ppf((1 + level) / 2)) * stderr
+    reach = float(ndtri((1 + level) / 2)) * stderr
     return Estimate(value, value - reach, value + reach, level, method, rows)
 
 
