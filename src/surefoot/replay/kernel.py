@@ -70,11 +70,12 @@ def replay_block(
         if mode == REJECTION and row != actions[t]:
             copy_into(ledger, before)
             continue
-        learned = row if mode == FULL else actions[t]
-        reward = rewards[t, row] if mode == FULL else rewards[t, 0]
-        # In the shadow every logged row is learned from, whoever played it: any data may enter the confidence set.
-        learns = is_learner or mode == SHADOW
-        learn_round(kind, state, arms, features[t, learned], learned, learns, reward, features[t], columns, scores)
+        if mode == SHADOW:
+            # Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
+            absorb(state, features[t, actions[t]], rewards[t, 0])
+        else:
+            reward = rewards[t, row] if mode == FULL else rewards[t, 0]
+            learn_round(kind, state, arms, features[t, row], row, is_learner, reward, features[t], columns, scores)
         rounds += 1
         fates[t] = LEARNER if is_learner else BASELINE
         margins[t] = record[GUARANTEED] - record[REQUIRED]
