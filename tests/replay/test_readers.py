@@ -16,6 +16,7 @@ from surefoot.replay.batch import Batch, Log
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.dsjson import DsjsonLog, hash_row
 from surefoot.replay.encoding import Encoder, Label, Number
+from surefoot.replay.history import history
 from surefoot.replay.ids import SeenIds
 from surefoot.replay.reading import read_log
 from surefoot.replay.tables import TableLog
@@ -211,3 +212,11 @@ def test_a_format_that_the_name_does_not_tell_is_asked_for(tmp_path: Path) -> No
         read_log(tmp_path / "log.csv")
     with pytest.raises(ConfigError, match="Did you mean 'mail'"):
         read_log(write(table(), tmp_path / "log.csv"), baseline="mial")
+
+
+def test_a_history_is_what_was_played_and_what_it_earned(tmp_path: Path) -> None:
+    log = read_log(write(table(), tmp_path / "log.csv"), baseline="mail")
+    batch, (rows, rewards) = whole(log), history(log)
+    np.testing.assert_array_equal(rows, batch.features[np.arange(500), batch.actions])
+    np.testing.assert_array_equal(rewards, batch.rewards[:, 0])
+    assert len(history(log, most=7)[1]) == 7

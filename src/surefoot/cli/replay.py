@@ -89,7 +89,8 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
     """What policies would have done on a log: table, figures and report.html."""
-    specs = _specs(policy or [FREE, "CLUCB", "CLUCB2"], parse_alphas(alpha), delta, ridge)
+    range_ = parse_pair(reward_range)
+    specs = _specs(policy or PLAYABLE, parse_alphas(alpha), delta, ridge, range_)
     told = read_configuration(config) if config is not None else None
     columns = columns_of(
         log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label
@@ -104,7 +105,7 @@ def replay(
         action_features=read_action_features(action_features) or (told.action_features if told else None),
         max_bad=max_bad,
     )
-    declared, doubts = _declared(read, told, parse_pair(reward_range), level)
+    declared, doubts = _declared(read, told, range_, level)
     declared = Declared(
         declared.noise if noise is None else noise,
         declared.theta_bound if theta_bound is None else theta_bound,
@@ -132,13 +133,15 @@ def replay(
     _print(read, outcomes, doubts, folder)
 
 
-def _specs(policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float) -> list[Spec]:
+def _specs(
+    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, range_: tuple[float, float] | None
+) -> list[Spec]:
     specs = []
     for name in policies:
-        if name == FREE:
-            specs.append(Spec(name, delta=delta, ridge=ridge))
-        else:
-            specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge) for alpha in alphas]
+        # Rewards within a range have means within it: a fact that SafeLUCB can use.
+        known: dict[str, Any] = {"reward_range": range_} if name == "SafeLUCB" and range_ is not None else {}
+        floors: Sequence[float | None] = [None] if name == FREE else alphas
+        specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]
     return specs
 
 
