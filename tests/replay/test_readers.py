@@ -184,6 +184,8 @@ def test_an_encoder_keeps_production_within_the_bound() -> None:
     encoder = Encoder((Number("age", 20.0, 60.0), Label("plan", ("basic", "pro")), Number("flat", 1.0, 1.0)))
     assert np.linalg.norm(encoder.encode_one({"age": 900, "plan": "pro", "flat": 3})) <= 1.0
     np.testing.assert_array_equal(encoder.encode_one({"age": -5, "plan": "gold", "flat": 1}), np.zeros(4))
+    ranks = Encoder((Label("rank", ("1", "2")),))
+    np.testing.assert_array_equal(ranks.encode_one({"rank": 2.0}), ranks.encode_one({"rank": "2"}))
 
 
 def test_a_guess_at_the_columns_takes_what_is_left_as_context() -> None:

@@ -96,7 +96,7 @@ class Encoder:
             if isinstance(part, Number):
                 finite(part.name, context[part.name], hint="The log had numbers there.")
         row: dict[str, list[Any]] = {
-            part.name: [context[part.name] if isinstance(part, Number) else str(context[part.name])]
+            part.name: [context[part.name] if isinstance(part, Number) else _label(context[part.name])]
             for part in self.parts
         }
         encoded: Vector = self.encode(pl.DataFrame(row))[0]
@@ -132,6 +132,11 @@ class Ranges:
         for name, seen in self._seen.items():
             parts.append(Label(name, tuple(sort_labels(seen))) if isinstance(seen, set) else Number(name, *seen))
         return Encoder(tuple(parts))
+
+
+def _label(value: Any) -> str:
+    """A label as the log's reader writes it: 2.0 and 2 are the same."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _few(name: str, levels: set[str]) -> None:
