@@ -4,13 +4,13 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from surefoot.replay import datasets
 from surefoot.replay.evaluate import replay
+from surefoot.replay.fit import fit_baseline
 from surefoot.replay.outcome import Outcome
-from surefoot.replay.player import PLAYABLE, Declared
+from surefoot.replay.player import PLAYABLE
 from surefoot.simulation.specs import Spec
 
 PAGE = Path(__file__).parents[2] / "docs" / "replay.md"
@@ -37,21 +37,18 @@ def lines(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def trial() -> list[Outcome]:
-    declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.4436, reward_range=(0, 1))
-    return replay(datasets.actg175().shuffled(0), specs(), declared=declared)
+    log = datasets.actg175()
+    return replay(log.shuffled(0), specs(), declared=fit_baseline(log).declared)
 
 
 def trial_as_world() -> list[Outcome]:
-    declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.4436, reward_range=(0, 1))
-    return replay(datasets.actg175().resampled(100_000, seed=0), specs(), declared=declared)
+    log = datasets.actg175()
+    return replay(log.resampled(100_000, seed=0), specs(), declared=fit_baseline(log).declared)
 
 
 def pictures() -> list[Outcome]:
     log = datasets.digits()
-    batch = next(log.batches())
-    rate = float(batch.rewards[np.arange(len(batch)), batch.baselines].mean())
-    declared = Declared(noise=0.5, theta_bound=3.0, baseline_reward=rate, reward_range=(0, 1))
-    return replay(log.resampled(100_000, seed=0), specs(), declared=declared, evaluator="full")
+    return replay(log.resampled(100_000, seed=0), specs(), declared=fit_baseline(log).declared, evaluator="full")
 
 
 @pytest.mark.parametrize(
