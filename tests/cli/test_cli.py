@@ -147,4 +147,4 @@ def test_every_command_is_in_the_documentation() -> None:
     text = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     for command in app.registered_commands:
         assert command.callback is not None
-        assert f"surefoot {command.callback.__name__}" in text
+        assert f"surefoot {command.name or command.callback.__name__}" in text

@@ -5,7 +5,9 @@ import typer
 from surefoot import __version__
 from surefoot.cli.audit import audit
 from surefoot.cli.experiment import experiment
+from surefoot.cli.fit_baseline import fit_baseline
 from surefoot.cli.plan import plan
+from surefoot.cli.replay import replay
 from surefoot.cli.reproduce import reproduce
 from surefoot.cli.simulate import simulate
 
@@ -22,6 +24,8 @@ app.command()(simulate)
 app.command()(plan)
 app.command()(audit)
 app.add_typer(experiment, name="experiment")
+app.command()(replay)
+app.command("fit-baseline")(fit_baseline)
 
 
 @app.command()
