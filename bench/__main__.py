@@ -1,9 +1,9 @@
-"""`python -m bench` measures everything; `python -m bench safety journal` some. The exit code says if every bar holds."""
+"""`python -m bench` measures everything, `python -m bench safety journal` some; the exit code tells if all bars hold."""
 
 import importlib
 import sys
 
 ROOMS = ("core", "simulation", "safety", "journal", "experiment", "audit", "replay")
 
-chosen = sys.argv[1:] or ROOMS
-sys.exit(0 if all([importlib.import_module(f"bench.{room}").main() for room in chosen]) else 1)
+results = [importlib.import_module(f"bench.{room}").main() for room in sys.argv[1:] or ROOMS]
+sys.exit(0 if all(results) else 1)

@@ -104,7 +104,7 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
     args = ["plan", "--runs", "6", "--days", "2", "--per-day", "500", "--noise", "0.05", "--alpha", "0.1,0.5"]
     shown = CliRunner().invoke(app, args, catch_exceptions=False)
     assert shown.exit_code == 0
-    assert "until the learner is free" in shown.output
+    assert "days until free" in shown.output
     assert shown.output.index("SafeLUCB, recommended") < shown.output.index("CLUCB, the paper's")
     assert shown.output.count("the theorem's bound on them") == 1
     picture = tmp_path / "plan.png"

@@ -14,6 +14,10 @@ import pytest
 from scipy.stats import binom
 
 import surefoot
+from surefoot.simulation.engine import simulate
+from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld
+from surefoot.simulation.rewards import Bernoulli, Gaussian
+from surefoot.simulation.specs import Spec
 from tests.worlds import Array
 
 FALSE_ALARM = 1e-6  # chance that a test fails although the guarantee holds exactly at delta
@@ -287,6 +291,49 @@ def test_the_guarantee_holds_whatever_the_order_of_late_rewards(order: str) -> N
 def test_the_guarantee_holds_in_a_misspecified_world_once_that_is_declared(radius: str, constraint: str) -> None:
     found = outcomes(seed=24, runs=72, rounds=40, kind="changing", misfit=0.03, radius=radius, constraint=constraint)
     assert_within_delta({constraint: found})
+
+
+# ---------------------------------------------------------------------------------- longer runs, compiled
+
+
+def specs(**common: Any) -> list[Spec]:
+    return [
+        Spec("SafeLUCB", alpha=0.1, delta=DELTA, **{**common, **own})
+        for own in (
+            {},
+            {"reward_range": (0.0, 1.0)},
+            {"reward_range": (0.0, 1.0), "knows_baseline": True, "optimism": "facts"},
+            {"gate": "joint", "radius": "logdet"},
+            {"gate": "ledger", "radius": "residual"},
+            {"gate": "facts", "radius": "dual", "realised_share": 0.5},
+            {"constraint": {"name": "checkpoints", "every": 1}},
+        )
+    ]
+
+
+WORLDS = {
+    "arms": ArmsWorld(actions=4, dim=4, rewards=Gaussian(0.1), baseline=Baseline(rank=1), low=0.2),
+    "clicks": ArmsWorld(actions=3, dim=3, rewards=Bernoulli(), baseline=Baseline(rank=1), low=0.01, high=0.05),
+    "contextual, late": ContextualWorld(actions=5, dim=3, rewards=Gaussian(0.1), baseline=Baseline(rank=2), delay=5.0),
+}
+
+
+def assert_long_runs_keep_the_floor(world: str, *, runs: int, horizon: int) -> None:
+    for found in simulate(WORLDS[world], specs(), runs=runs, horizon=horizon, seed=32):
+        assert int((found.violations[:, -1, 0] > 0).sum()) <= most_allowed(runs), found.spec
+        if world != "clicks":
+            assert (found.measures["baseline_rounds"][:, -1] < horizon).mean() > 0.5, found.spec
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_long_runs_keep_the_floor(world: str) -> None:
+    assert_long_runs_keep_the_floor(world, runs=60, horizon=400)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world", WORLDS)
+def test_many_more_long_runs_keep_the_floor(world: str) -> None:
+    assert_long_runs_keep_the_floor(world, runs=2000, horizon=4000)
 
 
 # ---------------------------------------------------------------------------------- that these tests can fail

@@ -74,7 +74,7 @@ def margin(record: Vector) -> float:
     return float(record[GUARANTEED] - record[REQUIRED])
 
 
-@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("radius", [*RADII, "dual"])
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_joint_is_never_weaker_than_the_papers_three_pieces(radius: str, seed: int) -> None:

@@ -18,6 +18,7 @@ from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorl
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.specs import Spec
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
+from surefoot.simulation.table import shown_name
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.1, floor_share=0.5)]
 
@@ -149,6 +150,13 @@ def test_a_toml_file_becomes_the_sweep_it_describes(tmp_path: Path) -> None:
     ]  # fmt: skip
     table = run_sweep(sweep, tmp_path / "out")
     assert set(table["seed"]) == {1, 2}
+
+
+def test_the_file_that_the_documentation_shows_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    (tmp_path / "clicks.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    specs = read_sweep(tmp_path / "clicks.toml").parts[0].specs
+    assert [shown_name(spec) for spec in specs] == ["LUCB", "CLUCB", "CLUCB", "CLUCB", "SafeLUCB, weekly"]
 
 
 GOOD: dict[str, Any] = {

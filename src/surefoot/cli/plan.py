@@ -96,7 +96,7 @@ def _print(found: Plan) -> None:
     table.add_column("")
     for answer in found.of(found.policies[0]):
         table.add_column(f"alpha {answer.alpha:g}", justify="right")
-    table.add_row("at stake at worst, of the baseline's",
+    table.add_row("at stake at worst",
                   *(f"{answer.at_stake_share:.1%}" for answer in found.of(found.policies[0])))  # fmt: skip
     for policy in found.policies:
         table.add_section()
@@ -117,7 +117,7 @@ def _notes(found: Plan) -> Iterator[str]:
     settings = found.settings
     if settings["simulated_rounds"] < found.rounds:
         yield f"Simulated {settings['simulated_rounds']:,} of {found.rounds:,} rounds; the rest is extrapolated."
-    yield "Free: no baseline round in the last fifth of what was simulated."
+    yield "Free: the learner acts as it likes, no baseline round in the last fifth of what was simulated."
     if "CLUCB" in found.policies:
         yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
     if "SafeLUCB" in found.policies and settings["reward_range"] is None:
@@ -140,12 +140,12 @@ def _millions(value: float) -> str:
 
 _BOUND = "  the theorem's bound on them"
 _ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
-    ("days until the learner is free (median)", lambda a: _days(a.free_day)),
+    ("days until free (median)", lambda a: _days(a.free_day)),
     ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
-    ("rounds until it is (median)", lambda a: _number(a.free_round)),
+    ("rounds until free (median)", lambda a: _number(a.free_round)),
     ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
-    ("worlds in which it is, in time", lambda a: f"{a.free_share:.0%}"),
-    ("rounds played by the baseline (median)", lambda a: _number(a.baseline_rounds)),
+    ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),
+    ("rounds of the baseline (median)", lambda a: _number(a.baseline_rounds)),
     (_BOUND, lambda a: _millions(a.bound_rounds)),
     ("furthest behind the baseline, ever", lambda a: f"{a.worst_seen_share:.1%}"),
     ("rounds below the floor, all worlds", lambda a: f"{a.violations}"),

@@ -33,7 +33,7 @@ from surefoot.cli.log_options import (
 )
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
-from surefoot.cli.reproduce import parse_alphas
+from surefoot.cli.reproduce import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.replay.batch import Log
 from surefoot.replay.configuration import Configuration, read_configuration, write_whole
@@ -90,7 +90,7 @@ def replay(
 ) -> None:
     """What policies would have done on a log: table, figures and report.html."""
     range_ = parse_pair(reward_range)
-    specs = _specs(policy or PLAYABLE, parse_alphas(alpha), delta, ridge, range_)
+    specs = _specs(policy or PLAYABLE, parse_numbers("--alpha", alpha), delta, ridge, range_)
     told = read_configuration(config) if config is not None else None
     columns = columns_of(
         log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label

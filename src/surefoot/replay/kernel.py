@@ -52,8 +52,8 @@ def replay_block(
     """Take one policy through a block of logged rows; returns the first row with features beyond their bound, or -1.
 
     `rewards` has one column, the logged action's, or one per action in mode FULL. A rejected row leaves the policy as
-    it was: ledger and memory are put back as they were, and nothing is learned. `rounds` were counted before this block. Rows
-    were checked once for all policies (`first_long`), so that here they are scored right away.
+    it was: ledger and memory are put back, and nothing is learned. `rounds` were counted before this block. Rows were
+    checked once for all policies (`first_long`), so that here they are scored right away.
     """
     scored = min(features.shape[1], features.shape[2]) < SCREEN_FROM
     for t in range(actions.size):
