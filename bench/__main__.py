@@ -1,4 +1,4 @@
-"""`python -m bench` measures everything, `python -m bench safety journal` some; the exit code tells if all bars hold."""
+"""`python -m bench` measures everything, `python -m bench safety` one room; the exit code tells if all bars hold."""
 
 import importlib
 import sys

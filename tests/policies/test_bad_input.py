@@ -202,8 +202,12 @@ def test_safe_lucb_refuses_a_range_and_a_share_that_are_no_numbers(wrong: Any) -
         (InputError, r"`baseline_reward` must be finite, but got nan", math.nan),
         (InputError, r"`baseline_reward` must be a number, but got 'x'", "x"),
         (InputError, r"must be a number or \(low, high\), but got \(0.1, 0.2, 0.3\)", (0.1, 0.2, 0.3)),
-        (AssumptionError, r"within the declared range and above the floor .*, but got 1.5. One of them", 1.5),
-        (AssumptionError, r"within the declared range and above the floor", (0.4, 0.2)),
+        (
+            AssumptionError,
+            r"within what was declared, 0 to 1, but got 1.5. One of them",
+            1.5,
+        ),
+        (AssumptionError, r"within what was declared, 0 to 1", (0.4, 0.2)),
     ],
 )
 def test_safe_lucb_refuses_a_baseline_reward_that_cannot_be(error: type[Exception], message: str, reward: Any) -> None:

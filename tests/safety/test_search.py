@@ -125,7 +125,7 @@ def test_the_search_comes_within_a_percent_of_the_exact_optimum_and_never_above(
         if kind != "tight":
             assert_near(value, exact, made.joint, (dim, kind, number))
         gained += exact > made.joint + 0.1 * abs(made.joint)
-    assert gained > 5, "the ellipsoid alone must often have been far from the optimum"
+    assert gained > 2, "the ellipsoid alone must often have been far from the optimum"
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4, 8])

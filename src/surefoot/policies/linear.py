@@ -198,8 +198,7 @@ class LinearPolicy(Policy):
     def _decide_rows(
         self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
     ) -> Decision:
-        if order >= rows.shape[0]:
-            raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
+        self._check_order(rows, order)
         record = self._new_record()
         action, is_learner = self._run_step(
             self._settings, self._state, self._book, self._memory, rows, cached, scores, baseline, known, order, record
@@ -283,6 +282,10 @@ class LinearPolicy(Policy):
                 f"`features` must have at least one row and dim={self.dim} columns, but got shape {rows.shape}. "
                 "Give one row per action."
             )
+
+    def _check_order(self, rows: Matrix, order: int) -> None:
+        if order >= rows.shape[0]:
+            raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
 
     def _bad_row(self, rows: Matrix, row: int) -> InputError:
         bound = float(self._settings[FEATURE_BOUND])

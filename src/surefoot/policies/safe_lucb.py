@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, finite, positive
+from surefoot.arrays import Vector, finite, positive
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.linear.actions import ActionSet
 from surefoot.linear.radius import (
     AMOUNT,
     CONSTRAINT,
@@ -25,7 +23,7 @@ from surefoot.policies.linear import LinearPolicy, read_known_reward
 from surefoot.policies.step import conclude_with, step_with
 from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
 from surefoot.safety.constraints import Constraint, read_constraint
-from surefoot.safety.memory import REFUTED, remember_reward, teaches, tell
+from surefoot.safety.memory import HIGH, LOW, REFUTED, remember_reward, teaches
 from surefoot.safety.optimism import OPTIMISMS, safe_choice
 
 safe_conclude = conclude_with(safe_judge, safe_note)
@@ -57,10 +55,10 @@ class SafeLUCB(LinearPolicy):
 
     >>> import numpy as np
     >>> policy = SafeLUCB(
-    ...     dim=2, alpha=0.1, delta=0.01, noise=0.1, theta_bound=1.0, feature_bound=1.0, reward_range=(0.0, 1.0)
+    ...     dim=2, alpha=0.1, delta=0.01, noise=0.1, theta_bound=1.0, feature_bound=1.0, reward_range=(0.05, 1.0)
     ... )
     >>> decision = policy.decide(np.array([[1.0, 0.0], [0.6, 0.0]]), baseline=1)
-    >>> decision.source                 # 1.0 pays more than 0.6 of the same, whatever theta is
+    >>> decision.source                 # ten of something pay more than six of it, whatever it is worth
     'learner'
     >>> policy.observe(decision, 0.5)
     """
@@ -108,7 +106,6 @@ class SafeLUCB(LinearPolicy):
             optimism=optimism,
             misspecification=misspecification,
         )
-        self._told = (0.0, np.inf)  # what is known of this round's baseline, on its way to the memory
         safe_settings(
             self._settings,
             reward_range=reward_range,
@@ -117,13 +114,16 @@ class SafeLUCB(LinearPolicy):
             realised_share=realised_share,
             optimism=optimism,
         )
+        self._least = float(max(self._settings[REWARD_FLOOR], self._settings[RANGE_LOW]))
+        self._most = float(self._settings[RANGE_HIGH])
 
     @property
     def is_refuted(self) -> bool:
         """Whether data and assumptions contradict each other; from then on only the baseline is played."""
         return bool(self._memory[REFUTED])
 
-    def _read_baseline_reward(self, reward: Any) -> float:
+    def _read_interval(self, reward: Any) -> tuple[float, float]:
+        """What is known of this round's baseline reward, by what is given and what was declared."""
         low, high = 0.0, np.inf
         if isinstance(reward, (tuple, list, np.ndarray)):
             if len(reward) != 2:
@@ -132,25 +132,23 @@ class SafeLUCB(LinearPolicy):
             high = finite("baseline_reward", reward[1], hint="It is the largest the baseline's mean reward can be.")
         elif reward is not None:
             low = high = read_known_reward(reward)
-        least, most = (float(self._settings[i]) for i in (RANGE_LOW, RANGE_HIGH))
-        floor = float(self._settings[REWARD_FLOOR])
-        if max(low, floor, least) > min(high, most):
+        low, high = max(low, self._least), min(high, self._most)
+        if low > high:
             raise AssumptionError(
-                f"The baseline's reward must lie within the declared range ({least:g} to {most:g}) and not below its "
-                f"floor ({floor:g}), but got {reward!r}. One of them is not true."
+                f"The baseline's reward must lie within what was declared, {self._least:g} to {self._most:g}, "
+                f"but got {reward!r}. One of them is not true."
             )
-        self._told = (low, high)
-        return 0.0
+        return low, high
 
-    def _decide_rows(
-        self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
-    ) -> Decision:
-        tell(self._settings, self._memory, *self._told)
-        return super()._decide_rows(rows, cached, scores, baseline, known, order)
-
-    def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
-        tell(self._settings, self._memory, *self._told)
-        return super()._decide_over(actions, baseline, known, order)
+    def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
+        low, high = self._read_interval(baseline_reward)
+        before = self._memory[LOW], self._memory[HIGH]
+        self._memory[LOW], self._memory[HIGH] = low, high
+        try:
+            return super()._decide(features, baseline, None, order)
+        except Exception:
+            self._memory[LOW], self._memory[HIGH] = before
+            raise
 
     def _new_record(self) -> Vector:
         return new_safe_record(self.dim)

@@ -124,16 +124,32 @@ def _cut(known: Ball | Ellipsoid, theta: Vector) -> tuple[Fact, Vector, float] |
 
 
 def _collect(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix) -> Proof:
-    """The split as a proof: tangents of one set become one piece, and the main set takes the rest."""
+    """The split as a proof: tangents of one set become one piece, and the main set takes the rest.
+
+    Where the facts alone may make up the question, a last step gives them all of it.
+    """
+    used = work[work[:, WEIGHT] > 0]
+    best = _as_proof(q, main, owners, used)
+    if 0 < len(used) <= q.size:
+        whole = used.copy()
+        whole[:, WEIGHT] = np.linalg.lstsq(used[:, NORMAL:].T, q, rcond=None)[0]
+        if (whole[:, WEIGHT] > 0).all():
+            best = max(best, _as_proof(q, main, owners, whole), key=lambda proof: proof.value)
+    return best
+
+
+def _as_proof(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix) -> Proof:
     pieces: dict[int, tuple[Fact, Vector]] = {}
     rest = q.copy()
-    for row in work[work[:, WEIGHT] > 0]:
+    for row in work:
         if row[KIND] != TANGENT:  # the main set's own bound on ||theta|| never helps it
             kind = int(row[KIND])
             owner = owners[kind if kind < GIVEN else kind - OTHER]
             piece = row[WEIGHT] * row[NORMAL:]
             pieces[id(owner)] = (owner, pieces.get(id(owner), (owner, np.zeros(q.size)))[1] + piece)
             rest -= piece
+    if rest @ rest <= 1e-28 * (q @ q):
+        rest = np.zeros(q.size)  # rounding, which `check` allows
     return assemble(q, [(main, rest), *pieces.values()])
 
 
