@@ -68,7 +68,7 @@ def test_the_tutorial_needs_fifteen_lines_from_a_file_to_a_running_policy() -> N
     blocks = (PAGE.parent / "tutorial-csv.md").read_text(encoding="utf-8").split("```python\n")[1:]
     (core,) = [block for block in blocks if "read_log" in block]  # test_docs.py runs it
     lines_of_code = [line for line in core.split("```")[0].splitlines() if line.startswith((">>> ", "... "))]
-    assert len(lines_of_code) == 15
+    assert len(lines_of_code) <= 15
 
 
 if __name__ == "__main__":
