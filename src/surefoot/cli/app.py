@@ -7,6 +7,7 @@ from surefoot.cli.audit import audit
 from surefoot.cli.experiment import experiment
 from surefoot.cli.plan import plan
 from surefoot.cli.reproduce import reproduce
+from surefoot.cli.serve import serve
 from surefoot.cli.simulate import simulate
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app.command()(reproduce)
 app.command()(simulate)
 app.command()(plan)
 app.command()(audit)
+app.command()(serve)
 app.add_typer(experiment, name="experiment")
 
 

@@ -1,0 +1,140 @@
+"""The app: routes over rooms, problems for errors, and the shell around it all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme, Tag
+from litestar.types import Receive, Scope, Send
+
+import surefoot
+from surefoot.errors import SurefootError
+from surefoot.service import answers, page
+from surefoot.service.access import visit_of
+from surefoot.service.logs import log
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, of_error, problem
+from surefoot.service.questions import Catalogues
+from surefoot.service.rooms import Rooms
+from surefoot.service.routes import decisions, experiments, operations, reading
+from surefoot.service.settings import Settings
+from surefoot.service.shell import Shell
+
+DESCRIPTION = """Safe decisions over HTTP: a learner plays only what is proved to keep the declared share of what the
+baseline would have earned. Every decision is durable before it is answered, and may be asked for again with the same
+`decision_id`. Errors are problem details (RFC 9457), whose `type` is stable and explained at its own address."""
+
+
+class Service:
+    """The ASGI app of one server. `stopping` ends live streams, which would hold a stop up otherwise."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.stopping = settings, asyncio.Event()
+        self.rooms = Rooms(settings)
+        self.metrics = Metrics(self._summaries)
+        self.litestar = _litestar(self)
+        self._shell = Shell(self.litestar, settings, self.metrics)  # type: ignore[arg-type]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve."""
+        await self._shell(scope, receive, send)
+
+    def _summaries(self) -> list[answers.Summary]:
+        return [answers.summary(room.look(), room.experiment.settings) for room in self.rooms.open_rooms.values()]
+
+
+def create_app(settings: Settings) -> Service:
+    """The app of a server with these settings."""
+    settings.check()
+    return Service(settings)
+
+
+def _litestar(service: Service) -> Litestar:
+    rooms, metrics = service.rooms, service.metrics
+    catalogues = Catalogues(rooms)
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await rooms.start()
+        try:
+            yield
+        finally:
+            service.stopping.set()
+            await rooms.stop()
+
+    return Litestar(
+        [
+            *experiments.routes(rooms, catalogues),
+            *decisions.routes(rooms, catalogues, metrics),
+            *reading.routes(rooms, service.stopping),
+            *operations.routes(rooms, metrics),
+            *page.handlers(),
+        ],
+        lifespan=[lifespan],
+        exception_handlers={
+            ProblemError: _on_problem,
+            SurefootError: _on_error,
+            HTTPException: _on_refusal,
+            Exception: _on_mistake,
+        },
+        request_max_body_size=service.settings.limits.body_bytes,
+        openapi_config=OpenAPIConfig(
+            title="surefoot",
+            version=surefoot.__version__,
+            description=DESCRIPTION,
+            path="/openapi.json",
+            render_plugins=[JsonRenderPlugin(path="/")],
+            components=Components(
+                security_schemes={"token": SecurityScheme(type="http", scheme="bearer", description="A token.")}
+            ),
+            security=[{"token": []}],
+            tags=[
+                Tag("experiments", "Create, read and steer experiments."),
+                Tag("decisions", "What an app calls: decisions, and their rewards."),
+                Tag("reading", "What a page shows."),
+                Tag("operations", "For those who run the service."),
+            ],
+        ),
+        logging_config=None,
+    )
+
+
+def _answer(request: Request[Any, Any, Any], found: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:
+    named = msgspec.structs.replace(found, request_id=visit_of(request.scope).request_id)
+    body = msgspec.json.encode(named)
+    return Response(body, status_code=found.status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _on_problem(request: Request[Any, Any, Any], error: ProblemError) -> Response[bytes]:
+    return _answer(request, error.problem, error.headers)
+
+
+def _on_error(request: Request[Any, Any, Any], error: SurefootError) -> Response[bytes]:
+    found = of_error(error)
+    if found.status >= 500:
+        log.error("the journal failed", extra={"error": type(error).__name__, "detail": str(error)})
+    return _answer(request, found, {"Retry-After": "1"} if found.status == 503 else None)
+
+
+WORDS = {401: "no-token", 403: "not-allowed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+
+
+def _on_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if error.status_code >= 500:
+        return _on_mistake(request, error)
+    extra = error.extra if isinstance(error.extra, list) else []
+    faults = [Fault(str(entry.get("key", "body")), str(entry.get("message", ""))) for entry in extra]
+    word = WORDS.get(error.status_code, "malformed")
+    detail = "" if word in ("not-found", "method-not-allowed") else error.detail
+    return _answer(request, problem(word, detail, faults), dict(error.headers or {}))
+
+
+def _on_mistake(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    log.error("a mistake of ours", exc_info=error, extra={"request_id": visit_of(request.scope).request_id})
+    return _answer(request, problem("internal"))
