@@ -547,6 +547,12 @@ def refused_reward_that_is_accepted(rows: list[Row]) -> int:
     return int(row["number"])
 
 
+def reward_that_is_refused(rows: list[Row]) -> int:
+    row = first(rows, "reward", lambda p: not p.get("refused"), after=60)
+    row["payload"]["refused"], row["key"] = "too_late", None
+    return int(row["number"])
+
+
 def row_of_a_catalogue(rows: list[Row]) -> int:
     row = first(rows, "catalogue")
     row["payload"]["rows"][0][0] *= 1.001
@@ -572,6 +578,7 @@ WITH_WINDOWS: dict[Tamper, tuple[str, int]] = {
     dropped_window: ("window", 9),
     reward_in_a_window: ("learned", 30),
     refused_reward_that_is_accepted: ("reward", 0),
+    reward_that_is_refused: ("refused", 0),
     row_of_a_catalogue: ("catalogue", 0),
     time_that_runs_backwards: ("time", 0),
     snapshot_of_another_state: ("snapshot", 0),
@@ -595,3 +602,33 @@ def test_a_known_baseline_reward_cannot_be_edited(folder: Path, tmp_path: Path) 
 
     touched, report = forged(folder, "known", lower, tmp_path, rehash=True)
     assert (touched, "required") in [(finding.event, finding.what) for finding in report.findings]
+
+
+def test_a_proof_cannot_be_passed_over_as_a_refutation(folder: Path, tmp_path: Path) -> None:
+    """For CLUCB there is no such thing; SafeLUCB never plays the learner again after one."""
+
+    def lift(rows: list[Row]) -> int:
+        row = first(rows, "decision", is_learner)
+        row["payload"]["certificate"]["guaranteed"] = "-inf"
+        row["payload"]["source"], row["payload"]["action"] = "baseline", row["payload"]["asked"]["baseline"]
+        return int(row["number"])
+
+    touched, report = forged(folder, "known", lift, tmp_path, rehash=True)
+    assert (touched, "certificate") in [(finding.event, finding.what) for finding in report.findings]
+    _, report = forged(folder, "arrival", lift, tmp_path, rehash=True)
+    assert report.findings.counts["refuted"] > 0
+
+
+def test_both_sides_of_algorithm_2_cannot_be_shifted_together(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "unknown.db") as journal:
+        played(lambda told: surefoot.CLUCB2(alpha=0.3, nesting="latest", **told), 40, journal=journal)
+
+    def shift(rows: list[Row]) -> int:
+        row = first(rows, "decision", is_learner)
+        row["payload"]["certificate"]["guaranteed"] += 1.0
+        row["payload"]["certificate"]["required"] += 1.0
+        return int(row["number"])
+
+    (tmp_path / "forged").mkdir()
+    touched, report = forged(tmp_path, "unknown", shift, tmp_path / "forged", rehash=True)
+    assert [(finding.event, finding.what) for finding in report.findings] == [(touched, "required")]

@@ -1,13 +1,15 @@
 """Rewards: accepted once, refused with a reason, learned on arrival or when their window closes."""
 
+import gc
 import math
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import surefoot
-from surefoot.experiment import Experiment, records
+from surefoot.experiment import Answer, Experiment, Question, records
 from surefoot.experiment.rewarding import MOST_RECORDED
 from surefoot.experiment.state import decode
 from surefoot.experiment.turn import MOST_CLOSED
@@ -159,7 +161,7 @@ def test_a_clock_that_is_set_back_keeps_the_order_of_windows(journal: Journal, c
 def test_a_long_queue_of_windows_closes_in_several_turns(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, 60.0)
     count = MOST_CLOSED + 5
-    shop.decide_all([surefoot.experiment.Question(ROWS, 0, decision_id=f"d{i}") for i in range(count)])
+    shop.decide_all([Question(ROWS, 0, decision_id=f"d{i}") for i in range(count)])
     clock.now += 60
     assert shop.reward(f"d{count - 1}", 1.0).refused == "too_late"  # due, though its turn has not come
     assert len(closed(journal)) == MOST_CLOSED
@@ -212,3 +214,21 @@ def test_a_flood_of_one_kind_leaves_room_for_the_others(journal: Journal, clock:
     shop.reward_all([(f"nobody-{i}", 1.0) for i in range(2 * MOST_RECORDED)])
     assert not shop.reward("nobody", 1.0).is_recorded
     assert shop.reward("a", 0.0).is_recorded
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_memory_does_not_grow_with_the_number_of_events(tmp_path: Path, clock: Clock, window: float | None) -> None:
+    def visit(rounds: int) -> int:
+        for _ in range(rounds // 50):
+            answers = shop.decide_all([Question(ROWS, 0) for _ in range(50)])
+            shop.reward_all([(answer.decision_id, 0.5) for answer in answers if isinstance(answer, Answer)])
+            clock.now += 60
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    with open_journal(tmp_path / "shop.db") as journal:
+        shop = shop_with(journal, clock, window)
+        tracemalloc.start()
+        early, late = visit(200), visit(1000)
+        tracemalloc.stop()
+    assert late - early < 100_000  # a hundred bytes for each of a thousand rounds would show

@@ -11,7 +11,7 @@ from surefoot.experiment.audit.estimate import Ellipsoid, Estimate
 from surefoot.experiment.audit.facts import PROVED, LinearFacts
 from surefoot.experiment.audit.proofs import Line, Prover
 from surefoot.experiment.audit.seen import Seen
-from surefoot.experiment.audit.story import Problems, Round, near
+from surefoot.experiment.audit.story import Problems, Round, apart, near
 from surefoot.experiment.audit.sums import Vector
 
 CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
@@ -33,10 +33,20 @@ class LinearBook:
         """Length of a feature row."""
         return self.declared.knowledge.dim
 
+    @property
+    def longest(self) -> float:
+        """No feature row may be longer."""
+        return self.declared.knowledge.feature_bound * (1 + 1e-9)
+
+    @property
+    def _can_be_refuted(self) -> bool:
+        """Whether this policy notices that no theta is left, and from then on keeps to the baseline."""
+        return self.declared.policy == "SafeLUCB" or self.declared.is_exact
+
     def judge(self, round_: Round, problems: Problems) -> None:
         """Check one decision against everything before it, and count it."""
         longest = float(np.sqrt(np.einsum("ij,ij->i", round_.rows, round_.rows).max()))
-        if longest > self.declared.knowledge.feature_bound * (1 + 1e-9):
+        if longest > self.longest:
             problems.add("features", f"a row has length {longest:.6g}, beyond the declared bound")
         if self.declared.policy == "SafeLUCB":
             self._seen.add(round_.rows)
@@ -119,6 +129,8 @@ class LinearBook:
         if required is not None and not near(round_.required, required, self.declared.knowledge.theta_bound * size):
             problems.add("required", f"{required:.12g} is required, but {round_.required:.12g} is written")
         if round_.guaranteed == -math.inf:
+            if not self._can_be_refuted:
+                problems.add("certificate", f"{self.declared.policy} always proves something, but nothing is written")
             return -math.inf
         facts = LinearFacts(
             self.declared,
@@ -133,12 +145,21 @@ class LinearBook:
         own = prover.check(round_.proof, question, size, problems)
         is_difference = self.declared.policy in ("CLUCB", "CLUCB2")
         written = round_.guaranteed - round_.required if is_difference else round_.guaranteed
-        if not near(written, round_.proof.value, self._blur(round_, size) / 1e-9):
+        if not abs(written - round_.proof.value) <= self._blur(round_, size):
             problems.add(
                 "certificate", f"the proof is worth {round_.proof.value:.12g}, but the certificate says {written:.12g}"
             )
+        if self.declared.policy == "CLUCB2" and not self.declared.is_exact:
+            self._check_owed(round_, displaced, size, problems)
         self._settle_carried(round_)
         return own if required is None or is_difference else own - required
+
+    def _check_owed(self, round_: Round, displaced: Vector, size: float, problems: Problems) -> None:
+        """Algorithm 2 requires (1 - alpha) UCB(v + phi_b): what the piece of the baseline's rewards says."""
+        owed = -(1 - self.declared.alpha) * (self.account.displaced + displaced)
+        bounds = [piece.bound for piece in round_.proof.pieces if not apart(piece.vector, owed, size)]
+        if bounds and not any(abs(bound + round_.required) <= self._blur(round_, size) for bound in bounds):
+            problems.add("required", f"{-bounds[0]:.12g} is required, but {round_.required:.12g} is written")
 
     def _blur(self, round_: Round, size: float) -> float:
         """How far rounding may have moved the numbers of a proof."""
@@ -157,8 +178,7 @@ class LinearBook:
             problems.add("verdict", "the learner was allowed to play, but the baseline was played")
         if round_.is_learner and self._is_refuted:
             problems.add("refuted", "the learner played after data and assumptions had contradicted each other")
-        is_sticky = self.declared.policy == "SafeLUCB" or self.declared.is_exact
-        self._is_refuted |= is_sticky and round_.guaranteed == -math.inf
+        self._is_refuted |= self._can_be_refuted and round_.guaranteed == -math.inf
 
     def _check_proposal(self, round_: Round, problems: Problems) -> None:
         """The proposal promises the most, by the confidence set; searches over more than that are not repeated."""

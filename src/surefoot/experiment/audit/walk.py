@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,25 +11,15 @@ from surefoot.experiment.audit.arms import ArmBook
 from surefoot.experiment.audit.chain import Chain
 from surefoot.experiment.audit.declared import ARMS, LINEAR, read_linear
 from surefoot.experiment.audit.findings import Findings
+from surefoot.experiment.audit.learning import Learning
 from surefoot.experiment.audit.linear import LinearBook
 from surefoot.experiment.audit.reading import read_payload, read_round
 from surefoot.experiment.audit.story import Problems, Round
-from surefoot.experiment.audit.sums import Matrix, Vector
+from surefoot.experiment.audit.sums import Matrix
 from surefoot.experiment.audit.tally import Tally
 from surefoot.journal.events import Event
 
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
-
-
-@dataclass(slots=True)
-class Waiting:
-    """A decision whose reward is not learned yet."""
-
-    round: int
-    time: float
-    features: Vector
-    is_learner: bool
-    reward: float | None = None
 
 
 class Walk:
@@ -43,8 +32,7 @@ class Walk:
         self._book: LinearBook | ArmBook | None = None
         self._mode = ""
         self._catalogues: dict[str, Matrix] = {}
-        self._waiting: dict[str, Waiting] = {}
-        self._closed = 0  # rounds whose windows have closed: always the oldest
+        self._learning: Learning | None = None
 
     def take(self, event: Event) -> None:
         """Check one event."""
@@ -88,6 +76,8 @@ class Walk:
         else:
             text = f"the audit knows {', '.join((*LINEAR, *ARMS))}, but this is {created.policy!r}"
             self.findings.add(event.number, "policy", text)
+        if self._book is not None:
+            self._learning = Learning(created, self._book.learn, self.findings, self.tally)
         if created.history is not None:
             self._learn_history(event, created.history)
 
@@ -95,6 +85,8 @@ class Walk:
         if not isinstance(self._book, LinearBook) or len(history.features) != len(history.rewards):
             self.findings.add(event.number, "history", "it must hold one reward for each row, for a linear policy")
             return
+        if np.linalg.norm(_rows(history.features), axis=1).max() > self._book.longest:
+            self.findings.add(event.number, "history", "a row is longer than the declared bound")
         for row, reward in zip(_rows(history.features), history.rewards, strict=True):
             self._book.remember(row, reward)
 
@@ -125,12 +117,11 @@ class Walk:
             self._report(event, problems)
             return
         assert self._book is not None
+        assert self._learning is not None
         self.tally.count(event.number, event.time, decision, round_)
         played = rows[round_.action]
-        if decision.decision_id in self._waiting:
+        if not self._learning.wait(decision, event.time, played, round_.is_learner):
             problems.add("doubled", f"decision {decision.decision_id!r} was made before")
-        self._waiting[decision.decision_id] = Waiting(decision.round, event.time, played, round_.is_learner)
-        self.tally.pending = len(self._waiting)
         self._book.judge(round_, problems)
         self._report(event, problems)
 
@@ -157,67 +148,12 @@ class Walk:
             )
 
     def _take_reward(self, event: Event, reward: records.Reward) -> None:
-        if reward.refused is not None:
-            self.tally.refused[reward.refused] += 1 + reward.unrecorded
-            return
-        assert self.created is not None
-        self.tally.rewards += 1
-        waiting, value = self._waiting.get(reward.decision_id), float(reward.value)
-        if waiting is None:
-            text = f"a reward of {reward.decision_id!r} was accepted, but no such decision is waiting for one"
-            self.findings.add(event.number, "reward", text)
-            return
-        if event.key != f"r:{reward.decision_id}":
-            self.findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
-        low, high = self.created.reward_bounds or (-math.inf, math.inf)
-        if not (low <= value <= high and math.isfinite(value)):
-            self.findings.add(event.number, "reward", f"{value:g} was accepted, outside of [{low:g}, {high:g}]")
-        if self.created.reward_window is None:
-            self._learn(reward.decision_id, value)
-        elif waiting.reward is not None:
-            self.findings.add(event.number, "reward", f"{reward.decision_id!r} has a reward already")
-        elif event.time >= waiting.time + self.created.reward_window:
-            self.findings.add(
-                event.number, "reward", f"{reward.decision_id!r} was rewarded after its window had closed"
-            )
-        else:
-            waiting.reward = value
+        assert self._learning is not None
+        self._learning.reward(event, reward)
 
     def _take_closed(self, event: Event, closed: records.Closed) -> None:
-        assert self.created is not None
-        if self.created.reward_window is None:
-            self.findings.add(event.number, "window", "windows closed in an experiment that has none")
-        for learned in closed.learned:
-            self._check_closed(event, learned)
-
-    def _check_closed(self, event: Event, learned: records.Learned) -> None:
-        assert self.created is not None
-        waiting = self._waiting.get(learned.decision_id)
-        if waiting is None or waiting.round != learned.round:
-            text = f"the window of {learned.decision_id!r} (round {learned.round}) closed, which is not waiting"
-            self.findings.add(event.number, "window", text)
-            return
-        if learned.round != self._closed + 1:
-            text = (
-                f"windows close in the order of decisions: round {self._closed + 1} is next, but it is {learned.round}"
-            )
-            self.findings.add(event.number, "window", text)
-        self._closed = learned.round
-        if event.time < waiting.time + (self.created.reward_window or 0.0):
-            self.findings.add(event.number, "window", f"the window of round {learned.round} closed too early")
-        expected = (self.created.default_reward or 0.0) if waiting.reward is None else waiting.reward
-        if learned.value != expected or learned.is_default != (waiting.reward is None):
-            text = f"round {learned.round} must learn {expected}, but {learned.value} was learned"
-            self.findings.add(event.number, "learned", text)
-        self.tally.defaults += learned.is_default
-        self._learn(learned.decision_id, learned.value)
-
-    def _learn(self, decision_id: str, value: float) -> None:
-        assert self._book is not None
-        waiting = self._waiting.pop(decision_id)
-        self.tally.pending = len(self._waiting)
-        self.tally.learned += 1
-        self._book.learn(waiting.features, value, waiting.is_learner)
+        assert self._learning is not None
+        self._learning.close(event, closed)
 
     def _rows_of(self, decision: records.Decision, problems: Problems) -> Matrix | None:
         assert self._book is not None

@@ -33,7 +33,7 @@ def promise(report: Report) -> str:
         return f"Nothing: {created.policy} keeps no floor, it is the learner alone."
     constraint = settings.get("constraint") or "cumulative"
     plain = {"name": constraint} if isinstance(constraint, str) else constraint
-    share = f"at least {1 - float(alpha):.4g} of what the baseline would have earned"
+    share = f"at least {100 * (1 - float(alpha)):.4g}% of what the baseline would have earned"
     sentences = {
         "cumulative": f"At every round, everything earned so far makes {share}.",
         "checkpoints": f"At every {plain.get('every')}th round, everything earned so far makes {share}.",
@@ -41,7 +41,8 @@ def promise(report: Report) -> str:
         "reserve": f"At every round, everything earned so far, plus {plain.get('granted')} in reserve, makes {share}.",
         "realised_path": f"At every round, the learner's received rewards and the baseline's means make {share}.",
     }
-    return f"{sentences[plain['name']]} This holds for all rounds at once, but for a chance of {float(delta or 0):g}."
+    chance = f"{100 * float(delta or 0):g}%"
+    return f"{sentences[plain['name']]} This holds for all rounds at once, except with probability {chance}."
 
 
 def verdict(report: Report) -> str:
