@@ -1,11 +1,10 @@
 """Who is asking, and what the log and the metrics should know of a request; and the guard that routes are marked with."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from litestar.connection import ASGIConnection
-from litestar.handlers.base import BaseRouteHandler
+from litestar import Request
 
 from surefoot.service.problems import ProblemError
 from surefoot.service.tokens import ROLES, Role
@@ -36,11 +35,14 @@ def visit_of(scope: Any) -> Visit:
     return found
 
 
-def needs(role: Role) -> Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], None]:
-    """A guard: only a token of this role, or an admin's, may pass."""
+def needs(role: Role) -> Callable[[Request[Any, Any, Any]], Awaitable[None]]:
+    """What a route is marked with as `before_request`: only a token of this role, or an admin's, may pass.
 
-    def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        roles = visit_of(connection.scope).roles
+    (Litestar's own guards copy the whole handler for every request.)
+    """
+
+    async def guard(request: Request[Any, Any, Any]) -> None:
+        roles = visit_of(request.scope).roles
         if role not in roles and "admin" not in roles:
             raise ProblemError("not-allowed", f"This needs a token of the role {role!r}.")
 

@@ -12,6 +12,7 @@ import difflib
 import ipaddress
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -114,6 +115,7 @@ def load(
     return settings
 
 
+@lru_cache(1024)
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
     try:

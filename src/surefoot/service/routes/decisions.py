@@ -41,7 +41,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     @post(
         "/v1/experiments/{name:str}/decisions",
-        guards=[needs("decide")],
+        before_request=needs("decide"),
         tags=TAGS,
         operation_id="decide",
         responses=also(200, answers.Decided, "The decision was made before, by the same question.")
@@ -67,7 +67,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     @post(
         "/v1/experiments/{name:str}/decision-batches",
-        guards=[needs("decide")],
+        before_request=needs("decide"),
         tags=TAGS,
         operation_id="decideBatch",
         status_code=200,
@@ -93,7 +93,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     @post(
         "/v1/experiments/{name:str}/fallbacks",
-        guards=[needs("decide")],
+        before_request=needs("decide"),
         tags=TAGS,
         operation_id="bookFallback",
         responses=also(200, answers.Decided, "It was booked before.")
@@ -118,7 +118,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     @get(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}",
-        guards=[needs("read")],
+        before_request=needs("read"),
         tags=TAGS,
         operation_id="readDecision",
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
@@ -130,7 +130,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
-        guards=[needs("decide")],
+        before_request=needs("decide"),
         tags=TAGS,
         operation_id="reward",
         status_code=200,
@@ -151,7 +151,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     @post(
         "/v1/experiments/{name:str}/reward-batches",
-        guards=[needs("decide")],
+        before_request=needs("decide"),
         tags=TAGS,
         operation_id="rewardBatch",
         status_code=200,

@@ -45,7 +45,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments",
-        guards=[needs("admin")],
+        before_request=needs("admin"),
         tags=TAGS,
         operation_id="createExperiment",
         responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
@@ -74,7 +74,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
             raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
         return new_policy(data.policy, data.settings)
 
-    @get("/v1/experiments", guards=[needs("read")], tags=TAGS, operation_id="listExperiments", responses=problems())
+    @get("/v1/experiments", before_request=needs("read"), tags=TAGS, operation_id="listExperiments", responses=problems())
     async def list_(request: Request[Any, Any, Any]) -> answers.Experiments:
         """All experiments at a glance."""
         found = [await summary(await rooms.find(name)) for name in await rooms.names()]
@@ -82,7 +82,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @get(
         "/v1/experiments/{name:str}",
-        guards=[needs("read")],
+        before_request=needs("read"),
         tags=TAGS,
         operation_id="readExperiment",
         responses=problems("unknown-experiment"),
@@ -93,7 +93,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @get(
         "/v1/experiments/{name:str}/settings",
-        guards=[needs("read")],
+        before_request=needs("read"),
         tags=TAGS,
         operation_id="readSettings",
         responses=problems("unknown-experiment"),
@@ -104,7 +104,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @put(
         "/v1/experiments/{name:str}/mode",
-        guards=[needs("admin")],
+        before_request=needs("admin"),
         tags=TAGS,
         operation_id="changeMode",
         responses=problems("unknown-experiment", "mode-conflict", "outcome-unknown", body=True),
@@ -120,7 +120,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/catalogues",
-        guards=[needs("decide")],
+        before_request=needs("decide"),
         tags=TAGS,
         operation_id="registerCatalogue",
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),

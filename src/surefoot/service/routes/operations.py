@@ -60,7 +60,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
 
     @get(
         "/metrics",
-        guards=[needs("read")],
+        before_request=needs("read"),
         tags=TAGS,
         operation_id="readMetrics",
         media_type=MediaType.TEXT,

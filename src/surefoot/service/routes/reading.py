@@ -50,7 +50,7 @@ class Live(msgspec.Struct):
 
 def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     """The handlers."""
-    about: dict[str, Any] = {"guards": [needs("read")], "tags": TAGS, "responses": problems("unknown-experiment")}
+    about: dict[str, Any] = {"before_request": needs("read"), "tags": TAGS, "responses": problems("unknown-experiment")}
     following: set[object] = set()
 
     async def seen(name: str) -> Room:
@@ -88,7 +88,7 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     @get(
         "/v1/experiments/{name:str}/live",
         operation_id="followExperiment",
-        guards=[needs("read")],
+        before_request=needs("read"),
         tags=TAGS,
         media_type="text/event-stream",
         responses=problems("unknown-experiment", "busy"),
