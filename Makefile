@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help setup test test-long reproduce lint types imports bench clean
+.PHONY: help setup test test-long reproduce serve lint types imports bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ $(STAMP): requirements/dev.txt pyproject.toml
 
 reproduce: setup ## the paper's experiment at full scale, into results/paper
 	$(BIN)/surefoot reproduce
+
+serve: setup    ## decisions over HTTP at 127.0.0.1:8080, kept in surefoot.journal
+	$(BIN)/surefoot serve
 
 test: setup lint types imports ## what CI runs: linters, types, imports, all tests but the long ones
 	$(BIN)/pytest -q -n 2 --dist worksteal

@@ -20,7 +20,9 @@ class Load:
 class _Caller(asyncio.Protocol):
     """One connection: a request, its answer, and the next."""
 
-    def __init__(self, requests: Iterator[bytes], seconds: list[float], failed: list[int], ended: "asyncio.Future[None]"):
+    def __init__(
+        self, requests: Iterator[bytes], seconds: list[float], failed: list[int], ended: "asyncio.Future[None]"
+    ):
         self._requests, self._seconds, self._failed, self._ended = requests, seconds, failed, ended
         self._buffer, self._began = b"", 0.0
 

@@ -21,8 +21,14 @@ from bench.load import Load, request, send
 CONNECTIONS, COUNT, TURNS = 64, 3_000, 5
 BAR = 0.5
 SETTINGS = {
-    "dim": 4, "alpha": 0.1, "delta": 0.01, "noise": 0.2, "theta_bound": 1.0, "feature_bound": 2.0, "reward_range": [0, 1],
-}  # fmt: skip
+    "dim": 4,
+    "alpha": 0.1,
+    "delta": 0.01,
+    "noise": 0.2,
+    "theta_bound": 1.0,
+    "feature_bound": 2.0,
+    "reward_range": [0, 1],
+}
 NUMBERS = itertools.count(1)
 ECHO = """
 import sys, uvicorn

@@ -4,11 +4,13 @@ import typer
 
 from surefoot import __version__
 from surefoot.cli.audit import audit
+from surefoot.cli.config import config
 from surefoot.cli.experiment import experiment
 from surefoot.cli.plan import plan
 from surefoot.cli.reproduce import reproduce
 from surefoot.cli.serve import serve
 from surefoot.cli.simulate import simulate
+from surefoot.cli.token import token
 
 app = typer.Typer(
     name="surefoot",
@@ -24,6 +26,8 @@ app.command()(plan)
 app.command()(audit)
 app.command()(serve)
 app.add_typer(experiment, name="experiment")
+app.add_typer(config, name="config")
+app.add_typer(token, name="token")
 
 
 @app.command()

@@ -167,8 +167,7 @@ def received(receipt: Receipt) -> Received | Problem:
 def summary(status: Status, created: Created) -> Summary:
     """A status as the API tells it."""
     found: dict[str, Any] = {
-        name: finite(value) if isinstance(value := getattr(status, name), float) else value
-        for name in status.__slots__
+        name: finite(value) if isinstance(value := getattr(status, name), float) else value for name in status.__slots__
     }
     allowed = list(ALLOWED[status.mode])
     return Summary(**found, allowed_modes=allowed, description=created.description)

@@ -22,7 +22,7 @@ from surefoot.service.metrics import Metrics
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, of_error, problem
 from surefoot.service.questions import Catalogues
 from surefoot.service.rooms import Rooms
-from surefoot.service.routes import decisions, experiments, operations, reading
+from surefoot.service.routes import decisions, experiments, operations, personalizer, reading
 from surefoot.service.settings import Settings
 from surefoot.service.shell import Shell
 
@@ -36,10 +36,21 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.stopping = settings, asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.rooms = Rooms(settings)
         self.metrics = Metrics(self._summaries)
         self.litestar = _litestar(self)
-        self._shell = Shell(self.litestar, settings, self.metrics)  # type: ignore[arg-type]
+        self._shell = Shell(self.litestar, settings, self.metrics)
+
+    async def start(self) -> None:
+        """Open the journal."""
+        self._loop = asyncio.get_running_loop()
+        await self.rooms.start()
+
+    def stop(self) -> None:
+        """End live streams; may be called from any thread, and from a signal's handler."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.stopping.set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve."""
@@ -61,7 +72,7 @@ def _litestar(service: Service) -> Litestar:
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await rooms.start()
+        await service.start()
         try:
             yield
         finally:
@@ -72,6 +83,7 @@ def _litestar(service: Service) -> Litestar:
         [
             *experiments.routes(rooms, catalogues),
             *decisions.routes(rooms, catalogues, metrics),
+            *personalizer.routes(rooms, metrics),
             *reading.routes(rooms, service.stopping),
             *operations.routes(rooms, metrics),
             *page.handlers(),
@@ -97,6 +109,7 @@ def _litestar(service: Service) -> Litestar:
             tags=[
                 Tag("experiments", "Create, read and steer experiments."),
                 Tag("decisions", "What an app calls: decisions, and their rewards."),
+                Tag("personalizer", "Rank and Reward, as users of Azure Personalizer have them in their code."),
                 Tag("reading", "What a page shows."),
                 Tag("operations", "For those who run the service."),
             ],

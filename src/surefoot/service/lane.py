@@ -45,8 +45,7 @@ class Lane:
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call something that may wait for the journal, in a thread."""
         loop = asyncio.get_running_loop()
-        result = await loop.run_in_executor(self._executor, lambda: call(*args, **kwargs))
-        return result
+        return await loop.run_in_executor(self._executor, lambda: call(*args, **kwargs))
 
     async def drain(self) -> None:
         """Return when nothing waits any more."""

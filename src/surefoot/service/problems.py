@@ -134,7 +134,7 @@ def of_error(error: SurefootError) -> Problem:
 
 def _fields(message: str) -> list[str]:
     """Messages name the field first, in backticks: `features` must be ..."""
-    head, tick, rest = message.partition("`")
+    _, tick, rest = message.partition("`")
     name = rest.partition("`")[0]
     return [name] if tick and name.replace("_", "").isalnum() else []
 

@@ -1,4 +1,4 @@
-"""From what came over the wire to what an experiment is asked: limits first, then actions, catalogues and feature maps."""
+"""From what came over the wire to what an experiment is asked: limits, actions, catalogues and feature maps."""
 
 from collections import OrderedDict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rooms: the experiments of a journal that this server has open, each with its lane, its picture and its last decisions."""
+"""Rooms: the experiments that this server has open, each with its lane, its picture and its last decisions."""
 
 import asyncio
 import time
@@ -15,6 +15,7 @@ from surefoot.service.logs import log
 from surefoot.service.picture import Picture, point_of, replayed
 from surefoot.service.recent import Recent
 from surefoot.service.settings import Settings
+from surefoot.service.warmth import warm_up
 
 T = TypeVar("T")
 THREADS = 16
@@ -104,7 +105,7 @@ class Rooms:
         made = await self.run(
             Experiment.create, self.journal, name, policy, clock=self._clock, snapshot_every=every, **settings
         )
-        return self._enter(made)
+        return await self._enter(made)
 
     async def find(self, name: str) -> Room:
         """The room of an experiment; `JournalNotFoundError` where there is none."""
@@ -119,13 +120,12 @@ class Rooms:
         async with self._opening:
             if name not in self._rooms:
                 every = self.settings.snapshot_every
-                made = await self.run(
-                    Experiment.open, self.journal, name, clock=self._clock, snapshot_every=every
-                )
-                return self._enter(made)
+                made = await self.run(Experiment.open, self.journal, name, clock=self._clock, snapshot_every=every)
+                return await self._enter(made)
             return self._rooms[name]
 
-    def _enter(self, experiment: Experiment) -> Room:
+    async def _enter(self, experiment: Experiment) -> Room:
+        await self.run(warm_up, experiment.settings)
         room = Room(experiment, self.journal, self.executor, self.settings)
         return self._rooms.setdefault(experiment.name, room)
 

@@ -1,7 +1,6 @@
 """Running the app on uvicorn: connections that dawdle are closed, and a stop is graceful."""
 
 import gc
-import socket
 from types import FrameType
 from typing import Any
 
@@ -23,8 +22,12 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop; a second time, stop at once. (uvicorn would end the process by the same signal again.)"""
-        self._service.stopping.set()
         self.force_exit = self.should_exit
+        self.stop()
+
+    def stop(self) -> None:
+        """Begin to stop, from any thread."""
+        self._service.stop()
         self.should_exit = True
 
 
@@ -61,13 +64,11 @@ def protocol_of(seconds: float) -> type[HttpToolsProtocol]:
     return Protocol
 
 
-def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> None:
-    """Serve until told to stop."""
-    configure(settings.log)
-    service = create_app(settings)
+def config_of(settings: Settings, service: Service) -> uvicorn.Config:
+    """How uvicorn is to run the app."""
     limits = settings.limits
-    config = uvicorn.Config(
-        service,  # type: ignore[arg-type]
+    return uvicorn.Config(
+        service,
         host=settings.host,
         port=settings.port,
         http=protocol_of(limits.head_seconds),
@@ -79,9 +80,15 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
         date_header=False,
         proxy_headers=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=int(settings.stop_seconds) or 1,
+        timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
         limit_concurrency=limits.connections,
     )
+
+
+def serve(settings: Settings) -> None:
+    """Serve until told to stop."""
+    configure(settings.log)
+    service = create_app(settings)
     log.info(
         "serving",
         extra={
@@ -91,9 +98,9 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
             "asks_for_tokens": not settings.is_open,
         },
     )
-    server = Server(config, service)
+    server = Server(config_of(settings, service), service)
     _calm_collector()
-    server.run(sockets=sockets)
+    server.run()
     if not server.started:
         raise ConfigError(f"The server could not start on {settings.host}:{settings.port}; its log says why.")
     log.info("stopped")

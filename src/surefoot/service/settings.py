@@ -156,6 +156,7 @@ def _refuse_unknown(found: Mapping[str, Any], kind: type[msgspec.Struct], prefix
 
 
 def _put(found: dict[str, Any], name: str, text: str) -> None:
+    names: dict[str, tuple[str, ...]]
     names = {f"{PREFIX}{field.upper()}": (field,) for field in Settings.__struct_fields__ if field != "limits"}
     names |= {f"{PREFIX}LIMITS_{field.upper()}": ("limits", field) for field in Limits.__struct_fields__}
     if name not in names:

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Send
 
 from surefoot.service.access import KEY, OPEN, Visit
 from surefoot.service.logs import log
@@ -49,7 +49,7 @@ class Shell:
         self._prefix = secrets.token_hex(4)
         self._count = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
@@ -58,7 +58,7 @@ class Shell:
         began = time.perf_counter()
         self._count += 1
         visit = Visit(f"{self._prefix}-{self._count}")
-        scope[KEY] = visit  # type: ignore[literal-required]
+        scope[KEY] = visit
         out = _Out(send, visit)
         try:
             self._admit(scope, visit)
@@ -152,7 +152,7 @@ class _Out:
         body = encode(problem(found.type.rpartition("/")[2], found.detail, request_id=self._visit.request_id))
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
         headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-        await self.send({"type": "http.response.start", "status": found.status, "headers": headers})  # type: ignore[typeddict-item]
+        await self.send({"type": "http.response.start", "status": found.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 

@@ -30,5 +30,5 @@ def _spec(description: str) -> ResponseSpec:
         data_container=Problem,
         description=description,
         generate_examples=False,
-        media_type="application/problem+json",  # type: ignore[arg-type]
+        media_type="application/problem+json",
     )

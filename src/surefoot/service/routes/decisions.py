@@ -174,7 +174,9 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     def refuse_batch(entries: list[Any]) -> None:
         if len(entries) > limits.batch:
-            raise ProblemError("too-large", f"At most {limits.batch} entries are taken at once, but got {len(entries)}.")
+            raise ProblemError(
+                "too-large", f"At most {limits.batch} entries are taken at once, but got {len(entries)}."
+            )
 
     return [decide, decide_batch, fallback, read_decision, reward, reward_batch]
 

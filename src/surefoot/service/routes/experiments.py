@@ -74,7 +74,9 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
             raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
         return new_policy(data.policy, data.settings)
 
-    @get("/v1/experiments", before_request=needs("read"), tags=TAGS, operation_id="listExperiments", responses=problems())
+    @get(
+        "/v1/experiments", before_request=needs("read"), tags=TAGS, operation_id="listExperiments", responses=problems()
+    )
     async def list_(request: Request[Any, Any, Any]) -> answers.Experiments:
         """All experiments at a glance."""
         found = [await summary(await rooms.find(name)) for name in await rooms.names()]
