@@ -5,6 +5,7 @@ import typer
 from surefoot import __version__
 from surefoot.cli.audit import audit
 from surefoot.cli.config import config
+from surefoot.cli.demo import demo
 from surefoot.cli.experiment import experiment
 from surefoot.cli.plan import plan
 from surefoot.cli.reproduce import reproduce
@@ -25,6 +26,7 @@ app.command()(simulate)
 app.command()(plan)
 app.command()(audit)
 app.command()(serve)
+app.command()(demo)
 app.add_typer(experiment, name="experiment")
 app.add_typer(config, name="config")
 app.add_typer(token, name="token")

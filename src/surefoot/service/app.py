@@ -9,7 +9,6 @@ import msgspec
 from litestar import Litestar, Request, Response
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme, Tag
 from litestar.types import Receive, Scope, Send
 
@@ -17,6 +16,7 @@ import surefoot
 from surefoot.errors import SurefootError
 from surefoot.service import answers, page
 from surefoot.service.access import visit_of
+from surefoot.service.document import DocumentPlugin, methods_of
 from surefoot.service.logs import log
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, of_error, problem
@@ -101,11 +101,10 @@ def _litestar(service: Service) -> Litestar:
             version=surefoot.__version__,
             description=DESCRIPTION,
             path="/openapi.json",
-            render_plugins=[JsonRenderPlugin(path="/")],
+            render_plugins=[DocumentPlugin(path="/")],
             components=Components(
                 security_schemes={"token": SecurityScheme(type="http", scheme="bearer", description="A token.")}
             ),
-            security=[{"token": []}],
             tags=[
                 Tag("experiments", "Create, read and steer experiments."),
                 Tag("decisions", "What an app calls: decisions, and their rewards."),
@@ -145,7 +144,10 @@ def _on_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Respon
     faults = [Fault(str(entry.get("key", "body")), str(entry.get("message", ""))) for entry in extra]
     word = WORDS.get(error.status_code, "malformed")
     detail = "" if word in ("not-found", "method-not-allowed") else error.detail
-    return _answer(request, problem(word, detail, faults), dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if word == "method-not-allowed":
+        headers["Allow"] = ", ".join(methods_of(request.app, request.scope["path"]))
+    return _answer(request, problem(word, detail, faults), headers)
 
 
 def _on_mistake(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

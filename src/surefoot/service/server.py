@@ -1,6 +1,7 @@
 """Running the app on uvicorn: connections that dawdle are closed, and a stop is graceful."""
 
 import gc
+import socket
 from types import FrameType
 from typing import Any
 
@@ -85,7 +86,7 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
     )
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> None:
     """Serve until told to stop."""
     configure(settings.log)
     service = create_app(settings)
@@ -100,7 +101,7 @@ def serve(settings: Settings) -> None:
     )
     server = Server(config_of(settings, service), service)
     _calm_collector()
-    server.run()
+    server.run(sockets=sockets)
     if not server.started:
         raise ConfigError(f"The server could not start on {settings.host}:{settings.port}; its log says why.")
     log.info("stopped")

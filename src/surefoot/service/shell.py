@@ -10,9 +10,11 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from litestar.types import ASGIApp, Message, Receive, Send
+from litestar import Litestar
+from litestar.types import Message, Receive, Send
 
 from surefoot.service.access import KEY, OPEN, Visit
+from surefoot.service.document import methods_of
 from surefoot.service.logs import log
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import MEDIA_TYPE, ProblemError, encode, problem
@@ -42,7 +44,7 @@ MOST_CALLERS = 10_000
 class Shell:
     """An ASGI app around the app."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, app: Litestar, settings: Settings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         self._rates = Rates(settings.limits.rate, settings.limits.burst)
@@ -61,7 +63,12 @@ class Shell:
         scope[KEY] = visit
         out = _Out(send, visit)
         try:
-            self._admit(scope, visit)
+            headers = dict(scope["headers"])
+            self._admit(scope, headers, visit)
+            _refuse_media_type(scope["method"], headers)
+            if scope["method"] == "OPTIONS" and (allowed := methods_of(self._app, scope["path"])):
+                await out.allow(allowed)
+                return
             await self._app(scope, _In(receive, self._settings.limits.body_seconds).receive, out.send)
         except ProblemError as error:
             await out.refuse(error)
@@ -72,8 +79,7 @@ class Shell:
         finally:
             self._note(scope, visit, out.status, time.perf_counter() - began)
 
-    def _admit(self, scope: Any, visit: Visit) -> None:
-        headers = dict(scope["headers"])
+    def _admit(self, scope: Any, headers: dict[bytes, bytes], visit: Visit) -> None:
         address = (scope.get("client") or ("", 0))[0]
         if self._tokens is None:
             self._refuse_host(headers)
@@ -147,6 +153,11 @@ class _Out:
             message["headers"] = [*message["headers"], *HEADERS, (b"x-request-id", self._visit.request_id.encode())]
         await self._send(message)
 
+    async def allow(self, methods: list[str]) -> None:
+        headers = [(b"allow", ", ".join(methods).encode()), (b"content-length", b"0")]
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
     async def refuse(self, error: ProblemError) -> None:
         found = error.problem
         body = encode(problem(found.type.rpartition("/")[2], found.detail, request_id=self._visit.request_id))
@@ -176,6 +187,14 @@ class Rates:
         if left < 1.0:
             seconds = str(max(1, round((1.0 - left) / self._rate)))
             raise ProblemError("too-many-requests", Retry_After=seconds)
+
+
+def _refuse_media_type(method: str, headers: dict[bytes, bytes]) -> None:
+    """A body must say that it is JSON: what another site's form can send without being asked never does."""
+    has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if method in ("POST", "PUT", "PATCH") and has_body and media != b"application/json":
+        raise ProblemError("media-type")
 
 
 def _presented(headers: dict[bytes, bytes]) -> str | None:

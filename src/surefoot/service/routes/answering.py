@@ -7,6 +7,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from surefoot.service.problems import KINDS, Problem
 
 ALWAYS = ("no-token", "not-allowed", "timeout", "too-many-requests", "internal", "unavailable", "not-found")
+TOKEN = [{"token": list[str]()}]
 WITH_BODY = ("malformed", "too-large", "media-type", "invalid")
 
 

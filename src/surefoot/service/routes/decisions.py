@@ -1,12 +1,12 @@
 """Decisions, fallbacks and rewards: what an app calls."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
+from litestar.params import JSONBody
 
-from surefoot.errors import SurefootError
+from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Answer, Question
 from surefoot.experiment.questions import read_id
 from surefoot.service import answers, wire
@@ -15,11 +15,10 @@ from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Problem, ProblemError, of_error
 from surefoot.service.questions import Catalogues, question_of
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import also, problems
+from surefoot.service.routes.answering import TOKEN, also, problems
+from surefoot.service.routes.parameters import DecisionId, ExperimentName
 
 TAGS = ["decisions"]
-ExperimentName = Annotated[str, Parameter(description="The experiment's name.", max_length=200)]
-DecisionId = Annotated[str, Parameter(description="The decision's id.", max_length=200)]
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
 
 
@@ -29,7 +28,10 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
 
     async def read(room: Room, asked: wire.Decide) -> Question:
         known = None if asked.catalogue is None else await catalogues.find(room, asked.catalogue)
-        return question_of(asked, known, limits)
+        question = question_of(asked, known, limits)
+        if question.features is None and "dim" in room.experiment.settings.settings:
+            raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
+        return question
 
     async def read_or_problem(room: Room, asked: wire.Decide) -> Question | Problem:
         try:
@@ -42,13 +44,14 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
     @post(
         "/v1/experiments/{name:str}/decisions",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="decide",
         responses=also(200, answers.Decided, "The decision was made before, by the same question.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
     async def decide(
-        name: ExperimentName, data: wire.Decide, request: Request[Any, Any, Any]
+        name: ExperimentName, data: JSONBody[wire.Decide], request: Request[Any, Any, Any]
     ) -> Response[answers.Decided]:
         """Decide one round; it is durable before it is answered."""
         room = await rooms.find(name)
@@ -68,13 +71,14 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
     @post(
         "/v1/experiments/{name:str}/decision-batches",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="decideBatch",
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
     async def decide_batch(
-        name: ExperimentName, data: wire.DecideBatch, request: Request[Any, Any, Any]
+        name: ExperimentName, data: JSONBody[wire.DecideBatch], request: Request[Any, Any, Any]
     ) -> answers.Outcomes:
         """Decide many rounds, each answered on its own, with a decision or with a problem."""
         refuse_batch(data.decisions)
@@ -94,13 +98,14 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
     @post(
         "/v1/experiments/{name:str}/fallbacks",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="bookFallback",
         responses=also(200, answers.Decided, "It was booked before.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
     async def fallback(
-        name: ExperimentName, data: wire.Fallback, request: Request[Any, Any, Any]
+        name: ExperimentName, data: JSONBody[wire.Fallback], request: Request[Any, Any, Any]
     ) -> Response[answers.Decided]:
         """Book a round in which the caller played the baseline on its own."""
         room = await rooms.find(name)
@@ -119,6 +124,7 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
     @get(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}",
         before_request=needs("read"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="readDecision",
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
@@ -131,13 +137,14 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="reward",
         status_code=200,
         responses=problems(*ABOUT, *REWARDS, body=True),
     )
     async def reward(
-        name: ExperimentName, decision_id: DecisionId, data: wire.Reward, request: Request[Any, Any, Any]
+        name: ExperimentName, decision_id: DecisionId, data: JSONBody[wire.Reward], request: Request[Any, Any, Any]
     ) -> answers.Received:
         """Hand in the reward of a decision; the same value twice is once."""
         room = await rooms.find(name)
@@ -152,13 +159,14 @@ def routes(rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> list[HTTPR
     @post(
         "/v1/experiments/{name:str}/reward-batches",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="rewardBatch",
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
     async def reward_batch(
-        name: ExperimentName, data: wire.RewardBatch, request: Request[Any, Any, Any]
+        name: ExperimentName, data: JSONBody[wire.RewardBatch], request: Request[Any, Any, Any]
     ) -> answers.RewardOutcomes:
         """Hand in many rewards, each accepted or refused on its own."""
         refuse_batch(data.rewards)

@@ -1,11 +1,11 @@
 """Experiments: create, list, read, change of mode; and the catalogues of their actions."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
+from litestar.params import JSONBody
 
 import surefoot
 from surefoot.errors import ConfigError
@@ -16,10 +16,10 @@ from surefoot.service.access import needs, visit_of
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.questions import Catalogues, refuse_size
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import problems
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import ExperimentName
 
 TAGS = ["experiments"]
-ExperimentName = Annotated[str, Parameter(description="The experiment's name.", max_length=200)]
 
 
 class SettingsRead(msgspec.Struct):
@@ -46,11 +46,12 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     @post(
         "/v1/experiments",
         before_request=needs("admin"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="createExperiment",
         responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def create(data: wire.CreateExperiment, request: Request[Any, Any, Any]) -> answers.Summary:
+    async def create(data: JSONBody[wire.CreateExperiment], request: Request[Any, Any, Any]) -> answers.Summary:
         """Begin an experiment; it starts in shadow, unless told otherwise."""
         policy = policy_of(data)
         history = None if data.history is None else (data.history.features, data.history.rewards)
@@ -85,6 +86,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     @get(
         "/v1/experiments/{name:str}",
         before_request=needs("read"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="readExperiment",
         responses=problems("unknown-experiment"),
@@ -96,6 +98,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     @get(
         "/v1/experiments/{name:str}/settings",
         before_request=needs("read"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="readSettings",
         responses=problems("unknown-experiment"),
@@ -107,12 +110,13 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     @put(
         "/v1/experiments/{name:str}/mode",
         before_request=needs("admin"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="changeMode",
         responses=problems("unknown-experiment", "mode-conflict", "outcome-unknown", body=True),
     )
     async def change_mode(
-        name: ExperimentName, data: wire.ChangeMode, request: Request[Any, Any, Any]
+        name: ExperimentName, data: JSONBody[wire.ChangeMode], request: Request[Any, Any, Any]
     ) -> answers.Summary:
         """Go over to another mode; the summary's `allowed_modes` tell which."""
         room = await rooms.find(name)
@@ -123,11 +127,12 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     @post(
         "/v1/experiments/{name:str}/catalogues",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="registerCatalogue",
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def register(name: ExperimentName, data: wire.Catalogue) -> answers.Registered:
+    async def register(name: ExperimentName, data: JSONBody[wire.Catalogue]) -> answers.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
         refuse_size(data.actions, limits)
         digest, known = await catalogues.register(await rooms.find(name), data)

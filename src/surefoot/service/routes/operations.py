@@ -11,7 +11,8 @@ from surefoot.service.access import needs, visit_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import KINDS, ProblemError
 from surefoot.service.rooms import Rooms
-from surefoot.service.routes.answering import problems
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import ProblemWord
 from surefoot.service.tokens import ROLES, Role
 
 TAGS = ["operations"]
@@ -42,7 +43,7 @@ class ProblemKind(msgspec.Struct):
 def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     """The handlers."""
 
-    @get("/livez", tags=TAGS, operation_id="isAlive", security=[])
+    @get("/livez", tags=TAGS, operation_id="isAlive")
     async def livez() -> Health:
         """Whether the process answers."""
         return Health("alive")
@@ -51,7 +52,6 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         "/readyz",
         tags=TAGS,
         operation_id="isReady",
-        security=[],
         responses={503: ResponseSpec(Health, description="Not ready", generate_examples=False)},
     )
     async def readyz() -> Response[Health]:
@@ -61,6 +61,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     @get(
         "/metrics",
         before_request=needs("read"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="readMetrics",
         media_type=MediaType.TEXT,
@@ -71,7 +72,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         page = await rooms.run(metrics.page)
         return Response(page.decode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @get("/v1/access", tags=TAGS, operation_id="readAccess", responses=problems())
+    @get("/v1/access", security=TOKEN, tags=TAGS, operation_id="readAccess", responses=problems())
     async def access(request: Request[Any, Any, Any]) -> Access:
         """What the caller's token allows."""
         roles = visit_of(request.scope).roles
@@ -81,10 +82,9 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         "/problems/{word:str}",
         tags=TAGS,
         operation_id="explainProblem",
-        security=[],
         responses=problems(),
     )
-    async def explain(word: str) -> ProblemKind:
+    async def explain(word: ProblemWord) -> ProblemKind:
         """What a problem's type stands for, and what to do about it."""
         if word not in KINDS:
             raise ProblemError("not-found")

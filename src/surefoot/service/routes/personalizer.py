@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
+from litestar.params import JSONBody
 from msgspec import Meta
 
 from surefoot.errors import InputError, SurefootError
@@ -23,14 +23,12 @@ from surefoot.service.hashing import hashed
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Fault, Problem, ProblemError
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import problems
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import EventId, ExperimentName, Version
 
 TAGS = ["personalizer"]
 BASE = "/v1/experiments/{name:str}/personalizer/{version:str}"
 MOST_DEFERRED = 10_000
-ExperimentName = Annotated[str, Parameter(description="The experiment's name.", max_length=200)]
-Version = Annotated[str, Parameter(description="Any version: v1.0 and v1.1 mean the same here.", max_length=40)]
-EventId = Annotated[str, Parameter(description="The event's id.", max_length=200)]
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
 
 
@@ -95,12 +93,13 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     @post(
         f"{BASE}/rank",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="rank",
         responses=problems(*ABOUT, "decision-conflict", body=True),
     )
     async def rank(
-        name: ExperimentName, version: Version, data: RankRequest, request: Request[Any, Any, Any]
+        name: ExperimentName, version: Version, data: JSONBody[RankRequest], request: Request[Any, Any, Any]
     ) -> RankResponse:
         """Decide which action to show."""
         room = await rooms.find(name)
@@ -128,6 +127,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     @post(
         f"{BASE}/events/{{event_id:str}}/activate",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="activate",
         status_code=204,
@@ -149,6 +149,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     @post(
         f"{BASE}/events/{{event_id:str}}/reward",
         before_request=needs("decide"),
+        security=TOKEN,
         tags=TAGS,
         operation_id="rewardEvent",
         status_code=204,
@@ -157,7 +158,11 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         ),
     )
     async def reward(
-        name: ExperimentName, version: Version, event_id: EventId, data: RewardRequest, request: Request[Any, Any, Any]
+        name: ExperimentName,
+        version: Version,
+        event_id: EventId,
+        data: JSONBody[RewardRequest],
+        request: Request[Any, Any, Any],
     ) -> Response[None]:
         """Hand in the reward of what was shown."""
         room = await rooms.find(name)

@@ -3,12 +3,11 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
 from litestar.response import Stream
 
 from surefoot.service import answers
@@ -18,11 +17,10 @@ from surefoot.service.beliefs import Beliefs, beliefs_of
 from surefoot.service.picture import Point
 from surefoot.service.problems import ProblemError, encode
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import problems
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import ExperimentName, Limit
 
 TAGS = ["reading"]
-ExperimentName = Annotated[str, Parameter(description="The experiment's name.", max_length=200)]
-Limit = Annotated[int, Parameter(description="How many at most.", ge=1, le=100)]
 LOOK_SECONDS, BREATH_SECONDS = 0.5, 15.0  # between two looks at an experiment, and two signs of life
 
 
@@ -50,7 +48,12 @@ class Live(msgspec.Struct):
 
 def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     """The handlers."""
-    about: dict[str, Any] = {"before_request": needs("read"), "tags": TAGS, "responses": problems("unknown-experiment")}
+    about: dict[str, Any] = {
+        "before_request": needs("read"),
+        "security": TOKEN,
+        "tags": TAGS,
+        "responses": problems("unknown-experiment"),
+    }
     following: set[object] = set()
 
     async def seen(name: str) -> Room:
@@ -89,6 +92,7 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
         "/v1/experiments/{name:str}/live",
         operation_id="followExperiment",
         before_request=needs("read"),
+        security=TOKEN,
         tags=TAGS,
         media_type="text/event-stream",
         responses=problems("unknown-experiment", "busy"),
