@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -84,7 +84,7 @@ class Apart:
         self.process.terminate()
         return self.process.wait(60)
 
-    def __enter__(self) -> "Apart":
+    def __enter__(self) -> Self:
         self.start()
         return self
 
