@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from surefoot.safety.certificate import Certificate as Certificate
     from surefoot.safety.proof import Proof as Proof
     from surefoot.safety.proof import check as check
+    from surefoot.safety.prove import prove as prove
 
 # Names are looked up when first used, so that `import surefoot` costs next to nothing.
 _HOMES = {
@@ -64,6 +65,7 @@ _HOMES = {
     "check": "safety.proof",
     "errors": "",
     "open_journal": "journal",
+    "prove": "safety.prove",
     "theory": "",
 }
 

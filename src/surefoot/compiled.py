@@ -20,16 +20,23 @@ class Compiled(Generic[P, R]):
     """A function that numba compiles on its first call, together with the compiled functions it calls."""
 
     def __init__(
-        self, function: Callable[P, R], *, inline: bool = False, reorder: bool = False, allocate: bool = False
+        self,
+        function: Callable[P, R],
+        *,
+        inline: bool = False,
+        view: bool = False,
+        reorder: bool = False,
+        allocate: bool = False,
     ) -> None:
         self.function = function
         # Any order of a sum obeys the same rounding bound; NaN and infinity stay exact in all of them.
         self._options: dict[str, Any] = {
-            "inline": "always" if inline else "never",
+            "forceinline": inline,
+            "inline": "always" if view else "never",
             "fastmath": {"reassoc", "contract"} if reorder else False,
             "_nrt": allocate,
         }
-        self._mode = "sum" if reorder else "large" if allocate else "inline" if inline else "apart"
+        self._mode = "sum" if reorder else "large" if allocate else "view" if view else "inline" if inline else "apart"
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
@@ -53,6 +60,7 @@ class Compiled(Generic[P, R]):
         jit: Any = numba.njit
         dispatcher = jit(linked, cache=True, error_model="numpy", nogil=True, **self._options)
         self._drop_old_code(Path(dispatcher.stats.cache_path))
+        _forget_literals(dispatcher)
         compiled: Callable[P, R] = dispatcher
         return compiled
 
@@ -85,12 +93,31 @@ class Compiled(Generic[P, R]):
                 file.unlink(missing_ok=True)
 
 
+def _forget_literals(dispatcher: Any) -> None:
+    """Let compiled callers pass a constant as a plain number: numba would compile the function anew for each value.
+
+    A function that becomes part of its callers is still optimised for the constant there.
+    """
+    from numba.core import types
+
+    plain: Any = types.unliteral
+    find = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: find(
+        tuple(plain(arg) for arg in args), {name: plain(arg) for name, arg in kws.items()}
+    )
+
+
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
     """Mark a function to be compiled on its first call, as part of its callers.
 
     Floating point keeps its order, and nothing may be allocated: compiled code then counts no references.
     """
     return Compiled(function, inline=True)
+
+
+def compiled_view(function: Callable[P, R]) -> Compiled[P, R]:
+    """Like `compiled`, for what returns a view of an array that it was given."""
+    return Compiled(function, view=True)
 
 
 def compiled_apart(function: Callable[P, R]) -> Compiled[P, R]:

@@ -5,7 +5,9 @@ Every message holds the rule, what came instead, and what to do. A call that rai
 SurefootError
  ├── ConfigError (ValueError)        a setting that no policy can run with
  ├── InputError (ValueError)         features, baselines or rewards that break a rule
- │    └── AssumptionError            input that breaks an assumption the guarantee rests on
+ │    ├── AssumptionError            input that breaks an assumption the guarantee rests on
+ │    ├── LogError                   a log that cannot be read, with its line
+ │    └── EvidenceError              a question that a log cannot answer
  ├── DecisionError (LookupError)     a decision that is not this policy's, or was observed before
  │    └── DecisionConflictError      a decision's id that was used for another question
  ├── ModeError (ValueError)          a change of mode that an experiment does not allow
@@ -39,6 +41,14 @@ class InputError(SurefootError, ValueError):
 
 class AssumptionError(InputError):
     """Input that breaks an assumption on which the guarantee rests, such as a feature row longer than D."""
+
+
+class LogError(InputError):
+    """A log that cannot be read: a missing column, a truncated file, or more bad rows than allowed."""
+
+
+class EvidenceError(InputError):
+    """A question that a log cannot answer, such as the value of actions that it never could have played."""
 
 
 class DecisionError(SurefootError, LookupError):

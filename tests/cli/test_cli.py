@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surefoot.cli.app import app
+from surefoot.paper.setting import SAFE, SAFE_KNOWN, SAFE_RANGE
 
 ROOT = Path(__file__).parents[2]
 TOML = """
@@ -50,10 +51,15 @@ def test_reproduce_writes_figures_table_and_report_and_continues(tmp_path: Path)
     assert first.exit_code == 0
     assert "claim by claim" in first.output
     names = {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
-    figures = {f"figure{i}.{kind}" for i in (1, 2, 3) for kind in ("png", "pdf")}
+    figures = {f"figure{i}.{kind}" for i in (1, 2, 3, 4) for kind in ("png", "pdf")}
     assert names == figures | {"results.csv", "results.parquet", "report.html", "settings.json"}
     table = pl.read_csv(tmp_path / "out" / "results.csv")
-    assert set(table["policy"]) == {"LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact"}
+    assert set(table["policy"]) == {"LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", SAFE, SAFE_RANGE, SAFE_KNOWN}
+    safe = table.filter(pl.col("policy").is_in([SAFE, SAFE_RANGE, SAFE_KNOWN]))
+    assert set(safe["alpha"]) == {0.2, 0.8}
+    assert safe.filter(pl.col("measure") == "violated_share")["mean"].max() == 0.0
+    assert "Beyond the paper: SafeLUCB" in first.output
+    assert "Wrote figure1-4" in first.output
     before = (tmp_path / "out" / "results.csv").read_bytes()
     again = CliRunner().invoke(app, [*args, "--out", str(tmp_path / "out")], catch_exceptions=False)
     assert again.exit_code == 0
@@ -76,22 +82,53 @@ def test_simulate_runs_a_toml_file(tmp_path: Path) -> None:
     assert not (tmp_path / "results" / "typo").exists()
 
 
+def test_simulate_runs_a_variant_of_safelucb_alone(tmp_path: Path) -> None:
+    policies = (
+        TOML.split("[[policies]]")[0]
+        + """
+[[policies]]
+policy = "SafeLUCB"
+name = "careful"
+alpha = 0.2
+constraint = {name = "checkpoints", every = 10}
+"""
+    )
+    (tmp_path / "mine.toml").write_text(policies)
+    done = surefoot("simulate", "mine.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert set(pl.read_csv(tmp_path / "results" / "mine" / "results.csv")["policy"]) == {"careful"}
+    assert (tmp_path / "results" / "mine" / "figure4.png").exists()
+
+
 def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
     args = ["plan", "--runs", "6", "--days", "2", "--per-day", "500", "--noise", "0.05", "--alpha", "0.1,0.5"]
     shown = CliRunner().invoke(app, args, catch_exceptions=False)
     assert shown.exit_code == 0
-    assert "until the learner acts freely" in shown.output
+    assert "days until free" in shown.output
+    assert shown.output.index("SafeLUCB, recommended") < shown.output.index("CLUCB, the paper's")
+    assert shown.output.count("the theorem's bound on them") == 1
     picture = tmp_path / "plan.png"
     given = CliRunner().invoke(app, [*args, "--json", "--plot", str(picture)], catch_exceptions=False)
     answers = json.loads(given.output)["answers"]
-    assert [answer["alpha"] for answer in answers] == [0.1, 0.5]
+    assert [(answer["policy"], answer["alpha"]) for answer in answers] == [
+        ("SafeLUCB", 0.1), ("SafeLUCB", 0.5), ("CLUCB", 0.1), ("CLUCB", 0.5)
+    ]  # fmt: skip
+    assert [answer["bound_rounds"] is None for answer in answers] == [True, True, False, False]
+    told = CliRunner().invoke(app, [*args, "--json", "--unknown", "--policy", "safe", "--reward-range", "0,1"])
+    assert json.loads(told.output)["settings"]["reward_range"] == [0, 1]
+    assert {answer["policy"] for answer in json.loads(told.output)["answers"]} == {"SafeLUCB"}
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("plan", "--alpha", "0.1,big"), "must be numbers between commas"),
+        (("plan", "--alpha", "0.1,big"), "`--alpha` must be numbers between commas"),
+        (("plan", "--policy", "saef"), "but got 'saef'. Did you mean 'safe'?"),
+        (("plan", "--reward-range", "1"), "must be low,high with low < high"),
+        (("plan", "--reward-range", "0,0.1"), "must hold every mean reward of the worlds that are drawn, 0 to 0.33"),
+        (("plan", "--plot", "plan.txt"), "`--plot` must end in .png, .pdf, .svg"),
+        (("plan", "--plot", "nowhere/plan.png"), "must lie in a folder that exists"),
         (("plan", "--gain", "-1"), "`gain > 0` must hold"),
         (("reproduce", "--instance", "scaled"), "must be as-written, normalized or both"),
         (("reproduce", "--horizon", "-3"), "`horizon` must be a whole number >= 1"),
@@ -110,4 +147,4 @@ def test_every_command_is_in_the_documentation() -> None:
     text = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     for command in app.registered_commands:
         assert command.callback is not None
-        assert f"surefoot {command.callback.__name__}" in text
+        assert f"surefoot {command.name or command.callback.__name__}" in text

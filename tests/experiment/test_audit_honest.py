@@ -22,11 +22,7 @@ CONSTRAINTS: dict[str, Any] = {
     "reserve": {"name": "reserve", "granted": 1.5},
     "realised_path": {"name": "realised_path", "lowest_reward": -1.0},
 }
-WRONG_SETS = pytest.mark.xfail(
-    strict=False,  # not every run meets a set that is wrong
-    reason="surefoot.linear.dual inverts into an array that must be zero and is not: its sets are wrong, as found here",
-)
-RADII = ["paper", "logdet", "amm", pytest.param("dual", marks=WRONG_SETS), "residual"]
+RADII = ["paper", "logdet", "amm", "dual", "residual"]
 Make = Callable[[dict[str, Any]], Any]
 
 

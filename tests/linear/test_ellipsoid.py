@@ -12,9 +12,11 @@ import pytest
 from scipy import sparse
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, guarded_radius, snapshot, support
+from surefoot.linear.ellipsoid import Ball, Ellipsoid, guarded_radius, snapshot
 from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND, radius_of
 from surefoot.linear.ridge import Ridge, absorb
+from surefoot.safety.gates import support
+from surefoot.safety.memory import new_memory
 
 DIGITS = 50
 
@@ -272,9 +274,8 @@ def test_compiled_support_and_snapshot_give_the_same_bounds() -> None:
     state = Ridge(dim=3, ridge=0.3)
     for _ in range(20):
         q = rng.normal(size=3)
-        mean, spread = support(
-            settings, state.buffer, guarded_radius(state.buffer, radius_of(settings, state.buffer)), q
-        )
+        radius = guarded_radius(state.buffer, radius_of(settings, state.buffer))
+        mean, spread = support(settings, state.buffer, new_memory(3), radius, q, 0, 3)
         known = snapshot(settings, state.buffer)
         assert (mean - spread, mean + spread) == (known.lower(q), known.upper(q))
         assert math.isfinite(mean)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -16,11 +17,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from surefoot.errors import InputError
-from surefoot.paper.claims import at_round, curve
-from surefoot.paper.figures import colour_of, figure1, figure2, figure3, percent, save_figures
+from surefoot.paper.figures import figure1, figure2, figure3, figure4, percent, save_figures
+from surefoot.paper.looks import LOOKS, SPARE, colour_of, looks_for
+from surefoot.paper.rows import at_round, curve, pooled
+from surefoot.paper.setting import SAFE
 from tests.paper import ALPHAS, changed, made_table
 
-DRAWINGS = (figure1, figure2, figure3)
+DRAWINGS = (figure1, figure2, figure3, figure4)
 
 
 def new_axes() -> Axes:
@@ -94,12 +97,69 @@ def test_figure3_draws_the_horizon_with_lucb_as_a_level() -> None:
     figure3(table, ax)
     lucb = at_round(table, "LUCB", "regret_per_round", 4_000)["mean"][0]
     assert set(np.asarray(ax.lines[0].get_ydata())) == {lucb}
-    drawn = [container.lines[0] for container in ax.containers]  # type: ignore[attr-defined]
+    drawn = lines_of(ax)
     assert len(drawn) == 2
     for line, policy in zip(drawn, ("CLUCB", "CLUCB2"), strict=True):
         assert list(line.get_xdata()) == list(ALPHAS)
         assert list(line.get_ydata()) == at_round(table, policy, "regret_per_round", 4_000)["mean"].to_list()
     assert ax.get_xscale() == "log"
+
+
+def lines_of(ax: Axes) -> list[Any]:
+    return [container.lines[0] for container in ax.containers]  # type: ignore[attr-defined]
+
+
+def labels(ax: Axes) -> list[str]:
+    legend = ax.get_legend()
+    assert legend is not None
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_figures_1_and_2_stay_the_papers_while_3_and_4_show_every_floor() -> None:
+    plain, more = made_table(), made_table(safe=True)
+    for draw in (figure1, figure2):
+        assert labels(draw(more, new_axes())) == labels(draw(plain, new_axes()))
+    assert labels(figure3(more, new_axes())) == ["LUCB", "CLUCB", "CLUCB2", "SafeLUCB (10 runs)"]
+    assert labels(figure4(more, new_axes())) == ["CLUCB", "CLUCB2", "SafeLUCB (10 runs)"]
+
+
+def test_figure4_draws_conservative_rounds_on_logarithmic_axes_and_zero_at_its_foot() -> None:
+    table, ax = made_table(safe=True), new_axes()
+    assert figure4(table, ax) is ax
+    drawn = [list(line.get_ydata()) for line in lines_of(ax)]
+    assert drawn == [pytest.approx(ys) for ys in ([200, 50, 25], [300, 75, 37.5], [30, 7.5, 0.1])]
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert ax.get_ylim()[0] < 0.1
+    assert ax.yaxis.get_major_formatter()(0.1, 0) == "≤ 0.1"
+    assert texts(ax) == ["all 4,000 rounds"]
+    ends = np.asarray(ax.containers[1].lines[2][0].get_segments())[0][:, 1]  # type: ignore[attr-defined]
+    assert ends == pytest.approx([300 - 1.96, 300 + 1.96])
+
+
+def test_every_policy_looks_its_own_also_in_grey() -> None:
+    names = [*LOOKS, *(f"mine {place}" for place in range(len(SPARE)))]
+    looks = looks_for(names)
+    assert len({look.marker for look in looks.values()}) == len(names)
+    lines = [(look.dash, look.is_filled, look.marker) for look in looks.values()]
+    assert len(set(lines)) == len(lines)
+
+
+def test_without_clucb_the_figures_show_what_there_is(tmp_path: Path) -> None:
+    mine = made_table(safe=True).filter(pl.col("policy") == SAFE).with_columns(policy=pl.lit("mine"))
+    ax = new_axes()
+    figure1(mine, ax)
+    assert {line.get_label() for line in ax.lines} == {rf"mine, $\alpha$ = {alpha:g}" for alpha in ALPHAS}
+    assert len(save_figures(mine, tmp_path)) == 8
+
+
+def test_seeds_are_taken_together_with_the_errors_of_independent_samples() -> None:
+    first = made_table().with_columns(seed=pl.lit(1, dtype=pl.Int64))
+    second = first.with_columns(seed=pl.lit(2, dtype=pl.Int64), mean=pl.col("mean") + 2.0, runs=3 * pl.col("runs"))
+    both = pooled(pl.concat([first, second]))
+    assert both.height == first.height
+    assert (both["mean"] - first["mean"]).to_list() == pytest.approx([1.5] * both.height)
+    assert both["runs"].unique().to_list() == [120]
+    assert both["stderr"].to_list() == pytest.approx((first["stderr"] * np.hypot(0.25, 0.75)).to_list())
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
@@ -132,7 +192,7 @@ def test_files_are_written_one_panel_per_world(tmp_path: Path) -> None:
     exact = made_table("exact/normalized").filter(pl.col("policy") == "CLUCB2")  # no LUCB: not a panel
     both = pl.concat([made_table(), made_table("paper/as-written"), exact])
     written = save_figures(both, tmp_path / "new", note="quick")
-    assert [path.name for path in written] == [f"figure{n}.{kind}" for n in (1, 2, 3) for kind in ("png", "pdf")]
+    assert [path.name for path in written] == [f"figure{n}.{kind}" for n in (1, 2, 3, 4) for kind in ("png", "pdf")]
     assert sorted(os.listdir(tmp_path / "new")) == sorted(path.name for path in written)
     assert struct.unpack(">I", written[0].read_bytes()[16:20])[0] == 2 * 5.2 * 200
     assert written[1].read_bytes().startswith(b"%PDF")

@@ -8,8 +8,10 @@ import polars as pl
 import pytest
 
 from surefoot.errors import ConfigError, InputError
-from surefoot.paper.claims import curve, judge, phase_end
+from surefoot.paper.claims import judge, phase_end
 from surefoot.paper.report import write_report
+from surefoot.paper.rows import curve
+from surefoot.paper.setting import SAFE
 from tests.paper import ALPHAS, LEVEL, changed, made_table
 
 WORLD = "paper/normalized"
@@ -61,10 +63,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     exact = (
         made_table("exact/normalized").filter(pl.col("policy") == "CLUCB2").with_columns(policy=pl.lit("CLUCB2-exact"))
     )
-    both = pl.concat([made_table(), made_table("paper/as-written"), exact])
+    both = pl.concat([made_table(safe=True), made_table("paper/as-written"), exact])
     path = tmp_path_factory.mktemp("report") / "report.html"
     settings = {"seed": 7, "<delta>": "<b>a & b</b>"}
-    assert write_report(both, path, settings=settings, note="quick: <20> runs") == path
+    rivals = {SAFE: "CLUCB2"}
+    assert write_report(both, path, settings=settings, note="quick: <20> runs", rivals=rivals) == path
     return read(path)
 
 
@@ -144,7 +147,9 @@ def test_the_page_is_whole_and_loads_nothing(page: Reader) -> None:
 
 def test_the_page_carries_plotly_once_and_a_place_for_every_chart(page: Reader) -> None:
     assert [len(script) > 1_000_000 for script in page.scripts] == [False, True, False]
-    assert set(charts(page)) == {f"{kind}-{i}" for kind in ("regret", "violations", "horizon") for i in (0, 1)}
+    assert set(charts(page)) == {
+        f"{kind}-{i}" for kind in ("regret", "violations", "horizon", "conservative") for i in (0, 1)
+    }
     assert set(charts(page)) <= set(page.ids)
 
 
@@ -163,6 +168,31 @@ def test_the_page_shows_every_policys_numbers(page: Reader) -> None:
     bars = {bar["name"]: bar for bar in charts(page)["violations-0"]["data"]}
     assert bars["LUCB"]["y"] == pytest.approx([4.5, 3.0, 1.0])
     assert bars["CLUCB"]["text"] == ["0", "0", "0"]
+
+
+def test_the_page_says_what_safelucb_is_and_how_many_times_fewer_rounds_it_needs(page: Reader) -> None:
+    words = [" ".join(word.split()) for word in page.words]
+    assert sum(word.startswith("SafeLUCB is not in the paper.") for word in words) == 1  # the world in which it ran
+    at = words.index("Rounds of the baseline, times fewer")
+    row = [word for word in words[at:] if word][5:10]
+    assert row == ["SafeLUCB", "CLUCB2", "10.0×", "10.0×", "–"]  # it never needed the baseline at alpha 0.8
+    assert any("10.0× with SafeLUCB, against CLUCB2" in word and "SafeLUCB 0%" in word for word in words)
+    assert "30 ± 1" in words
+    (line,) = (line for line in charts(page)["conservative-1"]["data"] if line["name"] == "SafeLUCB (10 runs)")
+    assert line["y"] == pytest.approx([30, 7.5, 0.1])
+    assert line["text"] == ["30", "7.5", "0"]
+    bars = line["error_y"]
+    assert isinstance(bars, dict)
+    assert bars["arrayminus"] == pytest.approx([1.96, 1.96, 0.0])
+    assert not any("SafeLUCB" in str(line["name"]) for line in charts(page)["regret-1"]["data"])
+
+
+def test_a_world_without_clucb_is_shown_without_claims(tmp_path: Path) -> None:
+    mine = made_table(safe=True).filter(pl.col("policy") == SAFE)
+    reader = read(write_report(mine, tmp_path / "r.html", settings={}))
+    assert "Key numbers" in reader.words
+    assert "Verdict" not in reader.words
+    assert [line["name"] for line in charts(reader)["horizon-0"]["data"]] == ["SafeLUCB"]
 
 
 def test_settings_and_note_are_shown_as_text(page: Reader) -> None:

@@ -20,6 +20,10 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "CLUCB": lambda **kw: surefoot.CLUCB(**{**SETTINGS, "alpha": 0.1, **kw}),
     "CLUCB2-exact": lambda **kw: surefoot.CLUCB2(**{**SETTINGS, "alpha": 0.1, **kw}),
     "CLUCB2-latest": lambda **kw: surefoot.CLUCB2(**{**SETTINGS, "alpha": 0.1, "nesting": "latest", **kw}),
+    "SafeLUCB": lambda **kw: surefoot.SafeLUCB(**{**SETTINGS, "alpha": 0.1, **kw}),
+    "SafeLUCB-paper": lambda **kw: surefoot.SafeLUCB(
+        **{**SETTINGS, "alpha": 0.1, "radius": "paper", "reward_range": (0.0, 1.0), **kw}
+    ),
 }
 GUARDED = [name for name in MAKERS if name != "LUCB"]
 
@@ -140,12 +144,99 @@ def test_lucb_ignores_whatever_baseline_it_is_given() -> None:
         ("feature_bound", 1e-170, r"`1e-100 <= feature_bound <= 1e100` must hold"),
         ("dim", 0, r"`dim` must be a whole number >= 1, but got dim=0"),
         ("dim", 2.5, r"`dim` must be a whole number"),
-        ("dim", 1, r"`dim >= 2` must hold with the paper's radius, but got dim=1"),
+        ("radius", "narrow", r"`radius` must be one of paper, logdet, amm, dual, residual, but got 'narrow'"),
     ],
 )
 def test_impossible_settings_are_refused(name: str, setting: str, value: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         MAKERS[name](**{setting: value})
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_one_dimension_is_refused_with_the_papers_radius_alone(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"`dim >= 2` must hold with the paper's radius, but got dim=1.* 'amm'|pad"):
+        MAKERS[name](dim=1, radius="paper")
+    for radius in ("logdet", "amm", "dual", "residual"):
+        if (name, radius) != ("CLUCB2-exact", "dual"):  # whose nest keeps one ellipsoid a round
+            policy = MAKERS[name](dim=1, radius=radius)
+            policy.observe(policy.decide(np.array([[0.6], [0.5]]), **ask(name)), 0.4)
+            surefoot.check(policy.decide(np.array([[0.6], [0.5]]), **ask(name)).certificate.proof)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"gate": "front"}, r"`gate` must be one of joint, ledger, facts, but got 'front'"),
+        ({"optimism": "high"}, r"`optimism` must be one of set, facts, but got 'high'"),
+        ({"realised_share": 1.0}, r"`0 <= realised_share < 1` must hold, but got 1.0"),
+        ({"realised_share": -0.1}, r"`0 <= realised_share < 1` must hold"),
+        ({"reward_range": (0.5, 0.5)}, r"`low < high` must hold in reward_range, but got \(0.5, 0.5\)"),
+        ({"reward_range": (0.0, 0.5, 1.0)}, r"`reward_range` must be \(low, high\)"),
+        ({"reward_range": (-2.0, -1.0)}, r"must lie below the largest mean reward -1.0"),
+        ({"reward_range": (0.0, 0.3), "reward_floor": 0.4}, r"must lie below the largest mean reward 0.3"),
+        ({"misspecification": -0.1}, r"`misspecification >= 0` must hold"),
+        ({"misspecification": 0.1, "radius": "dual"}, r"`misspecification` must be 0 with radius='dual', but got 0.1"),
+        ({"misspecification": 0.1, "radius": "residual"}, r"`misspecification` must be 0 with radius='residual'"),
+        ({"constraint": "hourly"}, r"`constraint` must be one of cumulative, checkpoints.*, but got 'hourly'"),
+        ({"constraint": "checkpoints"}, r"`constraint` 'checkpoints' was given settings it cannot take"),
+        ({"constraint": {"name": "checkpoints", "every": 0}}, r"`every` must be a whole number >= 1"),
+        ({"constraint": {"name": "reserve", "granted": -1.0}}, r"`granted > 0` must hold"),
+    ],
+)
+def test_safe_lucb_refuses_settings_that_make_no_sense(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        MAKERS["SafeLUCB"](**wrong)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, "low", None])
+def test_safe_lucb_refuses_a_range_and_a_share_that_are_no_numbers(wrong: Any) -> None:
+    for setting in ({"reward_range": (0.0, wrong)}, {"realised_share": wrong}):
+        with pytest.raises((ConfigError, InputError), match=r"must be (finite|a number)"):
+            MAKERS["SafeLUCB"](**setting)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "reward"),
+    [
+        (AssumptionError, r"`baseline_reward >= 0` must hold, but got -0.1", -0.1),
+        (InputError, r"`baseline_reward` must be finite, but got nan", math.nan),
+        (InputError, r"`baseline_reward` must be a number, but got 'x'", "x"),
+        (InputError, r"must be a number or \(low, high\), but got \(0.1, 0.2, 0.3\)", (0.1, 0.2, 0.3)),
+        (
+            AssumptionError,
+            r"within what was declared, 0 to 1, but got 1.5. One of them",
+            1.5,
+        ),
+        (AssumptionError, r"within what was declared, 0 to 1", (0.4, 0.2)),
+    ],
+)
+def test_safe_lucb_refuses_a_baseline_reward_that_cannot_be(error: type[Exception], message: str, reward: Any) -> None:
+    refuses("SafeLUCB-paper", error, message, ROWS, baseline_reward=reward)
+
+
+def test_refused_features_leave_no_trace_of_the_baseline_reward_that_came_with_them() -> None:
+    refuses("SafeLUCB", InputError, r"must be finite", [[0.1, math.nan]], baseline=0, baseline_reward=(0.1, 0.4))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"action": 0, "source": "nobody"}, r"`source` must be 'learner' or 'baseline', but got 'nobody'"),
+        ({"action": 3, "source": "learner"}, r"`0 <= action < 3` must hold for 3 actions, but got 3"),
+        ({"action": -1, "source": "learner"}, r"`action` must be a row index, but got -1"),
+        ({"action": 1.0, "source": "learner"}, r"`action` must be a row index, but got 1.0"),
+        ({"action": True, "source": "learner"}, r"`action` must be a row index, but got True"),
+        ({"action": 0, "source": "baseline"}, r"A round of the baseline must have played its row 1, but got action=0"),
+    ],
+)
+def test_a_round_that_cannot_have_been_is_not_recalled(name: str, asked: dict[str, Any], message: str) -> None:
+    policy = MAKERS[name]()
+    policy.observe(policy.decide(ROWS, **ask(name)), 0.4)
+    before = policy.state()
+    with pytest.raises(InputError, match=message):
+        policy.recall(ROWS, **ask(name), **asked)
+    assert same_state(before, policy.state())
 
 
 @pytest.mark.parametrize("name", GUARDED)
@@ -201,7 +292,7 @@ def test_observing_twice_or_a_strangers_decision_changes_nothing(name: str) -> N
     assert same_state(before, policy.state())
 
 
-@pytest.mark.parametrize("name", ["LUCB", "CLUCB", "CLUCB2-latest"])
+@pytest.mark.parametrize("name", ["LUCB", "CLUCB", "CLUCB2-latest", "SafeLUCB"])
 def test_a_catalogue_that_is_too_long_or_of_another_dim_is_refused(name: str) -> None:
     long = surefoot.Catalogue([[0.1, 0.2], [1.2, 0.0]])
     refuses(name, AssumptionError, r"this Catalogue reaches length 1.2, which is 0.2 more than feature_bound=1", long)
@@ -210,7 +301,7 @@ def test_a_catalogue_that_is_too_long_or_of_another_dim_is_refused(name: str) ->
     )
 
 
-@pytest.mark.parametrize("name", ["CLUCB", "CLUCB2-latest"])
+@pytest.mark.parametrize("name", ["CLUCB", "CLUCB2-latest", "SafeLUCB"])
 def test_over_a_set_without_rows_the_baseline_is_a_point_of_it(name: str) -> None:
     ball = surefoot.EuclideanBall(center=[0.3, 0.3], radius=0.2)
     refuses(
@@ -264,7 +355,7 @@ def test_only_a_decision_or_its_round_can_be_observed(wrong: Any) -> None:
     assert policy.pending == (1,)
 
 
-@pytest.mark.parametrize("name", ["LUCB", "CLUCB", "CLUCB2-latest"])
+@pytest.mark.parametrize("name", ["LUCB", "CLUCB", "CLUCB2-latest", "SafeLUCB"])
 def test_an_action_set_of_another_dimension_is_refused(name: str) -> None:
     ball = surefoot.EuclideanBall(center=[0.1, 0.1, 0.1], radius=0.2)
     refuses(name, InputError, r"must have dim=2, but this EuclideanBall has dim=3", ball, baseline=[0.1, 0.1, 0.1])

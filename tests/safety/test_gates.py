@@ -37,6 +37,7 @@ from surefoot.safety.gates import (
     vectors_of,
 )
 from surefoot.safety.ledger import Ledger, book_baseline, book_learner
+from surefoot.safety.memory import new_memory
 from surefoot.safety.proof import check
 
 DIGITS = 50
@@ -64,21 +65,23 @@ class Scene:
         self.record = new_record(self.proposal.size)
 
     def conserve(self, features: Vector, reward: float) -> None:
-        book_baseline(self.ledger.buffer, features, reward)
+        book_baseline(self.ledger.buffer, features, reward, features.size)
         self.conserved.append(features)
         self.conserved_rewards.append(reward)
 
     def ask_known(self, baseline_reward: float) -> bool:
-        buffers = self.settings, self.state.buffer, self.ledger.buffer
-        self.record[BETA] = radius_of(buffers[0], buffers[1])
-        pose(*buffers, self.proposal, self.baseline, self.record)
-        return bool(known_gate(*buffers, baseline_reward, self.record))
+        buffers = self._pose()
+        return bool(known_gate(*buffers, baseline_reward, self.record, self.proposal.size))
 
     def ask_unknown(self) -> bool:
-        buffers = self.settings, self.state.buffer, self.ledger.buffer
-        self.record[BETA] = radius_of(buffers[0], buffers[1])
-        pose(*buffers, self.proposal, self.baseline, self.record)
-        return bool(unknown_gate(*buffers, self.record))
+        buffers = self._pose()
+        return bool(unknown_gate(*buffers, self.record, self.proposal.size))
+
+    def _pose(self) -> tuple[Vector, Vector, Vector, Vector]:
+        dim, state, book = self.proposal.size, self.state.buffer, self.ledger.buffer
+        self.record[BETA] = radius_of(self.settings, state)
+        pose(state, book, self.proposal, self.baseline, self.record, dim)
+        return self.settings, state, book, new_memory(dim)
 
 
 def rows_of(kind: str, count: int, dim: int, rng: np.random.Generator) -> Matrix:
@@ -115,7 +118,7 @@ def scene(kind: str, dim: int, rng: np.random.Generator) -> Scene:
             rows[int(rng.integers(len(rows)))],
             rng.uniform(),
         )
-        book_learner(made.ledger.buffer, played, displaced, reward)
+        book_learner(made.ledger.buffer, played, displaced, reward, dim)
         made.played.append(played)
         made.displaced.append(displaced)
         made.displaced_rewards.append(reward)
@@ -365,9 +368,9 @@ def test_the_question_is_what_the_learner_earns_above_the_share_of_the_baseline(
         z = sum([*made.played, made.proposal], np.zeros(dim))
         v = sum([*made.displaced, made.baseline], np.zeros(dim))
         w = sum(made.conserved, np.zeros(dim))
-        np.testing.assert_allclose(vectors_of(made.record)[:3], [z, w, v], rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(vectors_of(made.record, dim)[:3], [z, w, v], rtol=1e-14, atol=1e-14)
         expected = z + alpha * w - (1 - alpha) * v
-        np.testing.assert_allclose(question_of(made.settings, made.record), expected, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(question_of(made.settings, made.record, dim), expected, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["plain", "ball"])
@@ -376,11 +379,11 @@ def test_the_proof_behind_a_gate_holds_and_proves_its_margin(kind: str) -> None:
         known = snapshot(made.settings, made.state.buffer)
         made.settings[REWARD_FLOOR] = (0.0, 0.3)[number % 2]
         made.ask_known(0.4)
-        proof = known_proof(made.settings, made.record, known)
+        proof = known_proof(made.settings, made.record, known, made.proposal.size)
         check(proof)
         assert proof.value == pytest.approx(made.record[GUARANTEED] - made.record[REQUIRED], rel=1e-9, abs=1e-9)
         made.ask_unknown()
-        proof = unknown_proof(made.settings, made.record, known)
+        proof = unknown_proof(made.settings, made.record, known, made.proposal.size)
         check(proof)
         assert proof.value == pytest.approx(made.record[GUARANTEED] - made.record[REQUIRED], rel=1e-9, abs=1e-9)
-        np.testing.assert_array_equal(proof.question, question_of(made.settings, made.record))
+        np.testing.assert_array_equal(proof.question, question_of(made.settings, made.record, made.proposal.size))

@@ -11,7 +11,7 @@ from surefoot.arrays import Vector
 from surefoot.errors import ProofError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.proof import Piece, Proof, check, prove
+from surefoot.safety.proof import Piece, Proof, assemble, check
 
 # ---------------------------------------------------------------------------------- linear facts
 
@@ -87,7 +87,7 @@ def honest(dim: int, rng: np.random.Generator) -> Proof:
         (floor, 0.3 * floor.normal),
         (reach, 2.5 * reach.normal),
     ]
-    return prove(sum((vector for _, vector in parts), np.zeros(dim)), parts)
+    return assemble(sum((vector for _, vector in parts), np.zeros(dim)), parts)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 50])
@@ -126,13 +126,13 @@ def test_a_proved_value_is_below_the_question_for_every_theta_that_satisfies_the
 
 
 def test_empty_pieces_are_left_out() -> None:
-    proof = prove(np.array([1.0, 0.0]), [(Ball(1.0), np.array([1.0, 0.0])), (Ball(9.0), np.zeros(2))])
+    proof = assemble(np.array([1.0, 0.0]), [(Ball(1.0), np.array([1.0, 0.0])), (Ball(9.0), np.zeros(2))])
     assert len(proof.pieces) == 1
     check(proof)
 
 
 def test_the_empty_question_is_worth_nothing_and_proved_by_nothing() -> None:
-    proof = prove(np.zeros(2), [])
+    proof = assemble(np.zeros(2), [])
     assert proof.value == 0.0
     check(proof)
     with pytest.raises(ProofError, match="add up to the question"):
@@ -143,14 +143,14 @@ def test_the_empty_question_is_worth_nothing_and_proved_by_nothing() -> None:
 
 def test_a_claim_of_nothing_holds() -> None:
     fact = Linear(np.array([1.0, 0.0]), 0.5, "floor")
-    proof = prove(np.array([0.0, 1.0]), [(fact, np.array([0.0, 1.0]))])
+    proof = assemble(np.array([0.0, 1.0]), [(fact, np.array([0.0, 1.0]))])
     assert proof.value == -math.inf
     check(proof)
 
 
 def test_a_proof_tells_its_pieces_to_people() -> None:
     fact = Linear(np.array([1.0, 2.0]), 0.5, "floor of the baseline's reward")
-    proof = prove(np.array([3.0, 5.0]), [(fact, np.array([2.0, 4.0])), (Ball(2.0), np.array([1.0, 1.0]))])
+    proof = assemble(np.array([3.0, 5.0]), [(fact, np.array([2.0, 4.0])), (Ball(2.0), np.array([1.0, 1.0]))])
     assert proof.explain().splitlines() == [
         "<theta, q> >= -1.82843, because q is the sum of 2 piece(s):",
         "  +1 by the floor of the baseline's reward",

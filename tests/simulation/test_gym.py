@@ -139,7 +139,7 @@ def test_a_policy_in_the_environment_has_the_regret_that_the_engine_counts() -> 
     outcome = simulate(world, [Spec("LUCB", delta=0.1)], runs=3, horizon=rounds, seed=7, threads=1)[0]
     env = BanditEnv(world, horizon=rounds)
     for run in range(3):
-        told = world.realisations(7, [run])[0].settings(ridge=1.0, delta=0.1)
+        told: Any = world.realisations(7, [run])[0].settings(ridge=1.0, delta=0.1)
         policy, regret, truncated = surefoot.LUCB(dim=3, **told), 0.0, False
         observation, _ = env.reset(options=seed_of(run))
         while not truncated:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.simulation.plan import PlanWorld, plan
+from surefoot.simulation.plan import Answer, PlanWorld, plan
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "gain": 0.25, "per_day": 300.0}
 
@@ -27,12 +27,22 @@ def test_planned_worlds_have_the_baseline_and_the_gain_asked_for() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_a_larger_alpha_frees_the_learner_sooner_and_gains_more(known: bool) -> None:
     found = plan(**COMMON, alphas=[0.05, 0.4], days=20, runs=30, known=known)  # type: ignore[arg-type]
-    careful, bold = found.answers
+    assert found.policies == ["SafeLUCB", "CLUCB" if known else "CLUCB2"]
+    for policy in found.policies:
+        careful, bold = found.of(policy)
+        _is_sooner_and_gains_more(careful, bold)
+    for safe, paper in zip(*(found.of(policy) for policy in found.policies), strict=True):
+        assert safe.baseline_rounds < paper.baseline_rounds
+        assert math.isinf(safe.bound_rounds)
+        assert math.isfinite(paper.bound_rounds) == known
+
+
+def _is_sooner_and_gains_more(careful: Answer, bold: Answer) -> None:
     assert bold.free_round < careful.free_round
     assert bold.free_day == pytest.approx(bold.free_round / 300)
     assert bold.gained > careful.gained
     assert careful.violations == bold.violations == 0
-    for answer in found.answers:
+    for answer in (careful, bold):
         assert answer.worst_seen_share <= answer.alpha == answer.at_stake_share
         assert answer.baseline_rounds <= answer.bound_rounds
         assert 0 < answer.gained_share < 0.25
@@ -40,11 +50,21 @@ def test_a_larger_alpha_frees_the_learner_sooner_and_gains_more(known: bool) -> 
 
 def test_a_learner_that_is_not_free_in_time_is_said_to_be_so() -> None:
     found = plan(**{**COMMON, "noise": 2.0}, alphas=[0.01], days=1, runs=5)  # type: ignore[arg-type]
-    (answer,) = found.answers
+    answer = found.of("CLUCB")[0]
     assert answer.free_share == 0.0
     assert math.isinf(answer.free_round)
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert data["answers"][0]["free_round"] is None
+    assert data["answers"][1]["free_round"] is None
+
+
+def test_safelucb_is_free_sooner_when_it_is_told_the_range_of_rewards() -> None:
+    free = [
+        plan(**COMMON, alphas=[0.05], days=20, runs=30, known=False, reward_range=told, policies=["safe"])  # type: ignore[arg-type]
+        for told in (None, (0.0, 1.0))
+    ]
+    without, ranged = (found.answers[0] for found in free)
+    assert ranged.baseline_rounds < without.baseline_rounds
+    assert ranged.violations == without.violations == 0
 
 
 @pytest.mark.parametrize(
@@ -55,6 +75,10 @@ def test_a_learner_that_is_not_free_in_time_is_said_to_be_so() -> None:
         ({"baseline_reward": 0.0}, "`baseline_reward > 0` must hold"),
         ({"alphas": []}, "`alphas` must hold at least one alpha"),
         ({"alphas": [1.5]}, "`0 < alpha < 1` must hold"),
+        ({"policies": ["papre"]}, r"but got 'papre'. Did you mean 'paper'\?"),
+        ({"policies": []}, "must hold safe, paper or both"),
+        ({"reward_range": (0.1, 1.0)}, "must hold every mean reward of the worlds that are drawn, 0 to 0.5"),
+        ({"reward_range": (0.0, 0.4)}, "A range that is not true voids the guarantee"),
         ({"runs": 1}, "`runs` must be a whole number >= 2"),
         ({"dim": 1}, "`dim` must be a whole number >= 2"),
     ],

@@ -18,6 +18,7 @@ from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorl
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.specs import Spec
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
+from surefoot.simulation.table import shown_name
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.1, floor_share=0.5)]
 
@@ -151,9 +152,20 @@ def test_a_toml_file_becomes_the_sweep_it_describes(tmp_path: Path) -> None:
     assert set(table["seed"]) == {1, 2}
 
 
+def test_the_file_that_the_documentation_shows_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    (tmp_path / "clicks.toml").write_text(page.split("```toml\n")[1].split("```")[0])
+    specs = read_sweep(tmp_path / "clicks.toml").parts[0].specs
+    assert [shown_name(spec) for spec in specs] == ["LUCB", "CLUCB", "CLUCB", "CLUCB", "SafeLUCB, weekly"]
+
+
 GOOD: dict[str, Any] = {
     "runs": 2, "horizon": 5, "worlds": {"w": {"kind": "paper"}}, "policies": [{"policy": "LUCB"}]
 }  # fmt: skip
+
+
+def safe(**settings: Any) -> dict[str, Any]:
+    return {"policies": [{"policy": "SafeLUCB", "alpha": 0.1, **settings}]}
 
 
 @pytest.mark.parametrize(
@@ -177,11 +189,49 @@ GOOD: dict[str, Any] = {
         ({"horizon": 0}, r"`horizon` must be a whole number >= 1"),
         ({"runs": "many"}, r"`runs` must be a whole number >= 1"),
         ({"seed": 1, "seeds": [1]}, r"must not be given together"),
+        ({"seeds": [-1]}, r"`seed` must be a whole number >= 0"),
+        ({"watched": 0.1}, r"`watched` must be a list of numbers"),
+        (safe(radius="ammm"), r"`policies.radius` must be known, but got 'ammm'. Did you mean 'amm'\?"),
+        (safe(gate="fact"), r"`policies.gate` must be known, but got 'fact'. Did you mean 'facts'\?"),
+        (safe(optimism="sets"), r"`policies.optimism` must be known, but got 'sets'. Did you mean 'set'\?"),
+        (safe(constraint="cumulativ"), r"`policies.constraint` must be known, .* Did you mean 'cumulative'\?"),
+        (safe(constraint={"name": "reserv"}), r"`policies.constraint.name` must be known.* Did you mean 'reserve'\?"),
+        (safe(constraint="checkpoints"), r"'checkpoints' must say its 'every'"),
+        (safe(constraint={"name": "checkpoints", "evry": 9}), r"got 'evry'. Did you mean 'every'\?"),
+        (safe(constraint={"name": "checkpoints", "every": 0}), r"`every` must be a whole number >= 1"),
+        (safe(constraint={"name": "reserve", "granted": "much"}), r"`policies.constraint.granted` must be a number"),
+        (safe(constraint=3), r"`policies.constraint` must be known, but got 3"),
+        (safe(reward_range=[0.0]), r"`policies.reward_range` must be \[low, high\]"),
+        (safe(reward_range=[1.0, 0.0]), r"`low < high` must hold in reward_range"),
+        (safe(realised_share=1.5), r"`0 <= realised_share < 1` must hold"),
+        (safe(realised_share="half"), r"`policies.realised_share` must be a number"),
+        (safe(knows_baseline=1), r"`policies.knows_baseline` must be true or false"),
+        (safe(name=""), r"`policies.name` must be a text"),
+        (safe(realized_share=0.1), r"got 'realized_share'. Did you mean 'realised_share'\?"),
+        ({"policies": [{"policy": "CLUCB", "alpha": 0.1, "gate": "joint"}]}, r"are SafeLUCB's"),
+        (safe(alpha=[0.1, 0.1]), r"its own name or alpha, but SafeLUCB with alpha 0.1 is there 2 times"),
     ],
 )
 def test_a_file_with_a_mistake_is_refused_with_the_nearest_name(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         sweep_from({**GOOD, **change}, title="t")
+
+
+def test_every_setting_of_safelucb_can_be_given_in_a_file() -> None:
+    settings = {
+        "name": "mine", "radius": "logdet", "gate": "joint", "optimism": "facts", "realised_share": 0.2,
+        "knows_baseline": True, "constraint": {"name": "reserve", "granted": 3.0}, "reward_range": [0, 1],
+    }  # fmt: skip
+    (spec,) = sweep_from({**GOOD, **safe(**settings)}, title="t").parts[0].specs
+    assert spec == Spec("SafeLUCB", alpha=0.1, **{**settings, "reward_range": (0, 1)})  # type: ignore[arg-type]
+
+
+def test_variants_of_one_policy_stay_apart_in_the_table(tmp_path: Path) -> None:
+    specs = [Spec("SafeLUCB", alpha=0.2), Spec("SafeLUCB", alpha=0.2, reward_range=(0, 1), name="with a range")]
+    table = run_sweep(Sweep([Part("paper", PaperWorld(), specs, runs=3, horizon=300)]), tmp_path / "out")
+    last = table.filter((pl.col("measure") == "baseline_rounds") & (pl.col("round") == 300))
+    assert last["policy"].to_list() == ["SafeLUCB", "with a range"]
+    assert last["mean"][1] < last["mean"][0]
 
 
 def test_a_file_that_is_missing_or_broken_is_refused(tmp_path: Path) -> None:

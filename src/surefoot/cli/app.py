@@ -7,7 +7,9 @@ from surefoot.cli.audit import audit
 from surefoot.cli.config import config
 from surefoot.cli.demo import demo
 from surefoot.cli.experiment import experiment
+from surefoot.cli.fit_baseline import fit_baseline
 from surefoot.cli.plan import plan
+from surefoot.cli.replay import replay
 from surefoot.cli.reproduce import reproduce
 from surefoot.cli.serve import serve
 from surefoot.cli.simulate import simulate
@@ -30,6 +32,8 @@ app.command()(demo)
 app.add_typer(experiment, name="experiment")
 app.add_typer(config, name="config")
 app.add_typer(token, name="token")
+app.command()(replay)
+app.command("fit-baseline")(fit_baseline)
 
 
 @app.command()

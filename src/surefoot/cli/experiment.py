@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import surefoot
-from surefoot.cli.reproduce import parse_alphas
+from surefoot.cli.reproduce import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.audit.words import when
@@ -54,7 +54,7 @@ def create(
             mode=cast("ModeName", mode),
             reward_window=reward_window,
             default_reward=default_reward,
-            reward_bounds=None if reward_bounds is None else parse_alphas(reward_bounds),
+            reward_bounds=None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
             description=description,
         )
     typer.echo(f"Created {name!r} with {policy} in mode {mode!r} in {journal}.")

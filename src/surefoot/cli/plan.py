@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from surefoot.cli.reproduce import parse_alphas
+from surefoot.cli.reproduce import parse_numbers
+from surefoot.errors import ConfigError
 from surefoot.simulation.plan import Answer, Plan
 from surefoot.simulation.plan import plan as make_plan
+
+PICTURES = (".png", ".pdf", ".svg")
 
 
 def plan(
@@ -27,12 +31,19 @@ def plan(
     delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
     days: Annotated[float, typer.Option(help="How far to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
+    reward_range: Annotated[
+        str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), or both.")
+    ] = "safe,paper",
     runs: Annotated[int, typer.Option(help="Worlds to simulate.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Write a picture to this file (.png, .pdf or .svg).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """How long until the learner acts freely, what is at stake, and what is gained in a month."""
+    _check_plot(plot)
     found = make_plan(
         dim=dim,
         actions=actions,
@@ -40,10 +51,12 @@ def plan(
         baseline_reward=baseline_reward,
         gain=gain,
         per_day=per_day,
-        alphas=parse_alphas(alpha),
+        alphas=parse_numbers("--alpha", alpha),
         delta=delta,
         days=days,
         known=not unknown,
+        reward_range=_range(reward_range),
+        policies=[part.strip().lower() for part in policy.split(",")],
         runs=runs,
         seed=seed,
     )
@@ -57,24 +70,58 @@ def plan(
     _print(found)
 
 
+def _check_plot(plot: Path | None) -> None:
+    """Before a minute of simulation, not after it."""
+    if plot is not None and plot.suffix not in PICTURES:
+        raise ConfigError(f"`--plot` must end in {', '.join(PICTURES)}, but got {plot.name!r}.")
+    if plot is not None and not plot.parent.is_dir():
+        raise ConfigError(f"`--plot` must lie in a folder that exists, but {str(plot.parent)!r} does not.")
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    ends = parse_numbers("--reward-range", text)
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise ConfigError(f"`--reward-range` must be low,high with low < high, such as 0,1, but got {text!r}.")
+    return ends
+
+
 def _print(found: Plan) -> None:
     console = Console()
     settings = found.settings
     table = Table(
         title=f"{found.days:g} days, {settings['per_day']:g} decisions a day, {settings['runs']} simulated worlds"
     )
-    for column in ("", *(f"alpha {answer.alpha:g}" for answer in found.answers)):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, cell in _ROWS:
-        table.add_row(name, *(cell(answer) for answer in found.answers))
+    table.add_column("")
+    for answer in found.of(found.policies[0]):
+        table.add_column(f"alpha {answer.alpha:g}", justify="right")
+    table.add_row("at stake at worst",
+                  *(f"{answer.at_stake_share:.1%}" for answer in found.of(found.policies[0])))  # fmt: skip
+    for policy in found.policies:
+        table.add_section()
+        table.add_row(f"[bold]{_called(policy)}[/bold]")
+        for name, cell in _ROWS:
+            if name != _BOUND or any(math.isfinite(answer.bound_rounds) for answer in found.of(policy)):
+                table.add_row(name, *(cell(answer) for answer in found.of(policy)))
     console.print(table)
+    for line in _notes(found):
+        console.print(line, highlight=False)
+
+
+def _called(policy: str) -> str:
+    return f"{policy}, recommended" if policy == "SafeLUCB" else f"{policy}, the paper's"
+
+
+def _notes(found: Plan) -> Iterator[str]:
+    settings = found.settings
     if settings["simulated_rounds"] < found.rounds:
-        console.print(
-            f"Simulated {settings['simulated_rounds']:,} of {found.rounds:,} rounds; the rest is extrapolated."
-        )
-    console.print("Free: no baseline round in the last fifth of what was simulated.")
-    if settings["known"]:
-        console.print("The theorem's bound holds wherever its assumptions do, and lies far above what is seen.")
+        yield f"Simulated {settings['simulated_rounds']:,} of {found.rounds:,} rounds; the rest is extrapolated."
+    yield "Free: the learner acts as it likes, no baseline round in the last fifth of what was simulated."
+    if "CLUCB" in found.policies:
+        yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
+    if "SafeLUCB" in found.policies and settings["reward_range"] is None:
+        yield "If every mean reward lies in a known range, say so (--reward-range 0,1): SafeLUCB is then free sooner."
 
 
 def _number(value: float) -> str:
@@ -85,20 +132,22 @@ def _days(value: float) -> str:
     return "not in time" if not math.isfinite(value) else f"{value:,.1f}"
 
 
-def _free(answer: Answer) -> str:
-    return f"{answer.free_share:.0%}"
+def _millions(value: float) -> str:
+    """Two digits and no exponent."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded / 1e6:,.0f} million" if rounded >= 1e7 else f"{rounded:,.0f}"
 
 
-_ROWS = (
-    ("rounds until the learner acts freely (median)", lambda a: _number(a.free_round)),
-    ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
-    ("days until then (median)", lambda a: _days(a.free_day)),
+_BOUND = "  the theorem's bound on them"
+_ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
+    ("days until free (median)", lambda a: _days(a.free_day)),
     ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
-    ("worlds in which it does in time", _free),
-    ("rounds played by the baseline (median)", lambda a: _number(a.baseline_rounds)),
-    ("  the theorem's bound on them", lambda a: f"{a.bound_rounds:.2g}" if math.isfinite(a.bound_rounds) else "none"),
-    ("at stake at worst, share of the baseline", lambda a: f"{a.at_stake_share:.1%}"),
-    ("  the most that was ever behind", lambda a: f"{a.worst_seen_share:.1%}"),
+    ("rounds until free (median)", lambda a: _number(a.free_round)),
+    ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
+    ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),
+    ("rounds of the baseline (median)", lambda a: _number(a.baseline_rounds)),
+    (_BOUND, lambda a: _millions(a.bound_rounds)),
+    ("furthest behind the baseline, ever", lambda a: f"{a.worst_seen_share:.1%}"),
     ("rounds below the floor, all worlds", lambda a: f"{a.violations}"),
     ("gained over the baseline", lambda a: f"{a.gained:+,.0f} ± {1.96 * a.gained_stderr:,.0f}"),
     ("  as a share", lambda a: f"{a.gained_share:+.1%}"),

@@ -1,18 +1,23 @@
 """`surefoot reproduce`: the paper's experiment, whole, with one command."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
-from surefoot.paper.claims import judge, section5_worlds
+from surefoot.paper.claims import judge
 from surefoot.paper.figures import save_figures
 from surefoot.paper.report import write_report
-from surefoot.paper.setting import ALPHAS, FULL, INSTANCES, QUICK, Scale, paper_sweep
+from surefoot.paper.rows import all_alphas, fewer, of_world, policies_of, section5_worlds
+from surefoot.paper.setting import ALPHAS, FULL, INSTANCES, QUICK, paper_sweep, rivals
+from surefoot.paper.tables import times
 from surefoot.simulation.sweep import run_sweep
 
 if TYPE_CHECKING:
@@ -21,40 +26,45 @@ if TYPE_CHECKING:
 DEFAULT_ALPHAS = ",".join(f"{alpha:g}" for alpha in ALPHAS)
 
 
-def parse_alphas(text: str) -> tuple[float, ...]:
+def parse_numbers(option: str, text: str) -> tuple[float, ...]:
     """Numbers between commas."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise ConfigError(f"`--alphas` must be numbers between commas, such as 0.05,0.1, but got {text!r}.") from None
+        raise ConfigError(f"`{option}` must be numbers between commas, such as 0.05,0.1, but got {text!r}.") from None
 
 
 def reproduce(
     out: Annotated[Path | None, typer.Option(help="Folder for figures, table and report.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rounds: seconds instead of minutes.")] = False,
-    runs: Annotated[int | None, typer.Option(help="Realisations.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Realisations; without it, 1,000 and for SafeLUCB 300.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds of a realisation.")] = None,
     alphas: Annotated[str, typer.Option(help="Alphas between commas.")] = DEFAULT_ALPHAS,
     seed: Annotated[int, typer.Option(help="Seed: same seed, same bits.")] = 0,
     instance: Annotated[str, typer.Option(help="as-written, normalized, or both.")] = "both",
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
 ) -> None:
-    """Reproduce Section 5 of the paper: figures 1 to 3, results.csv and report.html.
+    """Reproduce Section 5 of the paper: figures 1 to 4, results.csv and report.html.
 
     Interrupted, the same command continues where it stopped.
     """
     base = QUICK if quick else FULL
-    scale = Scale(runs or base.runs, horizon or base.horizon, base.exact_runs, base.exact_horizon)
+    scale = replace(
+        base, runs=base.runs if runs is None else runs, horizon=base.horizon if horizon is None else horizon
+    )
+    if runs is not None:
+        scale = replace(scale, safe_runs=runs)
     folder = out or Path("results/paper-quick" if quick else "results/paper")
-    grid = parse_alphas(alphas)
+    grid = parse_numbers("--alphas", alphas)
     sweep = paper_sweep(scale, alphas=grid, seed=seed, instances=_instances(instance))
     with progress_bar("simulating") as report:
         table = run_sweep(sweep, folder, threads=threads, progress=report)
     is_full = (scale.runs, scale.horizon) == (FULL.runs, FULL.horizon)
     note = None if is_full else f"{scale.runs:,} runs x {scale.horizon:,} rounds, not the paper's 1,000 x 40,000"
     save_figures(table, folder, note=note)
-    write_report(table, folder / "report.html", settings=sweep.describe(), note=note)
-    _summary(table, folder)
+    against = rivals(sweep)
+    write_report(table, folder / "report.html", settings=sweep.describe(), note=note, rivals=against)
+    _summary(table, folder, against)
 
 
 def _instances(name: str) -> tuple[Literal["as-written", "normalized"], ...]:
@@ -66,7 +76,7 @@ def _instances(name: str) -> tuple[Literal["as-written", "normalized"], ...]:
     return chosen
 
 
-def _summary(table: "pl.DataFrame", folder: Path) -> None:
+def _summary(table: "pl.DataFrame", folder: Path, against: Mapping[str, str]) -> None:
     console = Console()
     rows = Table("what the paper says", "measured", "", title="Section 5, claim by claim")
     for world in section5_worlds(table):
@@ -75,4 +85,22 @@ def _summary(table: "pl.DataFrame", folder: Path) -> None:
         for claim in judge(table, world):
             rows.add_row(claim.text, claim.measured, "holds" if claim.holds else "does not hold")
     console.print(rows)
-    console.print(f"Wrote figure1-3 (.png, .pdf), results.csv, results.parquet and report.html to {folder}/")
+    console.print(_ratios(table, against))
+    console.print(f"Wrote figure1-4 (.png, .pdf), results.csv, results.parquet and report.html to {folder}/")
+
+
+def _ratios(table: "pl.DataFrame", against: Mapping[str, str]) -> Table:
+    """How many times fewer rounds of the baseline SafeLUCB needs, by alpha."""
+    alphas = all_alphas(table, list(against))
+    shown = Table("rounds of the baseline, times fewer", title="Beyond the paper: SafeLUCB, by alpha")
+    for alpha in alphas:
+        shown.add_column(f"{alpha:g}", justify="right", no_wrap=True)
+    for world in section5_worlds(table):
+        found = of_world(table, world)
+        shown.add_section()
+        shown.add_row(f"[bold]{world}[/bold]")
+        for name in [name for name in against if name in policies_of(found)]:
+            ratios = [fewer(found, name, against[name], alpha) for alpha in alphas]
+            cells = ["–" if ratio is None else times(ratio) for ratio in ratios]
+            shown.add_row(escape(f"{name} (against {against[name]})"), *cells)
+    return shown

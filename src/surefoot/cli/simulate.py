@@ -9,6 +9,7 @@ from rich.console import Console
 from surefoot.cli.progress import progress_bar
 from surefoot.paper.figures import save_figures
 from surefoot.paper.report import write_report
+from surefoot.paper.setting import rivals
 from surefoot.simulation.config import read_sweep
 from surefoot.simulation.sweep import run_sweep
 
@@ -27,5 +28,5 @@ def simulate(
     with progress_bar("simulating") as report:
         table = run_sweep(sweep, folder, threads=threads, progress=report)
     save_figures(table, folder)
-    write_report(table, folder / "report.html", settings=sweep.describe())
-    Console().print(f"Wrote figures, results.csv, results.parquet and report.html to {folder}/")
+    write_report(table, folder / "report.html", settings=sweep.describe(), rivals=rivals(sweep))
+    Console().print(f"Wrote figure1-4 (.png, .pdf), results.csv, results.parquet and report.html to {folder}/")

@@ -42,6 +42,7 @@ def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out
             shifted[i, i] += ridge - settings[RIDGE]
         if not cholesky(shifted, lower):
             continue
+        inverse[:] = 0.0
         invert(lower, inverse)
         drift = fresh_drift(d, condition(np.abs(inverse), np.abs(lower)))
         if not drift <= DRIFT_USABLE:
@@ -55,7 +56,7 @@ def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out
         error = 4.0 * (drift + state[DRIFT]) * (energy + state[ENERGY])
         radius = math.sqrt(max(0.0, root) + error) + 2.0 * drift * math.sqrt(energy)
         radius *= 1.0 + drift + 4.0 * (d + 4.0) * EPS
-        trial[:d] = np.dot(inverse.T, whitened)
+        trial[:d] = np.dot(whitened, inverse)
         trial[d:] = inverse.reshape(-1)
         mean, spread = ellipsoid_support(trial, 0, radius, q, at, d)
         if mean - spread > best:

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
+from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum, compiled_view
 from surefoot.errors import StateError
 from surefoot.linear.factor import cholesky, condition, invert
 
@@ -69,13 +69,13 @@ def scratch_at(d: int) -> int:
     return recent_at(d) + RECENT * d
 
 
-@compiled
+@compiled_view
 def theta_of(state: Vector) -> Vector:
     """The ridge estimate V^-1 b."""
     return state[HEAD : HEAD + int(state[DIM])]
 
 
-@compiled
+@compiled_view
 def whitener_of(state: Vector) -> Matrix:
     """M, with M^T M = V^-1."""
     d = int(state[DIM])

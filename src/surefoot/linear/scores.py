@@ -61,10 +61,44 @@ def _score(state: Vector, rows: Matrix, i: int) -> tuple[float, float]:
 _score_short, _score_long = compiled(_score), compiled_sum(_score)
 
 
+@compiled
+def _score_four(state: Vector, rows: Matrix, i: int, scores: Matrix) -> None:
+    """`_score_short` of four rows side by side, each in its own order: while one sum waits, the others go on."""
+    d = rows.shape[1]
+    at = whitener_at(d)
+    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(d):
+        theta = state[HEAD + j]
+        m0 += theta * rows[i, j]
+        m1 += theta * rows[i + 1, j]
+        m2 += theta * rows[i + 2, j]
+        m3 += theta * rows[i + 3, j]
+        e0, e1, e2, e3 = 0.0, 0.0, 0.0, 0.0
+        for k in range(j + 1):
+            weight = state[at + k]
+            e0 += weight * rows[i, k]
+            e1 += weight * rows[i + 1, k]
+            e2 += weight * rows[i + 2, k]
+            e3 += weight * rows[i + 3, k]
+        s0 += e0 * e0
+        s1 += e1 * e1
+        s2 += e2 * e2
+        s3 += e3 * e3
+        at += d
+    scores[0, i], scores[0, i + 1], scores[0, i + 2], scores[0, i + 3] = m0, m1, m2, m3
+    scores[1, i], scores[1, i + 1], scores[1, i + 2], scores[1, i + 3] = s0, s1, s2, s3
+
+
 @compiled_apart
 def score_rows(state: Vector, rows: Matrix, scores: Matrix) -> None:
     """Fill means and squares, the two rows of `scores`, for rows that are new."""
-    for i in range(rows.shape[0]):
+    first = 0
+    if state[COUNT] > 0.0 and rows.shape[1] < SHORT:
+        first = rows.shape[0] - rows.shape[0] % 4
+        for i in range(0, first, 4):
+            _score_four(state, rows, i, scores)
+    for i in range(first, rows.shape[0]):
         if state[COUNT] == 0.0:
             scores[0, i], scores[1, i] = 0.0, _square_length(rows, i)
         elif rows.shape[1] < SHORT:

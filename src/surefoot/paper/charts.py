@@ -5,36 +5,48 @@ from typing import Any
 
 import polars as pl
 
-from surefoot.paper.claims import FIRST, SURE, alphas_of, at_round, curve, last_checkpoint
-from surefoot.paper.figures import POLICIES, colour_of, percent
+from surefoot.paper.claims import FIRST, SURE
+from surefoot.paper.figures import percent
+from surefoot.paper.looks import LEAST, LOOKS, colour_of, looks_for
+from surefoot.paper.rows import (
+    all_alphas,
+    alphas_of,
+    at_round,
+    conservative_of,
+    curve,
+    curves_of,
+    horizon_of,
+    last_checkpoint,
+    legend_of,
+    number,
+    paper_or_all,
+    policies_of,
+)
 
 Chart = dict[str, Any]
-
-DASHES = {"CLUCB": "solid", "CLUCB2": "dash", "CLUCB2-exact": "dot"}
-PATTERNS = {"LUCB": "", "CLUCB": "/", "CLUCB2": ".", "CLUCB2-exact": "x"}
-TONES = {  # by policy, on a light and on a dark page
-    "LUCB": ("#1a1a1a", "#f2f2f2"),
-    "CLUCB": ("#1f6f8b", "#5cc4d6"),
-    "CLUCB2": ("#7a57b0", "#b79ae6"),
-    "CLUCB2-exact": ("#a5502a", "#e5a07c"),
-}
 
 
 def regret_chart(table: pl.DataFrame) -> Chart:
     """Figure 1: per-step regret over rounds."""
-    alphas, traces = _every_alpha(table), []
+    shown, looks, traces = paper_or_all(table), looks_for(policies_of(table)), []
+    alphas, main = all_alphas(table, shown), next((name for name in shown if alphas_of(table, name)), None)
     for policy, alpha in curves_of(table):
+        if policy not in shown:
+            continue
         rows = curve(table, policy, alpha, "regret_per_round")
-        light, dark = TONES["LUCB"] if alpha is None else _tones(alpha, alphas)
+        light, dark = LOOKS["LUCB"].tones if alpha is None else _tones(alpha, alphas)
         name = policy if alpha is None else f"{policy}, α = {alpha:g}"
-        first = policy in ("LUCB", "CLUCB")
+        first = alpha is None or policy == main
         if first:
             traces.append(_band(rows["round"].to_list(), rows, name, light, dark))
         traces.append(
             _line(rows["round"].to_list(), rows, name, light, dark)
             | {
                 "legendgroup": name,
-                "line": {"width": 3 if alpha is None else 2 if first else 1.2, "dash": DASHES.get(policy, "solid")},
+                "line": {
+                    "width": 3 if alpha is None else 2 if first else 1.2,
+                    "dash": "solid" if policy == main else looks[policy].dash,
+                },
             }
         )
     return _chart(traces, x={"title": "Round t", "type": "log", "dtick": 1, "tickformat": ",d"}, y="Per-step regret")
@@ -42,8 +54,8 @@ def regret_chart(table: pl.DataFrame) -> Chart:
 
 def violation_chart(table: pl.DataFrame) -> Chart:
     """Figure 2: percentage of the first rounds in violation, by alpha."""
-    first, traces = last_checkpoint(table, FIRST), []
-    for policy in POLICIES:
+    first, looks, traces = last_checkpoint(table, FIRST), looks_for(policies_of(table)), []
+    for policy in paper_or_all(table):
         rows = at_round(table, policy, "violated_share", first)
         if rows.is_empty():
             continue
@@ -59,9 +71,9 @@ def violation_chart(table: pl.DataFrame) -> Chart:
                 "textposition": "outside",
                 "textangle": 0,
                 "cliponaxis": False,
-                "marker": {"pattern": {"shape": PATTERNS[policy], "fillmode": "overlay", "size": 6}},
+                "marker": {"pattern": {"shape": looks[policy].pattern, "fillmode": "overlay", "size": 6}},
                 "hovertemplate": "%{y:.3g}% ± %{customdata:.2g}%<extra>" + policy + ", α = %{x}</extra>",
-                "meta": {"tones": TONES[policy]},
+                "meta": {"tones": looks[policy].tones},
             }
         )
     axis = {
@@ -75,24 +87,54 @@ def violation_chart(table: pl.DataFrame) -> Chart:
 
 def horizon_chart(table: pl.DataFrame) -> Chart:
     """Figure 3: per-step regret at the horizon, by alpha."""
-    horizon, alphas, traces = horizon_of(table), _every_alpha(table), []
+    horizon, alphas, traces = horizon_of(table), all_alphas(table, conservative_of(table)), []
     lucb = at_round(table, "LUCB", "regret_per_round", horizon)
-    ends = [alphas[0] / 1.2, alphas[-1] * 1.2]
-    level = pl.concat([lucb, lucb])
-    traces.append(_band(ends, level, "LUCB", *TONES["LUCB"]))
-    traces.append(_line(ends, level, "LUCB", *TONES["LUCB"]) | {"line": {"width": 3}, "legendgroup": "LUCB"})
-    for policy in POLICIES[1:]:
-        rows = at_round(table, policy, "regret_per_round", horizon)
-        if not rows.is_empty():
-            look = {"mode": "lines+markers", "line": {"width": 2, "dash": DASHES[policy]}, "marker": {"size": 8}}
-            bars = {"error_y": {"type": "data", "array": [SURE * _clean(error) for error in rows["stderr"]]}}
-            xs = rows["alpha"].to_list()
-            traces.append(_line(xs, rows, policy, *TONES[policy]) | look | bars)
+    if alphas and not lucb.is_empty():
+        ends, level, tones = [alphas[0] / 1.2, alphas[-1] * 1.2], pl.concat([lucb, lucb]), LOOKS["LUCB"].tones
+        traces.append(_band(ends, level, "LUCB", *tones))
+        traces.append(_line(ends, level, "LUCB", *tones) | {"line": {"width": 3}, "legendgroup": "LUCB"})
+    traces += _lines_by_alpha(table, "regret_per_round")
+    return _chart(traces, x=_alpha_axis(alphas), y=f"Per-step regret at round {horizon:,}")
+
+
+def conservative_chart(table: pl.DataFrame) -> Chart:
+    """Figure 4: mean rounds played by the baseline, by alpha."""
+    alphas, horizon = all_alphas(table, conservative_of(table)), horizon_of(table)
+    lines = _lines_by_alpha(table, "baseline_rounds", least=LEAST)
+    chart = _chart(lines, x=_alpha_axis(alphas), y=f"Rounds played by the baseline, of {horizon:,}")
+    powers = [10.0**k for k in range(round(math.log10(LEAST)), math.ceil(math.log10(horizon)) + 1)]
+    ticks = {"tickvals": powers, "ticktext": [f"{p:,.0f}" if p > LEAST else f"≤ {LEAST}" for p in powers]}
+    chart["layout"]["yaxis"] |= {"type": "log", "rangemode": "normal", **ticks}
+    return chart
+
+
+CHARTS = {
+    "regret": regret_chart,
+    "violations": violation_chart,
+    "horizon": horizon_chart,
+    "conservative": conservative_chart,
+}
+
+
+def _lines_by_alpha(table: pl.DataFrame, measure: str, *, least: float = 0.0) -> list[Chart]:
+    """A line per policy that keeps a floor, with its errors; what is below `least` is drawn there, and told exactly."""
+    looks, traces = looks_for(policies_of(table)), []
+    for policy in conservative_of(table):
+        rows, name = at_round(table, policy, measure, horizon_of(table)), legend_of(table, policy)
+        means, errors = [_clean(mean) for mean in rows["mean"]], [SURE * _clean(error) for error in rows["stderr"]]
+        ys = [max(mean, least) for mean in means]
+        below = [min(error, y - least) for error, y in zip(errors, ys, strict=True)]
+        line = _line(rows["alpha"].to_list(), rows, name, *looks[policy].tones) | looks[policy].page_line
+        bars = {"error_y": {"type": "data", "array": errors, "arrayminus": below, "symmetric": False}}
+        told = {"text": [f"{number(mean)}" for mean in means], "y": ys}
+        told["hovertemplate"] = "%{text} ± %{customdata:.2g}<extra>" + name + ", α = %{x:,}</extra>"
+        traces.append(line | bars | told)
+    return traces
+
+
+def _alpha_axis(alphas: list[float]) -> Chart:
     ticks = {"tickvals": alphas, "ticktext": [f"{alpha:g}" for alpha in alphas]}
-    return _chart(traces, x={"title": "α", "type": "log", **ticks}, y=f"Per-step regret at round {horizon:,}")
-
-
-CHARTS = {"regret": regret_chart, "violations": violation_chart, "horizon": horizon_chart}
+    return {"title": "α", "type": "log", **ticks}
 
 
 def _chart(traces: list[Chart], *, x: Chart, y: str) -> Chart:
@@ -138,24 +180,9 @@ def _clean(value: float | None) -> float:
     return 0.0 if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
-def curves_of(table: pl.DataFrame) -> list[tuple[str, float | None]]:
-    """Every policy and alpha of the table."""
-    conservative = [(policy, alpha) for policy in POLICIES[1:] for alpha in alphas_of(table, policy)]
-    return [("LUCB", None), *conservative] if "LUCB" in table["policy"] else [*conservative]
-
-
-def _every_alpha(table: pl.DataFrame) -> list[float]:
-    return sorted({alpha for policy in POLICIES[1:] for alpha in alphas_of(table, policy)})
-
-
 def _watched(table: pl.DataFrame) -> list[float]:
     return [float(alpha) for alpha in table["watched"].drop_nulls().unique().sort()]
 
 
 def _tones(alpha: float, alphas: list[float]) -> tuple[str, str]:
     return colour_of(alpha, alphas), colour_of(alpha, alphas, dark=True)
-
-
-def horizon_of(table: pl.DataFrame) -> int:
-    """The last round of the table."""
-    return int(max(table["round"].to_list()))

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from surefoot.errors import InputError
+from surefoot.paper.rows import alphas_of, at_round, curve, last_checkpoint, number, of_world, section5_worlds
 
 SURE = 1.96  # standard errors that a difference must exceed
 SAME = 1e-9  # means closer than this are equal up to rounding
@@ -31,67 +31,12 @@ class Claim:
     detail: str
 
 
-def worlds(table: pl.DataFrame) -> list[str]:
-    """The worlds of a table, in alphabetical order."""
-    return sorted(table["world"].unique().to_list())
-
-
-def section5_worlds(table: pl.DataFrame) -> list[str]:
-    """The worlds in which LUCB and CLUCB were both run, as Section 5 compares them."""
-    both = {"LUCB", "CLUCB"}
-    found = [world for world in worlds(table) if both <= set(of_world(table, world)["policy"].unique())]
-    if not found:
-        raise InputError(f"Section 5 compares CLUCB with LUCB, but no world holds both: {worlds(table)}. Run both.")
-    return found
-
-
-def of_world(table: pl.DataFrame, world: str) -> pl.DataFrame:
-    """The rows of one world."""
-    rows = table.filter(pl.col("world") == world)
-    if rows.is_empty():
-        raise InputError(f"`world` must be in the table, but got {world!r}. It holds {', '.join(worlds(table))}.")
-    return rows
-
-
-def alphas_of(table: pl.DataFrame, policy: str) -> list[float]:
-    """The alphas that a policy was run with, smallest first; none for LUCB."""
-    found = table.filter(pl.col("policy") == policy)["alpha"].drop_nulls().unique().sort()
-    return [float(alpha) for alpha in found]
-
-
-def curve(table: pl.DataFrame, policy: str, alpha: float | None, measure: str) -> pl.DataFrame:
-    """One policy's measure over rounds."""
-    rows = table.filter((pl.col("policy") == policy) & (pl.col("measure") == measure))
-    return rows.filter(pl.col("alpha").eq_missing(pl.lit(alpha, dtype=pl.Float64))).sort("round")
-
-
-def last_checkpoint(table: pl.DataFrame, at_most: int) -> int:
-    """The last round up to `at_most` that the table knows."""
-    known = table.filter(pl.col("round") <= at_most)["round"].to_list()
-    if not known:
-        raise InputError(f"The table must have a round up to {at_most}, but has none. Keep more checkpoints.")
-    return int(max(known))
-
-
-def at_round(table: pl.DataFrame, policy: str, measure: str, round_: int) -> pl.DataFrame:
-    """A policy's measure at one round, by alpha; a violated share by the alpha that was watched."""
-    rows = table.filter(
-        (pl.col("policy") == policy) & (pl.col("measure") == measure) & (pl.col("round") == round_),
-    )
-    return rows.sort("watched" if measure == "violated_share" else "alpha")
-
-
 def phase_end(table: pl.DataFrame, alpha: float) -> int | None:
     """The round after which the baseline plays less than 5% of CLUCB's rounds; None if that is not reached."""
     rows = curve(table, "CLUCB", alpha, "baseline_rounds")
     share = (rows["mean"].diff() / rows["round"].diff()).fill_null(1.0).to_list()
     busy = [place for place, part in enumerate(share) if part >= OVER]
     return None if busy[-1] == len(share) - 1 else int(rows["round"][busy[-1]])
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number to read: no exponent where thousands are meant."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{digits}g}"
 
 
 def judge(table: pl.DataFrame, world: str) -> list[Claim]:

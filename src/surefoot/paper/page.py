@@ -61,7 +61,8 @@ $note
 <section aria-labelledby="glance"><h2 id="glance">At a glance</h2>
 $glance
 <p>Regret is what was missed against always playing the best action. LUCB is the learner without a floor; CLUCB knows
-what the baseline earns; CLUCB2, where shown, has to learn that too.</p>
+what the baseline earns; CLUCB2, where shown, has to learn that too; SafeLUCB, where shown, keeps the same promise by
+sharper proofs, and is ours.</p>
 </section>
 $worlds
 $others
@@ -105,7 +106,7 @@ $settings
       var layout = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", barmode: "group", bargap: 0.25,
         font: { color: ink, family: "system-ui, sans-serif", size: narrow ? 11 : 13 }, hovermode: "closest",
         margin: { l: 10, r: 12, t: 16, b: 10 }, height: 460,
-        legend: { orientation: "h", x: 0, xanchor: "left", y: -0.18, yanchor: "top", font: { size: narrow ? 10 : 12 } },
+        legend: { orientation: "h", x: 0, xanchor: "left", y: -0.22, yanchor: "top", font: { size: narrow ? 10 : 12 } },
         xaxis: Object.assign({}, axis, chart.layout.xaxis), yaxis: Object.assign({}, axis, chart.layout.yaxis) };
       if (narrow) { layout.height = 400 + 12 * chart.data.length; }
       Plotly.react(place, chart.data.map(function (t) { return styled(t, dark); }), layout,

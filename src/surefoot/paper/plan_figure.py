@@ -1,40 +1,58 @@
 """The picture of a plan: what is gained over the baseline, day by day, and the floor that is never crossed."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surefoot.simulation.files import whole_file
 from surefoot.simulation.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STYLES = ("-", "--", "-.", ":")
+STYLES = ("-", "--", "-.", ":")  # by policy
+MARKERS = "osD^vp"  # by alpha
 
 
 def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
-    """Draw the reward above the baseline's, as a share of it: median and the middle 80% of worlds, and each floor."""
-    per_day = float(plan.settings["per_day"])
-    shades = np.linspace(0.15, 0.6, len(plan.outcomes))
-    for outcome, shade, i in zip(plan.outcomes, shades, range(len(plan.outcomes)), strict=True):
+    """Draw the reward above the baseline's, as a share of it: medians, and each floor.
+
+    The first policy is drawn with the middle 80% of worlds. A policy has a line style, an alpha a colour and a marker.
+    """
+    from surefoot.paper.looks import colour_of
+
+    per_day, alphas = float(plan.settings["per_day"]), sorted({answer.alpha for answer in plan.answers})
+    for outcome in plan.outcomes:
+        alpha, policy = outcome.spec.alpha or 0.0, plan.policies.index(outcome.spec.policy)
         days = outcome.checkpoints / per_day
         ahead = 100 * (outcome.measures["earned"] / outcome.measures["owed"] - 1)
         low, middle, high = np.quantile(ahead, [0.1, 0.5, 0.9], axis=0)
-        color = (shade * 0.4, shade, min(1.0, shade + 0.3))
-        alpha = outcome.spec.alpha or 0.0
-        ax.plot(days, middle, STYLES[i % 4], color=color, label=f"α = {alpha:g}", linewidth=1.8)
-        ax.fill_between(days, low, high, color=color, alpha=0.15, linewidth=0)
-        ax.axhline(-100 * alpha, linestyle=STYLES[i % 4], color=color, linewidth=0.8)
-        ax.annotate(f"floor for α = {alpha:g}", (days[-1], -100 * alpha), (-2, 2), textcoords="offset points",
-                    ha="right", va="bottom", fontsize=8, color=color)  # fmt: skip
+        colour, place = colour_of(alpha, alphas), alphas.index(alpha)
+        ax.plot(
+            days,
+            middle,
+            STYLES[policy],
+            color=colour,
+            label=outcome.spec.label,
+            linewidth=1.8 if policy == 0 else 1.2,
+            marker=MARKERS[place % len(MARKERS)],
+            markevery=(0.04 * place, 0.12),
+            markersize=4.5,
+            markerfacecolor=colour if policy == 0 else "w",
+        )
+        if policy == 0:
+            ax.fill_between(days, low, high, color=colour, alpha=0.13, linewidth=0)
+    for alpha in alphas:
+        ax.axhline(-100 * alpha, linestyle=":", color=colour_of(alpha, alphas), linewidth=1.0)
+        ax.annotate(f"floor for α = {alpha:g}", (1, -100 * alpha), (-2, 2), xycoords=("axes fraction", "data"),
+                    textcoords="offset points", ha="right", va="bottom", fontsize=8)  # fmt: skip
     ax.axhline(0, color="0.3", linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda day, _: f"{day:g}")
     ax.set_xlabel("days since the start")
     ax.set_ylabel("total reward, % above the baseline's")
-    ax.legend(frameon=False, loc="upper left")
+    ax.legend(frameon=False, loc="upper left", ncols=len(plan.policies), fontsize=8)
     return ax
 
 
@@ -44,6 +62,5 @@ def save_plan(plan: Plan, path: Path) -> None:
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     plan_figure(plan, figure.subplots())
-    temporary = path.with_name(f".{path.stem}.tmp{path.suffix}")
-    figure.savefig(temporary, dpi=200)
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=200)

@@ -7,30 +7,34 @@ import importlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import polars as pl
 
 from surefoot.errors import ConfigError
-from surefoot.paper.charts import CHARTS, curves_of, horizon_of
-from surefoot.paper.claims import (
-    FIRST,
-    Claim,
+from surefoot.paper.charts import CHARTS
+from surefoot.paper.claims import FIRST, Claim, judge
+from surefoot.paper.figures import instance_title, percent
+from surefoot.paper.page import PAGE
+from surefoot.paper.rows import (
+    all_alphas,
     at_round,
-    curve,
-    judge,
+    fewer,
+    horizon_of,
     last_checkpoint,
-    number,
+    legend_of,
     of_world,
-    section5_worlds,
+    panel_worlds,
+    policies_of,
+    pooled,
+    runs_of,
     worlds,
 )
-from surefoot.paper.figures import instance_title, percent, write_whole
-from surefoot.paper.page import PAGE
+from surefoot.paper.tables import claim_table, most, number_table, ratio_table, scale_table, times
+from surefoot.simulation.files import whole_file
 
 INSTANCES = {
     "as-written": "Features and θ as the paper draws them. Mean rewards are then larger than 1, which the paper's own "
@@ -40,44 +44,113 @@ INSTANCES = {
 }
 
 
+USUAL = 0.1  # the alpha that is shown first
+SAFE = (
+    "SafeLUCB is not in the paper. It makes the same promise with the same α, but proves each move by everything that "
+    "is known at once: the data, the bounds on noise and θ, a floor under the baseline's reward and, where it is told "
+    "so, that every mean lies in [0, 1] or what the baseline earns. So it needs the baseline for fewer rounds. "
+    "Where the paper's policy is still conservative at the horizon, the ratio is cut short."
+)
+
+
 def write_report(
-    table: pl.DataFrame, path: str | os.PathLike[str], *, settings: Mapping[str, object], note: str | None = None
+    table: pl.DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    settings: Mapping[str, object],
+    note: str | None = None,
+    rivals: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write the page; the file appears whole or not at all."""
-    names = section5_worlds(table)
-    judged = {world: judge(table, world) for world in names}
+    """Write the page; the file appears whole or not at all.
+
+    `rivals` names for a policy of ours the one of the paper that its conservative rounds are held against.
+    """
+    table = pooled(table)
+    names, against = panel_worlds(table), rivals or {}
+    judged = {world: _judged(table, world) for world in names}
     charts = {f"{kind}-{i}": make(of_world(table, w)) for i, w in enumerate(names) for kind, make in CHARTS.items()}
     page = Template(PAGE).substitute(
         note=f'<p class="note" role="note">{escape(note)}</p>' if note else "",
-        glance=_glance(table, judged),
-        worlds="".join(_section(table, world, judged[world], i) for i, world in enumerate(names)),
+        glance=_glance(table, judged, against),
+        worlds="".join(_section(table, world, judged[world], i, against) for i, world in enumerate(names)),
         others=_others(table, [world for world in worlds(table) if world not in names]),
         settings=_settings(settings),
-        scale=_scale(table),
+        scale=scale_table(table),
         charts=json.dumps(charts, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         plotly=_plotly(),
     )
-    return write_whole(Path(path), page.encode())
+    with whole_file(Path(path)) as file:
+        file.write(page.encode())
+    return Path(path)
 
 
-def _glance(table: pl.DataFrame, judged: Mapping[str, list[Claim]]) -> str:
-    cards = []
-    for world, claims in judged.items():
-        rows = of_world(table, world)
-        first = last_checkpoint(rows, FIRST)
-        worst = {name: max(at_round(rows, name, "violated_share", first)["mean"]) for name in ("LUCB", "CLUCB")}
-        cards.append(
-            f"<li><strong>{sum(claim.holds for claim in claims)} of {len(claims)}</strong> claims hold on the instance "
-            f"“{escape(instance_title(world))}”. Below the floor in the first {first:,} rounds, at worst: "
-            f"LUCB {percent(100 * worst['LUCB'])}% of them, CLUCB {percent(100 * worst['CLUCB'])}%.</li>"
-        )
-    return f'<ul class="cards">{"".join(cards)}</ul>'
+def _judged(table: pl.DataFrame, world: str) -> list[Claim]:
+    """Section 5's claims, where LUCB and CLUCB were both run; none elsewhere."""
+    return judge(table, world) if {"LUCB", "CLUCB"} <= set(policies_of(of_world(table, world))) else []
 
 
-def _section(table: pl.DataFrame, world: str, claims: Iterable[Claim], place: int) -> str:
+def _glance(table: pl.DataFrame, judged: Mapping[str, list[Claim]], rivals: Mapping[str, str]) -> str:
+    cards = "".join(_card(of_world(table, world), world, claims, rivals) for world, claims in judged.items())
+    return f'<ul class="cards">{cards}</ul>'
+
+
+def _card(rows: pl.DataFrame, world: str, claims: list[Claim], rivals: Mapping[str, str]) -> str:
+    title = escape(instance_title(world))
+    held = sum(claim.holds for claim in claims)
+    head = f"<strong>{held} of {len(claims)}</strong> claims hold on the instance “{title}”." if claims else (
+        f"<strong>{title}</strong>")  # fmt: skip
+    return f"<li>{head} {_worst(rows, rivals)}{_ratios(rows, rivals)}</li>"
+
+
+def _worst(rows: pl.DataFrame, rivals: Mapping[str, str]) -> str:
+    """The largest share of rounds below the floor of LUCB, CLUCB and ours; of all where CLUCB was not run."""
+    first, names = last_checkpoint(rows, FIRST), policies_of(rows)
+    if "CLUCB" in names:
+        names = [name for name in names if name in ("LUCB", "CLUCB") or name in rivals]
+    shares = {name: at_round(rows, name, "violated_share", first)["mean"].to_list() for name in names}
+    said = [f"{escape(name)} {percent(100 * max(found))}%" for name, found in shares.items() if found]
+    return f"Below the floor in the first {first:,} rounds, at worst: {'; '.join(said)} of them."
+
+
+def _ratios(rows: pl.DataFrame, rivals: Mapping[str, str]) -> str:
+    """How many times fewer rounds of the baseline ours need, at the alpha nearest to 0.1."""
+    ours = [name for name in policies_of(rows) if name in rivals]
+    alpha = min(all_alphas(rows, ours), key=lambda alpha: abs(math.log(alpha / USUAL)), default=USUAL)
+    ratios = {name: fewer(rows, name, rivals[name], alpha) for name in ours}
+    said = [
+        f"{times(ratio)} with {escape(name)}, against {escape(rivals[name])}" for name, ratio in ratios.items() if ratio
+    ]
+    return f" Times fewer rounds of the baseline at α = {alpha:g}: {'; '.join(said)}." if said else ""
+
+
+def _section(table: pl.DataFrame, world: str, claims: list[Claim], place: int, rivals: Mapping[str, str]) -> str:
     rows, title = of_world(table, world), escape(instance_title(world))
-    runs, horizon, first = _most(rows, "runs"), horizon_of(rows), last_checkpoint(rows, FIRST)
-    captions = {
+    runs = _runs(rows)
+    figures = "".join(
+        f'<figure><h3>{heading}</h3><div class="chart" id="{kind}-{place}" role="img" aria-label="{heading}, {title}; '
+        f'the numbers are in the table below"></div><figcaption>{text} {runs}</figcaption></figure>'
+        for kind, (heading, text) in _captions(rows).items()
+    )
+    ours = any(name in rivals for name in policies_of(rows))
+    safe = f"<h3>Beyond the paper: SafeLUCB</h3><p>{SAFE}</p>{ratio_table(rows, title, rivals)}" if ours else ""
+    judged = f"<h3>What the paper says, and what we measured</h3>{claim_table(claims, title)}" if claims else ""
+    return (
+        f'<section aria-labelledby="world-{place}"><h2 id="world-{place}">Instance: {title}</h2>'
+        f"<p>{escape(INSTANCES.get(world.rsplit('/', 1)[-1], ''))}</p>{figures}{safe}{judged}"
+        f"<h3>Key numbers</h3>{number_table(rows, title)}</section>"
+    )
+
+
+def _runs(rows: pl.DataFrame) -> str:
+    """How many runs, and which policies had fewer."""
+    whole = most(rows, "runs")
+    less = [legend_of(rows, name) for name in policies_of(rows) if runs_of(rows, name) < whole]
+    return f"{whole:,} runs{'; ' + '; '.join(less) if less else ''}."
+
+
+def _captions(rows: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
+    return {
         "regret": ("Regret per round over time", "Bands: mean ± 1.96 standard errors. Lower is better. Flat starts are "
                    "the conservative phase, in which the baseline plays. Drag to zoom, double-click to go back; "
                    "a click in the legend hides a line."),
@@ -86,89 +159,25 @@ def _section(table: pl.DataFrame, world: str, claims: Iterable[Claim], place: in
                        "have earned. Zero is shown as 0."),
         "horizon": (f"Regret per round after {horizon:,} rounds", "Bars: ± 1.96 standard errors. A smaller α promises "
                     "more and learns later."),
+        "conservative": (f"Rounds played by the baseline, of {horizon:,}", "What safety costs. Lower is better; a grid "
+                         "line is a factor of ten. Filled markers know the baseline's reward, open ones do not. "
+                         "Bars: ± 1.96 standard errors."),
     }  # fmt: skip
-    figures = "".join(
-        f'<figure><h3>{heading}</h3><div class="chart" id="{kind}-{place}" role="img" aria-label="{heading}, {title}; '
-        f'the numbers are in the table below"></div><figcaption>{text} {runs:,} runs.</figcaption></figure>'
-        for kind, (heading, text) in captions.items()
-    )
-    return (
-        f'<section aria-labelledby="world-{place}"><h2 id="world-{place}">Instance: {title}</h2>'
-        f"<p>{escape(INSTANCES.get(world.rsplit('/', 1)[-1], ''))}</p>{figures}"
-        f"<h3>What the paper says, and what we measured</h3>{_claim_table(claims, title)}"
-        f"<h3>Key numbers</h3>{_number_table(rows, title)}</section>"
-    )
-
-
-def _claim_table(claims: Iterable[Claim], title: str) -> str:
-    body = "".join(
-        f'<tr><td><span class="{"yes" if c.holds else "no"}">{"✓ holds" if c.holds else "✗ does not hold"}</span></td>'
-        f"<td>{escape(c.text)}</td><td>{escape(c.measured)}<details><summary>How it was judged</summary>"
-        f"{escape(c.detail)}</details></td></tr>"
-        for c in claims
-    )
-    return _scrolled(f"Claims, {title}", ("Verdict", "The paper", "Measured"), body, "claims")
-
-
-def _number_table(rows: pl.DataFrame, title: str) -> str:
-    horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
-    heads = ("Policy", "α", f"Baseline rounds of {horizon:,}", f"Regret per round at {horizon:,}",
-             f"Below the floor, % of first {first:,}")  # fmt: skip
-    body = ""
-    for policy, alpha in curves_of(rows):
-        played, regret = (
-            curve(rows, policy, alpha, measure).row(-1, named=True)
-            for measure in ("baseline_rounds", "regret_per_round")
-        )
-        broken = curve(rows, policy, alpha, "violated_share").filter(pl.col("round") == first).sort("watched")
-        shares = [f"{percent(100 * row['mean'])}" for row in broken.iter_rows(named=True)]
-        below = shares[0] if len(shares) == 1 else f"{shares[0]} to {shares[-1]} (by α)" if shares else "–"
-        shown = ("–" if alpha is None else f"{alpha:g}", _plus_minus(played), _plus_minus(regret), below)
-        body += f'<tr><th scope="row">{policy}</th>{"".join(f"<td>{cell}</td>" for cell in shown)}</tr>'
-    return _scrolled(f"Key numbers, {title}", heads, body, "numbers")
 
 
 def _others(table: pl.DataFrame, names: list[str]) -> str:
     parts = [
-        f"<h3>{escape(world)}</h3><p>{_most(rows, 'runs'):,} runs of {horizon_of(rows):,} rounds.</p>"
-        f"{_number_table(rows, escape(world))}"
+        f"<h3>{escape(world)}</h3><p>{most(rows, 'runs'):,} runs of {horizon_of(rows):,} rounds.</p>"
+        f"{number_table(rows, escape(world))}"
         for world in names
         for rows in (of_world(table, world),)
     ]
     return f"<section><h2>Other runs</h2>{''.join(parts)}</section>" if parts else ""
 
 
-def _scale(table: pl.DataFrame) -> str:
-    body = ""
-    for world in worlds(table):
-        rows = of_world(table, world)
-        body += (
-            f'<tr><th scope="row">{escape(world)}</th><td>{_most(rows, "runs"):,}</td><td>{horizon_of(rows):,}</td>'
-            f"<td>{len(curves_of(rows))}</td></tr>"
-        )
-    return _scrolled("What was run", ("World", "Runs", "Rounds", "Policies"), body, "numbers")
-
-
 def _settings(settings: Mapping[str, object]) -> str:
     rows = "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>" for name, value in settings.items())
     return f"<dl>{rows}</dl>"
-
-
-def _scrolled(label: str, heads: Iterable[str], body: str, kind: str) -> str:
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table class="{kind}">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _plus_minus(row: dict[str, Any]) -> str:
-    known = row["stderr"] is not None and math.isfinite(row["stderr"])
-    return f"{number(row['mean'])} ± {number(row['stderr'], 2)}" if known else number(row["mean"])
-
-
-def _most(rows: pl.DataFrame, column: str) -> int:
-    return int(max(rows[column].to_list()))
 
 
 def _plotly() -> str:

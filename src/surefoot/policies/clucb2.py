@@ -139,6 +139,7 @@ class CLUCB2(LinearPolicy):
         bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
         if bad >= 0:
             raise self._bad_row(rows, bad)
+        self._check_order(rows, order)
         action, upper = self._nested.optimistic(rows)
         action = order if order >= 0 else action
         record = new_record(self.dim)

@@ -154,7 +154,7 @@ class LinearPolicy(Policy):
             return self._decide_over(features, baseline, known, order)
         rows = real_array("features", features, ndim=2)
         self._check_shape(rows)
-        row = self._read_baseline(baseline, rows.shape[0])
+        row = self._read_baseline(baseline, rows.shape[0], order)
         return self._decide_rows(rows, False, self._scratch_for(rows.shape[0]), row, known, order)
 
     def warm_start(self, features: ArrayLike, rewards: ArrayLike) -> None:
@@ -191,15 +191,14 @@ class LinearPolicy(Policy):
         self, catalogue: Catalogue, baseline: int | ArrayLike | None, known: float, order: int
     ) -> Decision:
         self._check_shape(catalogue.rows)
-        row = self._read_baseline(baseline, catalogue.rows.shape[0])
+        row = self._read_baseline(baseline, catalogue.rows.shape[0], order)
         self._adopt(catalogue)
         return self._decide_rows(catalogue.rows, True, self._catalogue_scores, row, known, order)
 
     def _decide_rows(
         self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
     ) -> Decision:
-        if order >= rows.shape[0]:
-            raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
+        self._check_order(rows, order)
         record = self._new_record()
         action, is_learner = self._run_step(
             self._settings, self._state, self._book, self._memory, rows, cached, scores, baseline, known, order, record
@@ -213,7 +212,7 @@ class LinearPolicy(Policy):
             raise InputError(
                 f"The action set must have dim={self.dim}, but this {type(actions).__name__} has dim={actions.dim}."
             )
-        displaced = self._read_baseline_vector(actions, baseline)
+        displaced = self._read_baseline_vector(actions, baseline, order)
         actions.check_length(float(self._settings[FEATURE_BOUND]))
         best = actions.optimistic(snapshot(self._settings, self._state))
         record = self._new_record()
@@ -284,6 +283,10 @@ class LinearPolicy(Policy):
                 "Give one row per action."
             )
 
+    def _check_order(self, rows: Matrix, order: int) -> None:
+        if order >= rows.shape[0]:
+            raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
+
     def _bad_row(self, rows: Matrix, row: int) -> InputError:
         bound = float(self._settings[FEATURE_BOUND])
         if not np.isfinite(rows[row]).all():
@@ -297,8 +300,8 @@ class LinearPolicy(Policy):
             "Rescale the features or declare a larger bound."
         )
 
-    def _read_baseline(self, baseline: int | ArrayLike | None, rows: int) -> int:
-        if not self.needs_baseline:
+    def _read_baseline(self, baseline: int | ArrayLike | None, rows: int, order: int) -> int:
+        if not self.needs_baseline and order != HOLD:
             return -1
         if type(baseline) is not int:
             if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
@@ -313,8 +316,8 @@ class LinearPolicy(Policy):
             )
         return baseline
 
-    def _read_baseline_vector(self, actions: ActionSet, baseline: int | ArrayLike | None) -> Vector:
-        if not self.needs_baseline:
+    def _read_baseline_vector(self, actions: ActionSet, baseline: int | ArrayLike | None, order: int) -> Vector:
+        if not self.needs_baseline and order != HOLD:
             return np.zeros(self.dim)
         if baseline is None:
             raise InputError("`baseline` must be given: the feature vector of the action you would play today.")

@@ -56,5 +56,8 @@ class Certificate:
         if self.guaranteed == -math.inf:
             return "Played the baseline: nothing is certain, because no theta satisfies all assumptions and data."
         if self.is_safe:
-            return f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor for sure."
+            return (
+                f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor for sure, "
+                f"by {self.proof.reason()}."
+            )
         return f"Played the baseline: playing {action} could have left us {-self.margin:.4g} below the floor."

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_apart, compiled_large
+from surefoot.compiled import compiled_apart, compiled_large
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.radius import (
     ALPHA,
@@ -56,8 +56,10 @@ from surefoot.safety.memory import (
     OWED_HIGH_CARRY,
     OWED_LOW,
     OWED_LOW_CARRY,
+    PAUSE,
     PROVED,
     PROVED_ROUND,
+    REFUSED,
     REFUTED,
     WORKING,
     earned_at,
@@ -72,6 +74,7 @@ from surefoot.safety.proof import Proof, assemble
 from surefoot.safety.search import (
     BASELINE_LEAST,
     BASELINE_MOST,
+    FOUND,
     GIVEN,
     KEPT_LEAST,
     KEPT_MOST,
@@ -89,6 +92,7 @@ from surefoot.safety.search import (
     TANGENT,
     WEIGHT,
     refresh_working,
+    rounding_of,
     search,
     weigh,
 )
@@ -97,6 +101,7 @@ from surefoot.safety.search import REFUTED as SEARCH_REFUTED
 JOINT, LEDGER, ALL_FACTS = range(3)
 GATES = {"joint": JOINT, "ledger": LEDGER, "facts": ALL_FACTS}
 BUDGET = 32  # facts that may join in one search
+PATIENCE = 50  # refusals in a row for which one round may pass without a search
 CHECK_EVERY = 64  # observations between two checks whether any theta still satisfies all facts
 
 NAMES = {
@@ -155,17 +160,29 @@ def gather(
 
 
 @compiled_large
-def _weigh_one(
-    settings: Vector, flat: Vector, start: int, radius: float, fact: int, weight: float, given: Matrix, levels: Vector,
-    record: Vector, d: int,
-) -> tuple[float, float]:  # fmt: skip
-    """What a split proves that gives one fact its weight and leaves the rest of q to the set; writes it down."""
+def closed_form(
+    settings: Vector, flat: Vector, start: int, radius: float, given: Matrix, levels: Vector, record: Vector, d: int
+) -> tuple[float, float]:
+    """The better of two splits that need no search: w by its floor, or the question as it was last proved by that
+    proof, and the rest of q by the set. Leaves it in the record; returns its value and error.
+    """
     split = _split_of(record, d)
-    split[0, KIND], split[0, LEVEL], split[0, WEIGHT] = fact, levels[fact], weight
-    split[0, NORMAL:] = given[fact]
     question = record[part_at(QUESTION, d) : part_at(QUESTION, d) + d]
-    value, size = weigh(flat, start, radius, settings[THETA_BOUND], question, split, 1)
-    return value, 8.0 * (d + 5.0) * EPS * size
+    best, error, chosen = -np.inf, 0.0, -1
+    for fact in (KEPT_LEAST, PROVED_BEFORE):
+        if levels[fact] == -np.inf or (fact == PROVED_BEFORE and settings[GATE] == JOINT):
+            continue
+        split[0, KIND], split[0, LEVEL] = fact, levels[fact]
+        split[0, WEIGHT] = settings[ALPHA] if fact == KEPT_LEAST else 1.0
+        split[0, NORMAL:] = given[fact]
+        value, size = weigh(flat, start, radius, settings[THETA_BOUND], question, split, 1)
+        if value > best:
+            best, error, chosen = value, rounding_of(d, 1, size), fact
+            split[1] = split[0]
+    if chosen >= 0:
+        split[0] = split[1]
+        record[FACTS] = 1.0
+    return best, error
 
 
 @compiled_large
@@ -200,22 +217,21 @@ def improve(
         flat, start = memory, set_at(d)
     given, levels = np.zeros((GIVEN, d)), np.zeros(GIVEN)
     gather(settings, ledger, memory, displaced, record, given, levels)
-    if settings[GATE] != ALL_FACTS:
-        fact, weight = KEPT_LEAST, settings[ALPHA]
-        if settings[GATE] == LEDGER:
-            fact, weight = PROVED_BEFORE, 1.0
-        if levels[fact] == -np.inf:
-            return -np.inf, 0.0
-        record[FACTS] = 1.0
-        return _weigh_one(settings, flat, start, radius, fact, weight, given, levels, record, d)
+    if settings[GATE] != ALL_FACTS or memory[PAUSE] > 0.0:
+        memory[PAUSE] = max(0.0, memory[PAUSE] - 1.0)
+        return closed_form(settings, flat, start, radius, given, levels, record, d)
     question = record[part_at(QUESTION, d) : part_at(QUESTION, d) + d]
     low, high = settings[RANGE_LOW] - settings[MISFIT], settings[RANGE_HIGH] + settings[MISFIT]
     work = _working_of(memory, d)
     count = refresh_working(work, int(memory[WORKING]), given, levels)
-    found, error, count, status = search(
-        flat, start, radius, settings[THETA_BOUND], question, rows, low, high, given, levels, work, count,
-        required + 1e-9 * abs(value - required), BUDGET,
-    )  # fmt: skip
+    found, size = weigh(flat, start, radius, settings[THETA_BOUND], question, work, count)
+    error = rounding_of(d, count, size)
+    status = FOUND
+    if not found - error > required:  # the weights of the round before do not suffice any more
+        found, error, count, status = search(
+            flat, start, radius, settings[THETA_BOUND], question, rows, low, high, given, levels, work, count,
+            required + 1e-9 * abs(value - required), BUDGET, np.zeros(d),
+        )  # fmt: skip
     if status == SEARCH_REFUTED:
         memory[REFUTED] = 1.0
         return -np.inf, 0.0
@@ -236,12 +252,12 @@ def is_consistent(
     work = np.zeros((room(d), 3 + d))
     _, _, _, status = search(
         state, STATE_HEAD, record[RADIUS], settings[THETA_BOUND], np.zeros(d), rows, low, high, given, levels, work, 0,
-        np.inf, 2 * BUDGET,
+        np.inf, 2 * BUDGET, np.zeros(d),
     )  # fmt: skip
     return bool(status != SEARCH_REFUTED)
 
 
-@compiled
+@compiled_apart
 def safe_judge(
     settings: Vector,
     state: Vector,
@@ -271,14 +287,23 @@ def safe_judge(
     value = mean - spread
     if settle(settings, record, value, required, abs(mean) + spread, d):
         return True
+    is_searching = settings[GATE] == ALL_FACTS and memory[PAUSE] == 0.0
     found, error = improve(settings, state, ledger, memory, rows, displaced, required, value, record)
     if memory[REFUTED] > 0.0:
         record[GUARANTEED] = -np.inf
         return False
-    if found - error <= value:
+    is_safe = False
+    if found - error > value:
+        is_safe = settle(settings, record, found - error, required, 0.0, d)
+    else:
         record[FACTS] = 0.0
-        return False
-    return settle(settings, record, found - error, required, 0.0, d)
+    # After many refusals in a row the next answer is no surprise: looking again a fiftieth later costs a fiftieth more.
+    if is_safe:
+        memory[REFUSED] = memory[PAUSE] = 0.0
+    elif is_searching:
+        memory[REFUSED] += 1.0
+        memory[PAUSE] = memory[REFUSED] // PATIENCE
+    return is_safe
 
 
 @compiled_apart
@@ -293,7 +318,8 @@ def safe_note(
     d: int,
 ) -> None:
     """Remember what is known of this round's baseline, and what has been proved once the round is played."""
-    remember_baseline(memory, is_learner)
+    is_first = ledger[LEARNER_ROUNDS] + ledger[BASELINE_ROUNDS] == 1.0
+    remember_baseline(memory, displaced, is_first, is_learner, d)
     if settings[CONSTRAINT] > RESERVE or settings[CONSTRAINT] == STAGEWISE or memory[REFUTED] > 0.0:
         return
     at, question = proved_at(d), part_at(QUESTION, d)

@@ -51,6 +51,7 @@ class Linear:
         if square == 0.0:
             return 0.0 if not piece.any() else -math.inf
         weight = float(piece @ self.normal) / square
-        if weight < 0 or np.linalg.norm(piece - weight * self.normal) > ALIGNMENT * np.linalg.norm(piece):
+        beside = piece - weight * self.normal
+        if weight < 0 or beside @ beside > ALIGNMENT**2 * (piece @ piece):
             return -math.inf
         return weight * self.level

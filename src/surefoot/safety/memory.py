@@ -1,8 +1,8 @@
 """What a policy remembers beside the ledger: known rewards, realised rewards, the last proof, and facts worth keeping.
 
 One flat array, which compiled code shares: the head below, then the features of the learner rounds whose reward was
-learned (sum and carry), the last question that was proved, the ellipsoid of a `dual` set, and the working facts of the
-search, each as (kind, level, weight, normal).
+learned (sum and carry), the last question that was proved, the first baseline, the ellipsoid of a `dual` set, and the
+working facts of the search, each as (kind, level, weight, normal).
 """
 
 import numpy as np
@@ -14,8 +14,9 @@ from surefoot.linear.ridge import two_sum
 
 (
     LOW, HIGH, KEPT_LOW, KEPT_LOW_CARRY, KEPT_HIGH, KEPT_HIGH_CARRY, OWED_LOW, OWED_LOW_CARRY, OWED_HIGH,
-    OWED_HIGH_CARRY, EARNED, EARNED_CARRY, EARNED_ROUNDS, REFUTED, PROVED, PROVED_ROUND, WORKING, HEAD,
-) = range(18)  # fmt: skip
+    OWED_HIGH_CARRY, EARNED, EARNED_CARRY, EARNED_ROUNDS, REFUTED, PROVED, PROVED_ROUND, WORKING, REFUSED, PAUSE,
+    MOVED, HEAD,
+) = range(21)  # fmt: skip
 
 SPARE = 8  # working facts beyond the dimension: tangents of the ball, and facts that may be needed again
 
@@ -33,15 +34,21 @@ def proved_at(d: int) -> int:
 
 
 @compiled
+def baseline_at(d: int) -> int:
+    """Where the features of the first round's baseline start."""
+    return HEAD + 3 * d
+
+
+@compiled
 def set_at(d: int) -> int:
     """Where center and whitener of the `dual` set in use start."""
-    return HEAD + 3 * d
+    return HEAD + 4 * d
 
 
 @compiled
 def working_at(d: int) -> int:
     """Where the working facts start, WORKING of them filled."""
-    return HEAD + 4 * d + d * d
+    return HEAD + 5 * d + d * d
 
 
 @compiled
@@ -73,14 +80,34 @@ def add(memory: Vector, at: int, term: float, gap: int) -> None:
 
 
 @compiled
-def remember_baseline(memory: Vector, is_learner: bool) -> None:
-    """Add this round's known baseline reward to the sums of the rounds that displaced it, or that kept it."""
+def remember_baseline(memory: Vector, displaced: Vector, is_first: bool, is_learner: bool, d: int) -> None:
+    """Add this round's known baseline reward to the sums of the rounds that displaced it, or that kept it.
+
+    MOVED turns true for good once a baseline's reward is not exactly known, or its features change.
+    """
     if is_learner:
         add(memory, OWED_LOW, memory[LOW], 1)
         add(memory, OWED_HIGH, memory[HIGH], 1)
     else:
         add(memory, KEPT_LOW, memory[LOW], 1)
         add(memory, KEPT_HIGH, memory[HIGH], 1)
+    if memory[LOW] != memory[HIGH]:
+        memory[MOVED] = 1.0
+    for i in range(d):
+        if is_first:
+            memory[baseline_at(d) + i] = displaced[i]
+        elif memory[baseline_at(d) + i] != displaced[i]:
+            memory[MOVED] = 1.0
+
+
+@compiled
+def teaches(memory: Vector, is_learner: bool) -> bool:
+    """Whether a round's reward enters the confidence set.
+
+    Where the baseline stays the same and its mean is known exactly, its rewards say nothing new, and would only widen
+    the set. The choice never looks at the reward, so the set stays valid.
+    """
+    return bool(is_learner or memory[MOVED] > 0.0)
 
 
 @compiled

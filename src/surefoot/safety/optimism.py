@@ -41,7 +41,7 @@ def most_promising(
         work = np.zeros((room(d), 3 + d))
         value, error, _, status = search(
             state, STATE_HEAD, radius, settings[THETA_BOUND], -rows[i], rows, low, high, given, levels, work, 0,
-            np.inf, BUDGET,
+            np.inf, BUDGET, np.zeros(d),
         )  # fmt: skip
         if status == REFUTED:
             return order[0], cheap[order[0]]

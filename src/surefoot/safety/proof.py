@@ -35,6 +35,14 @@ class Proof:
     pieces: tuple[Piece, ...]
     value: float
 
+    def reason(self) -> str:
+        """The facts that it rests on, in a few words, those that carry most of the question first."""
+        weights: dict[str, float] = {}
+        for piece in self.pieces:
+            weights[piece.fact.name] = weights.get(piece.fact.name, 0.0) + float(np.linalg.norm(piece.vector))
+        names = [f"the {name}" for name in sorted(weights, key=lambda name: -weights[name])]
+        return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "nothing"
+
     def explain(self) -> str:
         """One line per piece, for people."""
         lines = [f"<theta, q> >= {self.value:.6g}, because q is the sum of {len(self.pieces)} piece(s):"]

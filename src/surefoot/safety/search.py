@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_large
+from surefoot.compiled import compiled, compiled_large, compiled_sum
 from surefoot.linear.ellipsoid import ball_spread, ellipsoid_support
 from surefoot.linear.ridge import EPS
 
@@ -27,6 +27,7 @@ from surefoot.linear.ridge import EPS
     BASELINE_MOST, GIVEN,
 ) = range(11)  # fmt: skip
 RANGE_LEAST, RANGE_MOST, TANGENT = GIVEN, GIVEN + 1, GIVEN + 2
+OTHER = 100  # given facts beyond the named ones are OTHER + their place
 KIND, LEVEL, WEIGHT, NORMAL = range(4)
 
 FOUND, REFUTED = 0, 1
@@ -36,7 +37,7 @@ VIOLATED = 1e-9  # relative violation of a fact that is worth a step
 CONTRADICTION = 1e-6  # relative gap between facts that counts as a contradiction, and not as rounding
 
 
-@compiled
+@compiled_large
 def _drop(work: Matrix, normals: Matrix, levels: Vector, k: int, count: int) -> int:
     """Take fact k out of the working set; the order of the others stays."""
     for i in range(k, count - 1):
@@ -46,12 +47,40 @@ def _drop(work: Matrix, normals: Matrix, levels: Vector, k: int, count: int) -> 
     return count - 1
 
 
+@compiled_sum
+def dot(x: Vector, y: Vector) -> float:
+    """<x, y>."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@compiled_large
+def _project(normals: Matrix, count: int, x: Vector) -> Vector:
+    """A x, for the first `count` facts."""
+    out = np.zeros(count)
+    for k in range(count):
+        out[k] = dot(normals[k], x)
+    return out
+
+
+@compiled_large
+def _mix(weights: Vector, normals: Matrix) -> Vector:
+    """A^T weights."""
+    out = np.zeros(normals.shape[1])
+    for k in range(weights.size):
+        for j in range(out.size):
+            out[j] += weights[k] * normals[k, j]
+    return out
+
+
 @compiled_large
 def _factor(normals: Matrix, count: int, lower: Matrix) -> int:
     """Cholesky of A A^T; the first fact whose normal depends on those before it, or -1."""
     for i in range(count):
         for j in range(i + 1):
-            total = np.dot(normals[i], normals[j])
+            total = dot(normals[i], normals[j])
             square = total
             for k in range(j):
                 total -= lower[i, k] * lower[j, k]
@@ -97,13 +126,15 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
     Returns how many facts remain, and FOUND or REFUTED. With p = 0 the question is only whether some u satisfies all.
     """
     lower = np.zeros((work.shape[0], work.shape[0]))
-    size = math.sqrt(np.dot(p, p))
+    size = math.sqrt(dot(p, p))
     while count > 0:
         odd = _factor(normals, count, lower)
         if odd >= 0:  # a combination of others: weight moves from them to it, or back, and the rest of q stays
-            mix = _solve(lower, odd, np.dot(normals[:odd], normals[odd]))
-            gain = levels[odd] - np.dot(mix, levels[:odd])
-            total = abs(levels[odd]) + np.dot(np.abs(mix), np.abs(levels[:odd]))
+            mix = _solve(lower, odd, _project(normals, odd, normals[odd]))
+            gain, total = levels[odd], abs(levels[odd])
+            for k in range(odd):
+                gain -= mix[k] * levels[k]
+                total += abs(mix[k] * levels[k])
             direction = np.zeros(count)
             sign = 1.0 if gain >= 0.0 else -1.0
             direction[:odd] = -sign * mix
@@ -118,13 +149,13 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
             count = _drop(work, normals, levels, who, count)
             continue
         outward = _solve(lower, count, levels)
-        square = np.dot(levels[:count], outward)
-        inward = _solve(lower, count, np.dot(normals[:count], p))
-        rest = p - np.dot(inward, normals[:count])
+        square = dot(outward, levels)
+        inward = _solve(lower, count, _project(normals, count, p))
+        rest = p - _mix(inward, normals)
         if count == p.size:
             rest[:] = 0.0  # nothing but rounding is left
         if square < 1.0:
-            scale = math.sqrt(np.dot(rest, rest) / (1.0 - square))
+            scale = math.sqrt(dot(rest, rest) / (1.0 - square))
             scale = max(scale, SMOOTH * size) if size > 0.0 else 1.0
             goal = inward + scale * outward
             goal[np.abs(goal) <= 1e-12 * np.max(np.abs(goal))] = 0.0  # what rounding made of nothing
@@ -140,7 +171,7 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
         for k in range(count):
             work[k, WEIGHT] = max(0.0, work[k, WEIGHT] + step * direction[k])
         if who < 0:
-            u[:] = np.dot(outward, normals[:count])
+            u[:] = _mix(outward, normals)
             if square < 1.0:
                 u -= rest / scale
             return count, FOUND
@@ -187,17 +218,17 @@ def _most_violated(
             mean += theta[j] * rows[i, j]
         excess = max(low - mean, mean - high)
         if excess > 0.0:
-            excess /= math.sqrt(np.dot(rows[i], rows[i])) + 1e-300
+            excess /= math.sqrt(dot(rows[i], rows[i])) + 1e-300
             if excess > worst:
                 worst, which, kind = excess, i, (RANGE_LEAST if mean < low else RANGE_MOST)
     for i in range(given.shape[0]):
         if levels[i] > -np.inf:
-            excess = levels[i] - np.dot(given[i], theta)
+            excess = levels[i] - dot(given[i], theta)
             if excess > 0.0:
-                excess /= math.sqrt(np.dot(given[i], given[i])) + 1e-300
+                excess /= math.sqrt(dot(given[i], given[i])) + 1e-300
                 if excess > worst:
-                    worst, which, kind = excess, i, i
-    length = math.sqrt(np.dot(theta, theta))
+                    worst, which, kind = excess, i, (i if i < GIVEN else OTHER + i)
+    length = math.sqrt(dot(theta, theta))
     if length - bound > worst:
         worst, kind = length - bound, TANGENT
     if kind < 0:
@@ -227,11 +258,11 @@ def weigh(
     """
     d = q.size
     rest, ball = q.copy(), np.zeros(d)
-    value, size, moved = 0.0, 0.0, math.sqrt(np.dot(q, q))
+    value, size, moved = 0.0, 0.0, math.sqrt(dot(q, q))
     for k in range(count):
         weight = work[k, WEIGHT]
         rest -= weight * work[k, NORMAL:]
-        moved += weight * math.sqrt(np.dot(work[k, NORMAL:], work[k, NORMAL:]))
+        moved += weight * math.sqrt(dot(work[k, NORMAL:], work[k, NORMAL:]))
         if work[k, KIND] == TANGENT:
             ball += weight * work[k, NORMAL:]
         else:
@@ -240,6 +271,12 @@ def weigh(
     reach = ball_spread(bound, ball, 0, d)
     mean, spread = ellipsoid_support(flat, start, radius, rest, 0, d)
     return value + ((mean - spread) - reach), size + abs(mean) + spread + reach + (count + 2.0) * bound * moved
+
+
+@compiled
+def rounding_of(d: int, count: int, size: float) -> float:
+    """By how much rounding may have raised the value of a split."""
+    return float(8.0 * (d + count + 4.0) * EPS * size)
 
 
 @compiled_large
@@ -274,36 +311,40 @@ def search(
     count: int,
     target: float,
     budget: int,
+    theta: Vector,
 ) -> tuple[float, float, int, int]:
     """Improve the split in `work` until it proves `target`, is optimal, or the budget of joining facts is spent.
 
     Returns what the split proves, the size of the numbers in it, how many working facts it has, and FOUND or REFUTED.
-    `rows` are actions whose mean lies in [low, high]; `given` are the normals of other facts, with their levels.
+    `rows` are actions whose mean lies in [low, high]; `given` are the normals of other facts, with their levels. The
+    worst theta for the split goes to `theta`.
     """
     d = q.size
     p = _whitened(flat, start, radius, q)
     normals, gaps = np.zeros((work.shape[0], d)), np.zeros(work.shape[0])
     for k in range(count):
         normals[k] = _whitened(flat, start, radius, work[k, NORMAL:])
-        gaps[k] = work[k, LEVEL] - np.dot(flat[start : start + d], work[k, NORMAL:])
+        gaps[k] = work[k, LEVEL] - dot(work[k, NORMAL:], flat[start:])
+    center_q = dot(q, flat[start:])
     u = np.zeros(d)
     for step in range(budget + 1):
         count, status = _climb(work, normals, gaps, count, p, u)
         if status == REFUTED:
             return np.inf, 0.0, count, REFUTED
-        rest = p - np.dot(work[:count, WEIGHT], normals[:count])
-        value = np.dot(gaps[:count], work[:count, WEIGHT]) - math.sqrt(np.dot(rest, rest))
-        if value + np.dot(flat[start : start + d], q) > target or step == budget:
+        weights = work[:count, WEIGHT].copy()
+        rest = p - _mix(weights, normals)
+        value = dot(weights, gaps) - math.sqrt(dot(rest, rest))
+        theta[:] = _point(flat, start, radius, u)
+        if value + center_q > target or step == budget:
             break
         if count == work.shape[0]:
             weakest = int(np.argmin(work[:count, WEIGHT]))
             count = _drop(work, normals, gaps, weakest, count)
-        theta = _point(flat, start, radius, u)
         excess = _most_violated(theta, bound, rows, low, high, given, levels, work[count])
         if excess <= VIOLATED * bound:
             break
         normals[count] = _whitened(flat, start, radius, work[count, NORMAL:])
-        gaps[count] = work[count, LEVEL] - np.dot(flat[start : start + d], work[count, NORMAL:])
+        gaps[count] = work[count, LEVEL] - dot(work[count, NORMAL:], flat[start:])
         count += 1
     value, size = weigh(flat, start, radius, bound, q, work, count)
-    return value, 8.0 * (d + count + 4.0) * EPS * size, count, FOUND
+    return value, rounding_of(d, count, size), count, FOUND

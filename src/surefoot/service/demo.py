@@ -1,5 +1,6 @@
 """The demo: a service, its page and simulated visitors in one process, with a journal that is gone when it ends."""
 
+import math
 import signal
 import socket
 import tempfile
@@ -30,14 +31,16 @@ def run(
 
     It listens on the loopback address only, and reaches nothing else.
     """
-    if rate <= 0:
+    if not 0 < rate < math.inf:
         raise ConfigError(f"`rate > 0` must hold, but got {rate}; it is visitors a second.")
+    if seconds is not None and not 0 < seconds < threading.TIMEOUT_MAX:
+        raise ConfigError(f"`seconds > 0` must hold, but got {seconds}; without it the demo ends at Ctrl-C.")
     with tempfile.TemporaryDirectory(prefix="surefoot-demo-") as folder, _listening(port) as listener:
         port = listener.getsockname()[1]
         visitors = Visitors(port, rate=rate, seed=seed, say=say)
         settings = Settings(database=str(Path(folder) / "demo.journal"), host=HOST, port=port, log="warning")
-        with _ending(seconds):
-            visitors.start(on_end=_interrupt)
+        with _ending(seconds) as begin:
+            visitors.start(on_open=begin, on_end=_interrupt)
             try:
                 _serve(settings, listener, visitors)
             finally:
@@ -73,21 +76,18 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _ending(seconds: float | None) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and the end of the time are all the same end: the server stops first, then everything else."""
-    timer = None if seconds is None else threading.Timer(seconds, _interrupt)
+def _ending(seconds: float | None) -> Iterator[Callable[[], None]]:
+    """Ctrl-C, SIGTERM and the end of the time, counted from the call of what is yielded, are all the same end."""
+    timer = threading.Timer(seconds or 0.0, _interrupt)
+    timer.daemon = True
     before = signal.signal(signal.SIGTERM, _on_end)
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
     try:
-        yield
+        yield timer.start if seconds is not None else lambda: None
     except KeyboardInterrupt:
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
 
 
 def _on_end(number: int, frame: FrameType | None) -> Any:

@@ -32,9 +32,9 @@ class Visitors:
 
     failure: Exception | None
 
-    def start(self, *, on_end: Callable[[], None]) -> None:
-        """Let them come; `on_end` is called when they cannot go on."""
-        self._on_end = on_end
+    def start(self, *, on_open: Callable[[], None], on_end: Callable[[], None]) -> None:
+        """Let them come; `on_open` is called before the first, `on_end` when they cannot go on."""
+        self._on_open, self._on_end = on_open, on_end
         self._thread.start()
 
     def stop(self) -> None:
@@ -60,6 +60,7 @@ class Visitors:
     def _run(self) -> None:
         try:
             self._open()
+            self._on_open()
             self._visit()
         except Exception as error:  # a thread has nobody to raise to: whoever started it looks here
             if not self._stopping.is_set():
@@ -121,6 +122,5 @@ class Visitors:
         name = CHOICES[0].name
         found = self.ask("GET", f"/v1/experiments/{name}")
         margin = "no margin yet" if found["margin"] is None else f"margin {found['margin']:.1f} above the floor"
-        self._say(
-            f"{seconds:5.0f} s  {name}: {found['rounds']:,} decisions, {found['learner_share']:.0%} with the learner, {margin}"
-        )
+        share = f"{found['learner_share']:.0%} with the learner"
+        self._say(f"{seconds:5.0f} s  {name}: {found['rounds']:,} decisions, {share}, {margin}")

@@ -2,10 +2,16 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from surefoot.arrays import count
 from surefoot.errors import ConfigError
+from surefoot.linear.radius import RADII
+from surefoot.safety.certify import GATES
+from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
+from surefoot.safety.optimism import OPTIMISMS
 from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
 from surefoot.simulation.specs import Spec, nearest
@@ -21,7 +27,10 @@ REWARDS: dict[str, tuple[type[Rewards], tuple[str, ...]]] = {
     "bernoulli": (Bernoulli, ()),
     "bounded": (Bounded, ("width",)),
 }
-SPEC_KEYS = ("policy", "alpha", "delta", "ridge", "floor_share", "knows_baseline")
+CONSTRAINTS = {kind.name: kind for kind in (Cumulative, Checkpoints, Stagewise, Reserve, RealisedPath)}
+SPEC_NUMBERS = ("delta", "ridge", "floor_share", "realised_share")
+SPEC_WORDS = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS}
+SPEC_KEYS = ("policy", "name", "alpha", *SPEC_NUMBERS, "knows_baseline", *SPEC_WORDS, "reward_range", "constraint")
 TOP_KEYS = ("title", "runs", "horizon", "seed", "seeds", "watched", "worlds", "policies")
 
 
@@ -44,9 +53,12 @@ def sweep_from(data: Mapping[str, Any], *, title: str) -> Sweep:
             raise ConfigError(f"`{key}` must be given, but the file has no such key.")
     if "seed" in data and "seeds" in data:
         raise ConfigError("`seed` and `seeds` must not be given together.")
-    seeds = data.get("seeds", [data.get("seed", 0)])
+    seeds = _list("seeds", data.get("seeds", [data.get("seed", 0)]))
+    for seed in seeds:
+        count("seed", seed, least=0, hint="A seed is any whole number; the same one gives the same bits.")
+    watched = tuple(_number("watched", alpha) for alpha in _list("watched", data.get("watched", [])))
     worlds = _table("worlds", data["worlds"])
-    specs = [spec for entry in _list("policies", data["policies"]) for spec in _specs(entry)]
+    specs = [spec for entry in _list("policies", data["policies"], "tables ([[policies]])") for spec in _specs(entry)]
     parts = [
         Part(
             name=name,
@@ -55,7 +67,7 @@ def sweep_from(data: Mapping[str, Any], *, title: str) -> Sweep:
             runs=data["runs"],
             horizon=data["horizon"],
             seed=seed,
-            watched=tuple(data.get("watched", ())),
+            watched=watched,
         )
         for name, entry in worlds.items()
         for seed in seeds
@@ -87,9 +99,57 @@ def _specs(entry: Any) -> list[Spec]:
     _known("policies", given, SPEC_KEYS)
     if "policy" not in given:
         raise ConfigError("Each of `policies` must have a key `policy`, the name of the policy.")
-    alphas = given.get("alpha")
-    rest = {key: value for key, value in given.items() if key != "alpha"}
-    return [Spec(alpha=alpha, **rest) for alpha in (alphas if isinstance(alphas, list) else [alphas])]
+    read = {key: _setting(key, value) for key, value in given.items() if key != "alpha"}
+    alphas = given["alpha"] if isinstance(given.get("alpha"), list) else [given.get("alpha")]
+    return [Spec(alpha=None if alpha is None else _number("policies.alpha", alpha), **read) for alpha in alphas]
+
+
+def _setting(key: str, value: Any) -> Any:
+    """One setting of a policy, of the right kind; whether it makes sense is for the policy to say."""
+    where = f"policies.{key}"
+    if key in SPEC_NUMBERS:
+        return _number(where, value)
+    if key in SPEC_WORDS:
+        return _word(where, value, SPEC_WORDS[key])
+    if key == "reward_range":
+        if not isinstance(value, list) or len(value) != 2:
+            raise ConfigError(
+                f"`{where}` must be [low, high], between which every mean reward lies, but got {value!r}."
+            )
+        return tuple(_number(where, end) for end in value)
+    if key == "constraint":
+        return _constraint(where, value)
+    kind, called = (bool, "true or false") if key == "knows_baseline" else (str, "a text")
+    if not isinstance(value, kind) or value == "":
+        raise ConfigError(f"`{where}` must be {called}, but got {value!r}.")
+    return value
+
+
+def _constraint(where: str, value: Any) -> Any:
+    """A name, or a table with a name and the constraint's own settings."""
+    given = value if isinstance(value, Mapping) else {"name": value}
+    name = _word(f"{where}.name" if given is value else where, given.get("name"), CONSTRAINTS)
+    own = [setting.name for setting in fields(CONSTRAINTS[name])]
+    _known(where, given, ("name", *own))
+    for key in own:
+        if key not in given:
+            raise ConfigError(
+                f"`{where}` {name!r} must say its {key!r}, but does not: {{name = {name!r}, {key} = ...}}."
+            )
+        _number(f"{where}.{key}", given[key])
+    return dict(given) if own else name
+
+
+def _number(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ConfigError(f"`{where}` must be a number, but got {value!r}.")
+    return value
+
+
+def _word(where: str, value: Any, known: Iterable[str]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ConfigError(f"`{where}` must be known, but got {value!r}. {nearest(str(value), list(known))}")
+    return value
 
 
 def _choose(where: str, given: Mapping[str, Any], known: Mapping[str, tuple[Any, tuple[str, ...]]]) -> Any:
@@ -111,7 +171,7 @@ def _table(where: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _list(where: str, value: Any) -> list[Any]:
+def _list(where: str, value: Any, of: str = "numbers between brackets") -> list[Any]:
     if not isinstance(value, list):
-        raise ConfigError(f"`{where}` must be a list of tables ([[{where}]]), but got {value!r}.")
+        raise ConfigError(f"`{where}` must be a list of {of}, but got {value!r}.")
     return value

@@ -70,7 +70,7 @@ class Runner:
         assert spec.code is not None
         self.kind = spec.code
         floor = spec.floor_share * float(first.means[0, first.baselines[0]])
-        told = realisation.settings(ridge=spec.ridge, delta=spec.delta)
+        told = spec.settings_in(realisation, dim)
         radius = spec.radius or ("amm" if self.kind == kernel.SAFE_LUCB else "paper")
         self.settings = setting_array(
             dim=dim,
@@ -90,7 +90,7 @@ class Runner:
                 self.settings = np.array([told["noise"]])
         elif self.kind == kernel.SAFE_LUCB:
             safe_settings(self.settings, **spec.safe_settings())
-        self.state, self.ledger, self.memory = new_state(dim, spec.ridge), new_ledger(dim), new_memory(dim)
+        self.state, self.ledger, self.memory = new_state(dim, told["ridge"]), new_ledger(dim), new_memory(dim)
         self.arms = np.zeros((4, actions))
         self.record = new_safe_record(dim) if self.kind == kernel.SAFE_LUCB else new_record(dim)
         self.is_told = spec.knows_baseline

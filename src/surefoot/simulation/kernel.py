@@ -15,7 +15,7 @@ from surefoot.policies.lucb import lucb_step
 from surefoot.policies.safe_lucb import safe_step
 from surefoot.policies.step import FREE
 from surefoot.policies.ucb import ucb_step
-from surefoot.safety.memory import remember_reward, tell
+from surefoot.safety.memory import remember_reward, teaches, tell
 from surefoot.simulation.rewards import reward_of
 
 LUCB, CLUCB, CLUCB2, UCB, CONSERVATIVE_UCB, SAFE_LUCB = range(6)
@@ -69,7 +69,7 @@ def learn_round(
     """Let the policy learn one reward, as its `observe` does."""
     if kind in (UCB, CONSERVATIVE_UCB):
         observe_arm(arms, row, reward)
-    elif is_learner or kind != CLUCB:
+    elif is_learner or (kind != CLUCB and (kind != SAFE_LUCB or teaches(memory, is_learner))):
         if columns.size > 0:
             learn_catalogue(state, features, reward, rows, columns, scores)
         else:

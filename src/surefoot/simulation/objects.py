@@ -18,7 +18,7 @@ def policy_of(spec: Spec, realisation: Realisation, first: Block) -> Policy:
     """The policy object that a spec stands for in one realisation."""
     mean = float(first.means[0, first.baselines[0]])
     actions, dim = first.features.shape[1:]
-    told: dict[str, Any] = realisation.settings(ridge=spec.ridge, delta=spec.delta)
+    told: dict[str, Any] = dict(spec.settings_in(realisation, dim))
     if spec.radius is not None and spec.policy not in ("UCB", "ConservativeUCB"):
         told["radius"] = spec.radius
     if spec.policy == "LUCB":

@@ -1,7 +1,7 @@
 """Planning: before going live, how long until the learner acts freely, what is at stake, what is gained.
 
-A company knows its baseline's mean reward and hopes for some gain. Worlds that fit are drawn, the policy is simulated
-in them, and the theorem's bound stands beside what was seen.
+A company knows its baseline's mean reward and hopes for some gain. Worlds that fit are drawn, and policies simulated in
+them: SafeLUCB, which is recommended, and the paper's, with the theorem's bound beside what was seen.
 """
 
 import math
@@ -17,9 +17,10 @@ from surefoot.errors import ConfigError
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.environments import Baseline, FixedRealisation, World
 from surefoot.simulation.rewards import Gaussian
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.specs import Spec, nearest
 
 FREE_FROM = 0.8  # a learner acts freely once the baseline has not been played in the last fifth of what was simulated
+KINDS = ("safe", "paper")
 MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and the rest is said to be free play
 
 
@@ -62,9 +63,10 @@ class PlanWorld(World):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a manager asked, for one alpha. Rounds and days are medians over runs; `slow` is the 90th percentile.
+    """What a manager asked, for one policy and alpha. Rounds and days are medians over runs, `slow` nine runs of ten.
 
     A run is free where the baseline was not played in its last fifth; then `free_round` follows the last time it was.
+    `bound_rounds` is the theorem's bound for CLUCB; it says nothing of the others, and is infinite there.
     """
 
     alpha: float
@@ -86,13 +88,22 @@ class Answer:
 
 @dataclass(frozen=True)
 class Plan:
-    """The answers, and what they rest on."""
+    """The answers, policy by policy and in the order of alphas, and what they rest on."""
 
     answers: tuple[Answer, ...]
     rounds: int
     days: float
     settings: dict[str, Any]
     outcomes: tuple[Outcome, ...] = field(repr=False, compare=False)
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies, in the order asked for."""
+        return list(dict.fromkeys(answer.policy for answer in self.answers))
+
+    def of(self, policy: str) -> list[Answer]:
+        """The answers of one policy, by alpha."""
+        return [answer for answer in self.answers if answer.policy == policy]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
@@ -110,40 +121,67 @@ def plan(
     per_day: float,
     alphas: Sequence[float],
     delta: float = 0.001,
-    ridge: float = 1.0,
+    ridge: float | None = None,
     days: float = 30.0,
     known: bool = True,
+    reward_range: tuple[float, float] | None = None,
+    policies: Sequence[str] = KINDS,
     runs: int = 100,
     seed: int = 0,
 ) -> Plan:
-    """Simulate `days` of traffic for every alpha, in worlds that fit what is known."""
+    """Simulate `days` of traffic for every policy and alpha, in worlds that fit what is known.
+
+    `policies` holds "safe" for SafeLUCB, "paper" for CLUCB or, where the baseline's reward is not `known`, CLUCB2, or
+    both. SafeLUCB is told `reward_range`, between which every mean reward lies. Without a `ridge` each takes its own.
+    """
     positive("per_day", per_day, hint="per_day is the number of decisions a day.")
     positive("days", days, hint="days is how far to look ahead.")
     count("runs", runs, least=2, hint="runs is the number of simulated worlds.")
     if not alphas:
         raise ConfigError("`alphas` must hold at least one alpha.")
     world = PlanWorld(dim=dim, actions=actions, rewards=Gaussian(noise), baseline_reward=baseline_reward, gain=gain)
-    policy = "CLUCB" if known else "CLUCB2"
-    specs = [Spec(policy, alpha=alpha, delta=delta, ridge=ridge) for alpha in alphas]
+    _check_range(reward_range, world)
+    common: dict[str, Any] = {"delta": delta, "ridge": ridge}
+    safe: dict[str, Any] = {**common, "knows_baseline": known, "reward_range": reward_range}
+    kinds = {"safe": ("SafeLUCB", safe), "paper": ("CLUCB" if known else "CLUCB2", common)}
+    chosen = [kinds[kind] for kind in _kinds(policies)]
+    specs = [Spec(policy, alpha=alpha, **told) for policy, told in chosen for alpha in alphas]
     horizon = math.ceil(per_day * days)
     rounds = min(horizon, MOST_ROUNDS)
     found = simulate(world, specs, runs=runs, horizon=rounds, seed=seed)
-    bounds = _bounds(world, specs, seed, known=known)
-    answers = tuple(
-        _answer(spec, outcome, bound, per_day, horizon, gain * baseline_reward, baseline_reward)
-        for spec, outcome, bound in zip(specs, found, bounds, strict=True)
-    )
+    answers = tuple(_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found)
     settings = {
         "dim": dim, "actions": actions, "noise": noise, "baseline_reward": baseline_reward, "gain": gain,
-        "per_day": per_day, "days": days, "delta": delta, "ridge": ridge, "known": known, "runs": runs, "seed": seed,
+        "per_day": per_day, "days": days, "delta": delta, "ridge": ridge, "known": known, "runs": runs,
+        "reward_range": None if reward_range is None else list(reward_range), "seed": seed,
         "simulated_rounds": rounds,
     }  # fmt: skip
     return Plan(answers, horizon, days, settings, tuple(found))
 
 
-def _answer(
-    spec: Spec, outcome: Outcome, bound: float, per_day: float, horizon: int, gap: float, baseline_reward: float
-) -> Answer:
+def _kinds(policies: Sequence[str]) -> list[str]:
+    for kind in policies:
+        if kind not in KINDS:
+            raise ConfigError(
+                f"`policy` must be safe (SafeLUCB) or paper (the paper's CLUCB or CLUCB2), but got {kind!r}. "
+                f"{nearest(kind, list(KINDS))}"
+            )
+    if not policies:
+        raise ConfigError("`policies` must hold safe, paper or both, but is empty.")
+    return list(dict.fromkeys(policies))
+
+
+def _check_range(reward_range: tuple[float, float] | None, world: PlanWorld) -> None:
+    best = world.baseline_reward * (1 + world.gain)
+    if reward_range is not None and not (reward_range[0] <= 0 and reward_range[1] >= best):
+        raise ConfigError(
+            f"`reward_range` must hold every mean reward of the worlds that are drawn, 0 to {best:g}, "
+            f"but got {reward_range[0]:g} to {reward_range[1]:g}. A range that is not true voids the guarantee."
+        )
+
+
+def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world: PlanWorld) -> Answer:
+    spec, gap, baseline_reward = outcome.spec, world.gain * world.baseline_reward, world.baseline_reward
     assert spec.alpha is not None
     simulated = int(outcome.checkpoints[-1])
     last = outcome.measures["last_baseline"][:, -1]
@@ -176,26 +214,27 @@ def _answer(
     )
 
 
-def _bounds(world: PlanWorld, specs: Sequence[Spec], seed: int, *, known: bool) -> list[float]:
-    """The theorem's bound on baseline rounds: the median over worlds, in rewards scaled to at most 1."""
-    best = max(1.0, world.baseline_reward * (1 + world.gain))
-    found = []
-    for spec in specs:
-        values = []
-        for realisation in world.realisations(seed, range(15)):
-            common: dict[str, Any] = {
-                "dim": world.dim, "alpha": spec.alpha, "delta": spec.delta, "noise": world.rewards.noise / best,
-                "ridge": spec.ridge, "theta_bound": realisation.theta_bound / best,
-                "feature_bound": max(realisation.feature_bound, math.sqrt(spec.ridge)),
-                "reward_floor": world.baseline_reward / best,
-            }  # fmt: skip
-            if known:
-                gap = world.gain * world.baseline_reward / best
-                values.append(theory.conservative_rounds_bound(gap_floor=gap * (1 - 1e-12), **common))
-            else:  # Theorem 4 is about exact nesting and a floor that is known; neither is the case here
-                values.append(math.inf)
-        found.append(float(np.median(values)))
-    return found
+def _bound(world: PlanWorld, spec: Spec, seed: int) -> float:
+    """The theorem's bound on CLUCB's baseline rounds: the median over worlds, in rewards scaled to at most 1."""
+    if spec.policy != "CLUCB":  # Theorem 4 is about exact nesting and a floor that is known; neither is the case here
+        return math.inf
+    best, ridge = max(1.0, world.baseline_reward * (1 + world.gain)), spec.ridge or 1.0
+    gap = world.gain * world.baseline_reward / best
+    values = [
+        theory.conservative_rounds_bound(
+            dim=world.dim,
+            alpha=spec.alpha or 0.0,
+            delta=spec.delta,
+            noise=world.rewards.noise / best,
+            ridge=ridge,
+            theta_bound=realisation.theta_bound / best,
+            feature_bound=max(realisation.feature_bound, math.sqrt(ridge)),
+            reward_floor=world.baseline_reward / best,
+            gap_floor=gap * (1 - 1e-12),
+        )
+        for realisation in world.realisations(seed, range(15))
+    ]
+    return float(np.median(values))
 
 
 def _plain(value: Any) -> Any:

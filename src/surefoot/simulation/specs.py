@@ -7,10 +7,10 @@ from typing import Any
 
 from surefoot.arrays import fraction, positive
 from surefoot.errors import ConfigError
-from surefoot.policies.safe_lucb import REALISED_SHARE
+from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 from surefoot.simulation import kernel
-from surefoot.simulation.environments import World
+from surefoot.simulation.environments import Realisation, World
 
 CODES: dict[str, int | None] = {
     "LUCB": kernel.LUCB,
@@ -35,13 +35,14 @@ class Spec:
 
     "CLUCB2" works over the newest ellipsoid (`nesting="latest"`), "CLUCB2-exact" over all of them. ConservativeUCB and
     SafeLUCB with `knows_baseline` are told the baseline's mean. `radius` is the linear policies' own where it is None;
-    the other settings are SafeLUCB's. `name` is what a legend calls it.
+    without a `ridge`, the paper's policies take 1 and SafeLUCB the one that suits it. The other settings are
+    SafeLUCB's. `name` is what a legend calls it.
     """
 
     policy: str
     alpha: float | None = None
     delta: float = 0.001
-    ridge: float = 1.0
+    ridge: float | None = None
     floor_share: float = 0.0
     knows_baseline: bool = False
     radius: str | None = None
@@ -59,7 +60,8 @@ class Spec:
                 f"{nearest(self.policy, list(CODES))}"
             )
         fraction("delta", self.delta, hint="delta is the chance that the guarantee fails.")
-        positive("ridge", self.ridge, hint="ridge is the regulariser lambda.")
+        if self.ridge is not None:
+            positive("ridge", self.ridge, hint="ridge is the regulariser lambda.")
         if self.is_conservative:
             if self.alpha is None:
                 raise ConfigError(f"`alpha` must be given for {self.policy}: the share you accept losing.")
@@ -75,6 +77,13 @@ class Spec:
             )
         if not 0 <= self.floor_share <= 1:
             raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
+
+    def settings_in(self, realisation: Realisation, dim: int) -> dict[str, float]:
+        """What the policy is told of a realisation, the ridge included."""
+        told = realisation.settings(ridge=self.ridge or 1.0, delta=self.delta)
+        if self.ridge is None and self.policy == "SafeLUCB":
+            told["ridge"] = suitable_ridge(dim, told["noise"], told["theta_bound"], told["feature_bound"])
+        return told
 
     def safe_settings(self) -> dict[str, Any]:
         """What SafeLUCB takes beside what every policy does."""

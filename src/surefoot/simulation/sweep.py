@@ -22,9 +22,11 @@ from surefoot.arrays import count
 from surefoot.errors import ConfigError
 from surefoot.simulation.engine import Outcome, chunks_of, default_checkpoints, outcome, play_chunk
 from surefoot.simulation.environments import World
+from surefoot.simulation.files import is_left_behind, whole_file
 from surefoot.simulation.kernel import play_block
+from surefoot.simulation.objects import policy_of
 from surefoot.simulation.specs import Spec
-from surefoot.simulation.table import to_table, write_table
+from surefoot.simulation.table import shown_name, to_table, write_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,6 +54,26 @@ class Part:
             raise ConfigError("A sweep must have at least one policy.")
         for spec in self.specs:
             spec.check(self.world)
+        self._check_names()
+        self._check_settings()
+
+    def _check_names(self) -> None:
+        """Two policies that the table could not tell apart are refused."""
+        seen = [(shown_name(spec), spec.alpha) for spec in self.specs]
+        for name, alpha in seen:
+            if seen.count((name, alpha)) > 1:
+                called = name if alpha is None else f"{name} with alpha {alpha:g}"
+                raise ConfigError(
+                    f"Every policy of a sweep must have its own name or alpha, but {called} is there "
+                    f"{seen.count((name, alpha))} times. Give each a `name`."
+                )
+
+    def _check_settings(self) -> None:
+        """What the policies themselves refuse is refused here, before any work."""
+        (realisation,) = self.world.realisations(self.seed, [0])
+        first = realisation.take(1)
+        for spec in self.specs:
+            policy_of(spec, realisation, first)
 
     @property
     def alphas(self) -> list[float]:
@@ -106,13 +128,14 @@ def claim_folder(sweep: Sweep, folder: Path) -> None:
                 "Nothing was changed: choose another folder, or remove that one."
             )
         return
-    if folder.exists() and any(path.name != ".settings.json.tmp" for path in folder.iterdir()):
+    if folder.exists() and not all(is_left_behind(found.name, path) for found in folder.iterdir()):
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
             "Nothing was changed: choose another folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    _write_atomically(path, settings.encode())
+    with whole_file(path) as file:
+        file.write(settings.encode())
 
 
 def run_sweep(
@@ -184,10 +207,8 @@ def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) 
         watched=part.alphas,
         checkpoints=part.checkpoints,
     )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with whole_file(path) as file:
         np.save(file, np.stack(kept))
-    os.replace(temporary, path)
 
 
 def _collect(part: Part, cells: Path) -> Iterator[Outcome]:
@@ -195,12 +216,6 @@ def _collect(part: Part, cells: Path) -> Iterator[Outcome]:
     chunks = [np.load(_path(part, chunk, cells), mmap_mode="r") for chunk in chunks_of(part.runs)]
     for i, spec in enumerate(part.specs):
         yield outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,6 @@
 """The tidy table of a simulation: one row per policy, checkpoint and measure, with mean, error and quantiles."""
 
 import math
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.simulation.engine import Outcome
+from surefoot.simulation.files import whole_file
+from surefoot.simulation.specs import Spec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +35,11 @@ def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
         yield "violated_share", alpha, outcome.violations[:, :, outcome.watched.index(alpha)] / rounds
 
 
+def shown_name(spec: Spec) -> str:
+    """What the table calls a policy: its own name where it has one, so that variants stay apart."""
+    return spec.name or spec.policy
+
+
 def rows_of(world: str, seed: int, outcome: Outcome) -> Iterator[dict[str, Any]]:
     """The rows of one policy in one world."""
     for measure, watched, values in measures_of(outcome):
@@ -42,7 +48,7 @@ def rows_of(world: str, seed: int, outcome: Outcome) -> Iterator[dict[str, Any]]
             column = values[:, point]
             yield {
                 "world": world,
-                "policy": outcome.spec.policy,
+                "policy": shown_name(outcome.spec),
                 "alpha": outcome.spec.alpha,
                 "seed": seed,
                 "runs": runs,
@@ -73,7 +79,5 @@ def to_table(results: Iterable[tuple[str, int, Outcome]]) -> "pl.DataFrame":
 def write_table(table: "pl.DataFrame", folder: Path, name: str) -> None:
     """Write the table as CSV and as Parquet, each whole or not at all."""
     for suffix, write in ((".csv", table.write_csv), (".parquet", table.write_parquet)):
-        path = folder / f"{name}{suffix}"
-        temporary = path.with_name(f".{path.name}.tmp")
-        write(temporary)
-        os.replace(temporary, path)
+        with whole_file(folder / f"{name}{suffix}") as file:
+            write(file)

@@ -17,10 +17,14 @@ class Account:
         self.kept_low, self.kept_high, self.owed_low, self.owed_high = Total(), Total(), Total(), Total()
         self._received = Total()
         self.learner_rounds = self.baseline_rounds = self.rewarded_rounds = 0
+        self._first: Vector | None = None
+        self.has_moved = False  # whether a baseline's reward was not exactly known, or its features changed
 
     def play(self, round_: Round, displaced: Vector, known: tuple[float, float]) -> None:
         """Count a round the moment it was decided."""
         low, high = known
+        self._first = displaced.copy() if self._first is None else self._first
+        self.has_moved = self.has_moved or low != high or not np.array_equal(self._first, displaced)
         if round_.is_learner:
             self.learner_rounds += 1
             self._played.add(round_.rows[round_.action])

@@ -43,6 +43,11 @@ class LinearBook:
         """Whether this policy notices that no theta is left, and from then on keeps to the baseline."""
         return self.declared.policy == "SafeLUCB" or self.declared.is_exact
 
+    @property
+    def _learns_baseline(self) -> bool:
+        """CLUCB never learns from the baseline; SafeLUCB not while it is the same and its mean exactly known."""
+        return self.declared.learns_baseline and (self.declared.policy != "SafeLUCB" or self.account.has_moved)
+
     def judge(self, round_: Round, problems: Problems) -> None:
         """Check one decision against everything before it, and count it."""
         longest = float(np.sqrt(np.einsum("ij,ij->i", round_.rows, round_.rows).max()))
@@ -63,7 +68,7 @@ class LinearBook:
         """Take in the reward of a round."""
         if is_learner:
             self.account.receive(features, reward)
-        if is_learner or self.declared.learns_baseline:
+        if is_learner or self._learns_baseline:
             self.remember(features, reward)
 
     def remember(self, features: Vector, reward: float) -> None:

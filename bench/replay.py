@@ -1,0 +1,123 @@
+"""Replay of a log against a plain NumPy loop over the same rows; and ten million rows in bounded memory."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench.plain import PlainCLUCB, settings
+from bench.timing import Ratio, compare
+from surefoot.replay.batch import ArrayLog, Batch
+from surefoot.replay.kernel import FULL
+from surefoot.replay.player import Declared, Player, check_length
+from surefoot.simulation.specs import Spec
+
+ACTIONS = 20
+SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 10.0))  # actions, dims, bar
+ROWS = 10_000_000
+GROWTH = 1.25  # the peak of ten million rows over that of one million
+
+WRITE = """
+import sys
+import numpy as np, polars as pl
+rows, rng = int(sys.argv[2]), np.random.default_rng(0)
+contexts = rng.random((rows, 4), dtype=np.float32)
+actions = rng.integers(0, 20, rows)
+rewards = (rng.random(rows) < 0.3 + 0.4 * contexts[:, 0] * (actions / 20)).astype(np.float32)
+table = pl.DataFrame({**{f"x{j}": contexts[:, j] for j in range(4)}, "action": actions.astype(np.int32),
+                      "reward": rewards, "propensity": np.full(rows, 0.05)})
+table.write_parquet(sys.argv[1], row_group_size=250_000)
+"""
+READ = """
+import json, re, sys, time
+from pathlib import Path
+from surefoot.replay.evaluate import replay
+from surefoot.replay.player import Declared
+from surefoot.replay.reading import read_log
+from surefoot.simulation.specs import Spec
+peak = 0
+def look(*_):
+    # Memory of its own: pages of the mapped file belong to the system, which takes them back when it needs them.
+    global peak
+    peak = max(peak, int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]))
+start = time.perf_counter()
+features = {str(a): (a / 20,) for a in range(20)}
+log = read_log(sys.argv[1], baseline="3", action_features=features)
+read = time.perf_counter()
+(found,) = replay(log, [Spec("CLUCB", alpha=0.1)], declared=Declared(0.5, 2.0, 0.33), evaluator="shadow",
+                  progress=look)
+print(json.dumps({"rows": found.rows, "dim": log.dim, "survey": read - start, "replay": time.perf_counter() - read,
+                  "peak": peak / 1024}))
+"""
+
+
+def _log(actions: int, dim: int) -> tuple[Batch, float]:
+    rng = np.random.default_rng(0)
+    features = np.abs(rng.normal(size=(20_000, actions, dim)))
+    theta = np.abs(rng.normal(size=dim))
+    means = features @ (theta / np.linalg.norm(theta))
+    log = ArrayLog(features=features, actions=0, rewards=means, baselines=3)
+    return log._batch, log.feature_bound
+
+
+def ratio(actions: int, dim: int, bar: float) -> Ratio:
+    """Rounds of CLUCB over a log in memory, every one decided and learned from, against the plain loop."""
+    batch, bound = _log(actions, dim)
+    told = settings(dim, bound)
+    spec = Spec("CLUCB", alpha=told["alpha"], delta=told["delta"])
+    declared = Declared(noise=told["noise"], theta_bound=told["theta_bound"], baseline_reward=1.0)
+    usable = np.ones(len(batch), dtype=np.bool_)
+
+    def ours() -> float:
+        player = Player(spec, declared, batch, feature_bound=bound, mode=FULL)
+        start = time.perf_counter()
+        check_length(batch, bound)
+        player.play(batch, batch.rewards, usable)
+        return (time.perf_counter() - start) / len(batch)
+
+    def plain() -> float:
+        policy, rounds = PlainCLUCB(**told), 2_000
+        start = time.perf_counter()
+        for t in range(rounds):
+            action, is_learner = policy.decide(batch.features[t], 3, 1.0)
+            policy.observe(batch.features[t, action], is_learner, float(batch.rewards[t, action]))
+        return (time.perf_counter() - start) / rounds
+
+    return compare(f"one replayed CLUCB round, {actions} actions x {dim} dims", ours, plain, bar=bar, turns=7)
+
+
+def large(rows: int = ROWS) -> tuple[bool, list[str]]:
+    """A Parquet log of many rows, read and replayed in a process of its own; its memory must not grow with the rows."""
+    lines, peaks = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in (rows // 10, rows):
+            path = Path(folder) / f"{number}.parquet"
+            subprocess.run([sys.executable, "-c", WRITE, str(path), str(number)], check=True)
+            done = subprocess.run([sys.executable, "-c", READ, str(path)], check=True, capture_output=True, text=True)
+            found = json.loads(done.stdout)
+            peaks.append(found["peak"])
+            size = f"{found['rows']:>12,} rows of {ACTIONS} actions x {found['dim']} dims"
+            taken = f"survey {found['survey']:.1f} s, replay {found['replay']:.1f} s"
+            lines.append(f"{size}: {taken}, peak {found['peak']:,.0f} MB")
+            path.unlink()
+    growth = peaks[1] / peaks[0]
+    lines.append(f"ten times the rows take {growth:.2f} times the memory (at most {GROWTH} counts as bounded)")
+    return growth <= GROWTH, lines
+
+
+def main() -> bool:
+    """Print everything; true where every bar holds."""
+    found = [ratio(*shape) for shape in SHAPES]
+    for one in found:
+        print(one.row())
+    is_bounded, lines = large()
+    print("\n".join(lines))
+    return all(one.holds for one in found) and is_bounded
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

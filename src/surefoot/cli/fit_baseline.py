@@ -1,0 +1,106 @@
+"""`surefoot fit-baseline LOG`: what a log says of the baseline, and a configuration from it."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from surefoot.cli.log_options import (
+    ActionColumn,
+    ActionFeatures,
+    BaselineColumn,
+    BaselineOption,
+    Categorical,
+    Context,
+    FormatOption,
+    IdColumn,
+    LogArgument,
+    MaxBad,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    columns_of,
+    parse_pair,
+    read_action_features,
+)
+from surefoot.errors import ConfigError
+from surefoot.replay.configuration import configuration_of
+from surefoot.replay.fit import Fit
+from surefoot.replay.fit import fit_baseline as fit
+from surefoot.replay.player import PLAYABLE
+from surefoot.replay.reading import read_log
+from surefoot.replay.tables import TableLog
+
+PREFERRED = "SafeLUCB" if "SafeLUCB" in PLAYABLE else "CLUCB2"
+
+
+def fit_baseline(
+    log: LogArgument,
+    baseline: BaselineOption = "logged",
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    propensity: PropensityColumn = None,
+    context: Context = None,
+    categorical: Categorical = None,
+    baseline_column: BaselineColumn = None,
+    id_column: IdColumn = None,
+    action_features: ActionFeatures = None,
+    reward_range: RewardRange = None,
+    policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = PREFERRED,
+    alpha: Annotated[float, typer.Option(help="Share of the baseline you accept losing.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
+    ridge: Annotated[float, typer.Option(help="Regulariser.")] = 1.0,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    format: FormatOption = None,  # noqa: A002
+    max_bad: MaxBad = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the configuration to this TOML file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Estimate the baseline's reward, noise and bounds from a log, with intervals, and say what looks doubtful."""
+    columns = columns_of(log, format, action, reward, propensity, context, categorical, baseline_column, id_column)
+    read = read_log(
+        log,
+        format=cast("Any", format),
+        columns=columns,
+        baseline=baseline,
+        action_features=read_action_features(action_features),
+        max_bad=max_bad,
+    )
+    found = fit(read, level=level, reward_range=parse_pair(reward_range))
+    if out is not None:
+        if not isinstance(read, TableLog) or read.columns.features is not None:
+            raise ConfigError("A configuration needs a table with context columns; this log brings its own features.")
+        configuration = configuration_of(found, read, policy=policy, alpha=alpha, delta=delta, ridge=ridge)
+        configuration.new_policy()  # a configuration that no policy accepts is not written
+        configuration.write(out)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        return
+    _print(found, read.name, out)
+
+
+def _print(found: Fit, name: str, out: Path | None) -> None:
+    console = Console()
+    table = Table("", "estimate", "interval", "to declare", title=f"{name}: {found.rows:,} rows")
+    low, high = found.reward_range
+    for what, estimate, declared in (
+        ("baseline's mean reward", found.baseline_reward, f"{found.baseline_reward.value:.4g}"),
+        ("noise (standard deviation)", found.noise, f"{max((high - low) / 2, found.noise.high):.4g}"),
+        ("||theta||", found.theta_norm, f"{found.theta_bound:.4g}"),
+    ):
+        interval = f"{estimate.low:.4g} to {estimate.high:.4g}"
+        table.add_row(what, f"{estimate.value:.4g}", interval, declared)
+    table.add_row("length of features", "", "", f"{found.feature_bound:.4g}")
+    table.add_row("rewards", "", f"{low:.4g} to {high:.4g}", "")
+    console.print(table)
+    console.print(f"The baseline's reward is {found.baseline_rests_on}.", highlight=False)
+    console.print("Noise to declare is half the range of rewards, which holds whatever their distribution.")
+    doubts = Table("", "assumption", "seen in the log")
+    for doubt in found.doubts:
+        doubts.add_row("DOUBTFUL" if doubt.is_doubtful else "no doubt", doubt.assumption, doubt.seen)
+    console.print(doubts)
+    if out is not None:
+        console.print(f"Wrote {out}", highlight=False)

@@ -1,0 +1,96 @@
+"""Options that every command about a log shares."""
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.errors import ConfigError, LogError
+from surefoot.replay.columns import Columns, guess_columns
+from surefoot.replay.frames import open_table
+from surefoot.replay.tables import format_of
+
+LogArgument = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON.")]
+BaselineOption = Annotated[str, typer.Option(help="Today's action; 'logged': what was logged is the baseline.")]
+ActionColumn = Annotated[str | None, typer.Option("--action", help="Column of the action that was played.")]
+RewardColumn = Annotated[str | None, typer.Option("--reward", help="Column of its reward.")]
+PropensityColumn = Annotated[str | None, typer.Option("--propensity", help="Column of the chance that it had.")]
+Context = Annotated[
+    list[str] | None, typer.Option("--context", help="Context column or pattern (x*); once per column.")
+]
+Categorical = Annotated[list[str] | None, typer.Option(help="Context column whose numbers are labels.")]
+BaselineColumn = Annotated[str | None, typer.Option(help="Column of the action that the baseline would play.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column that must never repeat.")]
+ActionFeatures = Annotated[
+    Path | None, typer.Option(help="CSV: an action a line, then its features; gives products with the context.")
+]
+RewardRange = Annotated[str | None, typer.Option(help="Range that rewards never leave, such as 0,1.")]
+FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; told by the name otherwise.")]
+MaxBad = Annotated[int, typer.Option(help="Bad rows to leave out before giving up.")]
+
+
+def columns_of(
+    path: Path,
+    format_: str | None,
+    action: str | None,
+    reward: str | None,
+    propensity: str | None,
+    context: list[str] | None,
+    categorical: list[str] | None,
+    baseline: str | None,
+    id_: str | None,
+    label: str | None = None,
+) -> Columns | None:
+    """What was said about columns, completed by what the header suggests; None where all is left to the header."""
+    given = (action, reward, propensity, context, categorical, baseline, id_, label)
+    if format_ not in (None, "parquet", "csv", "jsonl", "dsjson"):
+        raise ConfigError(f"`--format` must be parquet, csv, jsonl or dsjson, but got {format_!r}.")
+    kind = format_ or format_of(path)
+    if kind == "dsjson" or not any(given):
+        return None
+    header = open_table(path, kind).header
+    guessed = guess_columns(header)
+    named = {name for name in (action, reward, propensity, baseline, id_, label) if name}
+    left = tuple(name for name in guessed.context if name not in named)
+    return Columns(
+        action=action or guessed.action,
+        reward=None if label else reward or guessed.reward,
+        propensity=propensity or guessed.propensity,
+        context=tuple(context) if context else left,
+        categorical=(*(categorical or ()), *guessed.categorical),
+        baseline=baseline or guessed.baseline,
+        id=id_ or guessed.id,
+        features=None if context else guessed.features,
+    )
+
+
+def parse_pair(text: str | None) -> tuple[float, float] | None:
+    """Two numbers between which rewards lie."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"`--reward-range` must be two numbers, such as 0,1, but got {text!r}.") from None
+    if not low < high:
+        raise ConfigError(f"`low < high` must hold for `--reward-range`, but got {text!r}.")
+    return low, high
+
+
+def read_action_features(path: Path | None) -> dict[str, tuple[float, ...]] | None:
+    """Features of every action: its name, then numbers; a first line that is no such row is a header."""
+    if path is None:
+        return None
+    found: dict[str, tuple[float, ...]] = {}
+    try:
+        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    except OSError as error:
+        raise LogError(f"`{path}` must be a CSV file of actions, but cannot be read: {error.strerror}.") from None
+    for number, cells in enumerate(lines, start=1):
+        try:
+            found[cells[0]] = tuple(float(cell) for cell in cells[1:])
+        except (ValueError, IndexError):
+            if number > 1:
+                raise LogError(f"`{path}` must hold a name and numbers a line, but line {number} is {cells}.") from None
+    return found

@@ -1,0 +1,246 @@
+"""`surefoot replay LOG`: what policies would have done on your own log."""
+
+import json
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from surefoot.cli.log_options import (
+    ActionColumn,
+    ActionFeatures,
+    BaselineColumn,
+    BaselineOption,
+    Categorical,
+    Context,
+    FormatOption,
+    IdColumn,
+    LogArgument,
+    MaxBad,
+    PropensityColumn,
+    RewardColumn,
+    RewardRange,
+    columns_of,
+    parse_pair,
+    read_action_features,
+)
+from surefoot.cli.progress import console as errors
+from surefoot.cli.progress import progress_bar
+from surefoot.cli.reproduce import parse_numbers
+from surefoot.errors import ConfigError
+from surefoot.replay.batch import Log
+from surefoot.replay.configuration import Configuration, read_configuration, write_whole
+from surefoot.replay.doubts import Doubt
+from surefoot.replay.evaluate import EvaluatorName
+from surefoot.replay.evaluate import replay as run_replay
+from surefoot.replay.fit import fit_baseline
+from surefoot.replay.intervals import Estimate
+from surefoot.replay.outcome import Outcome
+from surefoot.replay.player import PLAYABLE, Declared
+from surefoot.replay.reading import read_log
+from surefoot.simulation.specs import Spec
+
+FREE = "LUCB"
+
+
+def replay(
+    log: LogArgument,
+    policy: Annotated[
+        list[str] | None, typer.Option(help=f"Policy to replay, once per policy: {', '.join(PLAYABLE)}.")
+    ] = None,
+    alpha: Annotated[
+        str, typer.Option(help="Share of the baseline you accept losing; several between commas.")
+    ] = "0.1",
+    evaluator: Annotated[
+        str | None, typer.Option(help="rejection (default), shadow, or full (default where --label is given).")
+    ] = None,
+    baseline: BaselineOption = "logged",
+    action: ActionColumn = None,
+    reward: RewardColumn = None,
+    propensity: PropensityColumn = None,
+    context: Context = None,
+    categorical: Categorical = None,
+    baseline_column: BaselineColumn = None,
+    id_column: IdColumn = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of right answers: the table then knows every action's reward.")
+    ] = None,
+    action_features: ActionFeatures = None,
+    uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same chance.")] = False,
+    config: Annotated[Path | None, typer.Option(help="Settings written by fit-baseline; else fitted now.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Noise of a reward, instead of the fitted one.")] = None,
+    theta_bound: Annotated[float | None, typer.Option(help="Bound on theta, instead of the fitted one.")] = None,
+    baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
+    reward_range: RewardRange = None,
+    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
+    ridge: Annotated[float, typer.Option(help="Regulariser of the policies.")] = 1.0,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    format: FormatOption = None,  # noqa: A002
+    max_bad: MaxBad = 0,
+    seed: Annotated[int, typer.Option(help="Seed, where rows have to be drawn.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder; results/replay-NAME by default.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
+) -> None:
+    """What policies would have done on a log: table, figures and report.html."""
+    range_ = parse_pair(reward_range)
+    specs = _specs(policy or PLAYABLE, parse_numbers("--alpha", alpha), delta, ridge, range_)
+    told = read_configuration(config) if config is not None else None
+    columns = columns_of(
+        log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label
+    )
+    read = read_log(
+        log,
+        format=cast("Any", format),
+        columns=columns,
+        baseline=told.baseline if told is not None and told.baseline and baseline == "logged" else baseline,
+        actions=told.actions if told is not None else None,
+        encoder=told.encoder if told is not None else None,
+        action_features=read_action_features(action_features) or (told.action_features if told else None),
+        max_bad=max_bad,
+    )
+    declared, doubts = _declared(read, told, range_, level)
+    declared = Declared(
+        declared.noise if noise is None else noise,
+        declared.theta_bound if theta_bound is None else theta_bound,
+        declared.baseline_reward if baseline_reward is None else baseline_reward,
+        declared.reward_range,
+    )
+    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
+    with nullcontext(None) if as_json else progress_bar("replaying") as report:
+        outcomes = run_replay(
+            read,
+            specs,
+            declared=declared,
+            evaluator=chosen,
+            uniform=uniform,
+            seed=seed,
+            level=level,
+            progress=report,
+        )
+    settings = _settings(read, declared, chosen, specs, uniform=uniform, seed=seed)
+    if as_json:
+        typer.echo(json.dumps(_as_json(read, outcomes, settings, doubts), indent=2, ensure_ascii=False))
+        return
+    folder = out or Path("results") / f"replay-{log.name.split('.')[0]}"
+    _write(folder, read, outcomes, settings, doubts)
+    _print(read, outcomes, doubts, folder)
+
+
+def _specs(
+    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, range_: tuple[float, float] | None
+) -> list[Spec]:
+    specs = []
+    for name in policies:
+        # Rewards within a range have means within it: a fact that SafeLUCB can use.
+        known: dict[str, Any] = {"reward_range": range_} if name == "SafeLUCB" and range_ is not None else {}
+        floors: Sequence[float | None] = [None] if name == FREE else alphas
+        specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]
+    return specs
+
+
+def _declared(
+    log: Log, told: Configuration | None, range_: tuple[float, float] | None, level: float
+) -> tuple[Declared, tuple[Doubt, ...]]:
+    if told is not None:
+        return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), ()
+    found = fit_baseline(log, level=level, reward_range=range_)
+    return changed(found.declared, reward_range=range_), found.doubts
+
+
+def _settings(
+    log: Log, declared: Declared, evaluator: str, specs: Sequence[Spec], *, uniform: bool, seed: int
+) -> dict[str, object]:
+    return {
+        "log": log.name,
+        "rows": log.rows,
+        "evaluator": evaluator,
+        "actions": ", ".join(log.actions),
+        "features of an action": log.dim,
+        "noise": declared.noise,
+        "theta_bound": declared.theta_bound,
+        "feature_bound": log.feature_bound,
+        "baseline_reward": declared.baseline_reward,
+        "reward_range": declared.reward_range,
+        "delta": specs[0].delta,
+        "ridge": specs[0].ridge,
+        "uniform": uniform,
+        "seed": seed,
+    }
+
+
+def _as_json(
+    log: Log, outcomes: Sequence[Outcome], settings: dict[str, object], doubts: Sequence[Doubt]
+) -> dict[str, object]:
+    return {
+        "settings": settings,
+        "bad_rows": {"count": log.bad.count, "shown": [{"line": at, "reason": why} for at, why in log.bad.shown]},
+        "doubts": [{"assumption": d.assumption, "is_doubtful": d.is_doubtful, "seen": d.seen} for d in doubts],
+        "policies": [outcome.as_dict() for outcome in outcomes],
+    }
+
+
+def _write(
+    folder: Path, log: Log, outcomes: Sequence[Outcome], settings: dict[str, object], doubts: Sequence[Doubt]
+) -> None:
+    try:
+        from surefoot.replay.figures import FIGURES, draw
+        from surefoot.replay.report import report_html
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"Figures need matplotlib, but {missing.name} is missing. Use --json.") from None
+    # Everything is made before anything is written.
+    files = {f"{name}.png": draw(name, outcomes) for name in FIGURES}
+    files["report.html"] = report_html(log, outcomes, settings=settings, doubts=doubts).encode()
+    files["replay.json"] = json.dumps(_as_json(log, outcomes, settings, doubts), ensure_ascii=False).encode()
+    for name, content in files.items():
+        write_whole(folder / name, content)
+
+
+def _print(log: Log, outcomes: Sequence[Outcome], doubts: Sequence[Doubt], folder: Path) -> None:
+    from surefoot.replay.report import shown
+
+    console = Console()
+    for line, reason in log.bad.shown:
+        errors.print(f"left out, line {line:,}: {reason}", highlight=False)
+    title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"
+    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round"
+    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("", "rounds", "learner", "free from", "below floor", "reward", "gain"):
+        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
+    for outcome in outcomes:
+        table.add_row(*_cells(outcome))
+    console.print(table)
+    if any(outcome.spec.alpha is None for outcome in outcomes):
+        alphas = ", ".join(f"{alpha:g}" for alpha in next(o.below for o in outcomes if o.spec.alpha is None))
+        console.print(f"below floor: rounds; of {FREE}, which keeps none, by alpha {alphas}", highlight=False)
+    for doubt in doubts:
+        if doubt.is_doubtful:
+            console.print(f"doubtful: {doubt.assumption} ({doubt.seen})", highlight=False)
+    console.print(f"Wrote report.html, replay.json and three figures to {folder}/", highlight=False)
+
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    """A row that fits into eighty columns; intervals in full are in the report."""
+    alpha = outcome.spec.alpha
+    return (
+        outcome.spec.policy if alpha is None else f"{outcome.spec.policy} {alpha:g}",
+        f"{outcome.rounds:,}",
+        f"{outcome.learner_share:.0%}" if outcome.rounds else "–",
+        "not yet" if outcome.free_from is None else f"{outcome.free_from:,}",
+        " / ".join(f"{number:,}" for number in outcome.below.values()),
+        _short(outcome.main["reward"]),
+        _short(outcome.main["gain"], signed=True),
+    )
+
+
+def _short(estimate: Estimate, *, signed: bool = False) -> str:
+    if not math.isfinite(estimate.value):
+        return "–"
+    reach = (estimate.high - estimate.low) / 2
+    return f"{estimate.value:{'+' if signed else ''}.3f}±{reach:.3f}"

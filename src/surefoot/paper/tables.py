@@ -1,0 +1,111 @@
+"""The report's tables, as HTML: claims, ratios, key numbers, what was run."""
+
+import math
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+import polars as pl
+
+from surefoot.paper.claims import FIRST, Claim
+from surefoot.paper.figures import percent
+from surefoot.paper.rows import (
+    all_alphas,
+    curve,
+    curves_of,
+    fewer,
+    horizon_of,
+    last_checkpoint,
+    number,
+    of_world,
+    policies_of,
+    worlds,
+)
+
+
+def claim_table(claims: Iterable[Claim], title: str) -> str:
+    """Each sentence of the paper, what was measured, and the verdict."""
+    body = "".join(
+        f'<tr><td><span class="{"yes" if c.holds else "no"}">{"✓ holds" if c.holds else "✗ does not hold"}</span></td>'
+        f"<td>{escape(c.text)}</td><td>{escape(c.measured)}<details><summary>How it was judged</summary>"
+        f"{escape(c.detail)}</details></td></tr>"
+        for c in claims
+    )
+    return _scrolled(f"Claims, {title}", ("Verdict", "The paper", "Measured"), body, "claims")
+
+
+def ratio_table(rows: pl.DataFrame, title: str, rivals: Mapping[str, str]) -> str:
+    """How many times fewer rounds of the baseline each policy of ours needs than the paper's, by alpha."""
+    ours = [name for name in policies_of(rows) if name in rivals]
+    alphas, body = all_alphas(rows, ours), ""
+    for name in ours:
+        ratios = [fewer(rows, name, rivals[name], alpha) for alpha in alphas]
+        cells = "".join(f"<td>{'–' if ratio is None else times(ratio)}</td>" for ratio in ratios)
+        body += f'<tr><th scope="row">{escape(name)}</th><td>{escape(rivals[name])}</td>{cells}</tr>'
+    heads = ("Rounds of the baseline, times fewer", "than the paper's", *(f"α = {alpha:g}" for alpha in alphas))
+    return _scrolled(f"Ratios, {title}", heads, body, "numbers")
+
+
+def number_table(rows: pl.DataFrame, title: str) -> str:
+    """Every policy and alpha: rounds of the baseline, regret, and rounds below the floor."""
+    horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
+    heads = ("Policy", "α", "Runs", f"Baseline rounds of {horizon:,}", f"Regret per round at {horizon:,}",
+             f"Below the floor, % of first {first:,}", f"% of all {horizon:,}")  # fmt: skip
+    body = ""
+    for policy, alpha in curves_of(rows):
+        played, regret = (
+            curve(rows, policy, alpha, measure).row(-1, named=True)
+            for measure in ("baseline_rounds", "regret_per_round")
+        )
+        below = [_below(rows, policy, alpha, round_) for round_ in (first, horizon)]
+        head = ("–" if alpha is None else f"{alpha:g}", f"{played['runs']:,}")
+        shown = (*head, _plus_minus(played), _plus_minus(regret), *below)
+        body += f'<tr><th scope="row">{escape(policy)}</th>{"".join(f"<td>{cell}</td>" for cell in shown)}</tr>'
+    return _scrolled(f"Key numbers, {title}", heads, body, "numbers")
+
+
+def _below(rows: pl.DataFrame, policy: str, alpha: float | None, round_: int) -> str:
+    """The share of rounds below the floor; for a policy without one, over all alphas that were watched."""
+    broken = curve(rows, policy, alpha, "violated_share").filter(pl.col("round") == round_).sort("watched")
+    shares = [percent(100 * row["mean"]) for row in broken.iter_rows(named=True)]
+    return shares[0] if len(shares) == 1 else f"{shares[0]} to {shares[-1]} (by α)" if shares else "–"
+
+
+def scale_table(table: pl.DataFrame) -> str:
+    """How much was run in every world."""
+    body = ""
+    for world in worlds(table):
+        rows = of_world(table, world)
+        body += (
+            f'<tr><th scope="row">{escape(world)}</th><td>{_several(rows)}</td><td>{horizon_of(rows):,}</td>'
+            f"<td>{len(curves_of(rows))}</td></tr>"
+        )
+    return _scrolled("What was run", ("World", "Runs", "Rounds", "Policies"), body, "numbers")
+
+
+def _several(rows: pl.DataFrame) -> str:
+    """The numbers of runs, largest first."""
+    return " and ".join(f"{runs:,}" for runs in rows["runs"].unique().sort(descending=True))
+
+
+def times(ratio: float) -> str:
+    """A ratio, to three digits at most."""
+    return f"{ratio:,.{0 if ratio >= 20 else 1 if ratio >= 3 else 2}f}×"
+
+
+def most(rows: pl.DataFrame, column: str) -> int:
+    """The largest number of a column."""
+    return int(max(rows[column].to_list()))
+
+
+def _scrolled(label: str, heads: Iterable[str], body: str, kind: str) -> str:
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table class="{kind}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _plus_minus(row: dict[str, Any]) -> str:
+    known = row["stderr"] is not None and math.isfinite(row["stderr"])
+    return f"{number(row['mean'])} ± {number(row['stderr'], 2)}" if known else number(row["mean"])

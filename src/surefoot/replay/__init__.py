@@ -1,0 +1,1 @@
+"""Replay: what a policy would have done on logged data, before it touches a customer."""

@@ -1,0 +1,143 @@
+"""Which columns of a table mean what, and the checks that every row passes before it counts."""
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from surefoot.arrays import LARGEST, Matrix, Vector
+from surefoot.errors import LogError
+from surefoot.replay.frames import Frame
+from surefoot.simulation.specs import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The mapping: names of columns; `context` may use patterns such as "x*".
+
+    `baseline` is a column with the action that the baseline would have played. `features` is a column of lists, one
+    list of numbers per action: then `context` is not needed, and actions are numbers from 0. `categorical` names
+    contexts whose numbers are mere labels. Without `reward`, the table is one of labels: `action` is the right one.
+    """
+
+    action: str = "action"
+    reward: str | None = "reward"
+    propensity: str | None = None
+    context: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    baseline: str | None = None
+    id: str | None = None
+    features: str | None = None
+
+    def resolve(self, header: Sequence[str], path: object) -> "Columns":
+        """The mapping with patterns replaced by the columns that they match; raises where a column is missing."""
+        context: list[str] = []
+        for pattern in self.context:
+            found = [name for name in header if name == pattern] or fnmatch.filter(header, pattern)
+            context += [name for name in found if name not in context] or _missing([pattern], header, path)
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        single = [given[key] for key in ("action", "reward", "propensity", "baseline", "id", "features") if given[key]]
+        absent = [name for name in single if name not in header]
+        if absent:
+            _missing(absent, header, path)
+        return Columns(**{**given, "context": tuple(context)})
+
+    @property
+    def needed(self) -> list[str]:
+        """Every column that is read."""
+        single = (self.action, self.reward, self.propensity, self.baseline, self.id, self.features)
+        return list(dict.fromkeys([*(name for name in single if name), *self.context]))
+
+    def is_categorical(self, name: str) -> bool:
+        """Whether a context column was declared to hold labels."""
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.categorical)
+
+
+def guess_columns(header: Sequence[str]) -> Columns:
+    """The mapping that a header suggests: our own names, or those of the Open Bandit files and dictionaries."""
+    if {"item_id", "click", "propensity_score"} <= set(header):
+        context = [name for name in header if name == "position" or name.startswith("user_feature")]
+        return Columns("item_id", "click", "propensity_score", tuple(context), tuple(context))
+    propensity = next((name for name in ("propensity", "pscore") if name in header), None)
+    own = {"action", "reward", propensity, "baseline", "id", "features", "", "timestamp"}
+    return Columns(
+        propensity=propensity,
+        context=tuple(name for name in header if name not in own) if "features" not in header else (),
+        categorical=("position",),
+        baseline="baseline" if "baseline" in header else None,
+        id="id" if "id" in header else None,
+        features="features" if "features" in header else None,
+    )
+
+
+def _missing(names: Iterable[str], header: Sequence[str], path: object) -> Any:
+    listed = ", ".join(repr(name) for name in names)
+    hint = nearest(next(iter(names)), list(header))
+    raise LogError(f"`{path}` must have the column(s) {listed}, but its columns are {', '.join(header)}. {hint}")
+
+
+class Check:
+    """Reads one frame, and notes the first thing that is wrong with each row."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.table, self.lines = frame.table, frame.lines
+        self.reasons: dict[int, str] = {}
+
+    def refuse(self, wrong: NDArray[np.bool_], reason: str, values: pl.Series | None = None) -> None:
+        """Note a reason for every row that is wrong and had none before; {} in it stands for the row's value."""
+        for at in np.flatnonzero(wrong):
+            shown = None if values is None else values[int(at)]
+            self.reasons.setdefault(int(at), reason.format(repr(shown)))
+
+    def number(self, name: str) -> Vector:
+        """A column of finite numbers."""
+        given = self.table[name]
+        if isinstance(given.dtype, (pl.List, pl.Array)):
+            raise LogError(f"Column {name!r} must hold one number a row, but it holds lists. Map it as a context.")
+        values = given.str.strip_chars() if given.dtype == pl.String else given
+        numbers = values.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
+        missing = given.is_null().to_numpy()
+        self.refuse(missing, f"{name} is missing")
+        with np.errstate(invalid="ignore"):
+            wrong = ~(np.abs(numbers) <= LARGEST) & ~missing
+        self.refuse(wrong, f"{name} must be a finite number, not {{}}", given)
+        return numbers
+
+    def label(self, name: str) -> pl.Series:
+        """A column of labels, as text; 2.0 and 2 are the same label."""
+        given = self.table[name]
+        self.refuse(given.is_null().to_numpy(), f"{name} is missing")
+        if given.dtype.is_float():
+            whole = given.cast(pl.Int64, strict=False)
+            given = whole if (whole.cast(pl.Float64) == given).fill_null(True).all() else given
+        text = given.cast(pl.String)
+        return text.str.strip_chars()
+
+    def numbers(self, name: str, width: int | None) -> tuple[Matrix, int]:
+        """A column of lists of the same length, of finite numbers."""
+        given = self.table[name]
+        lengths = given.list.len().fill_null(0).to_numpy() if given.dtype != pl.String else np.zeros(given.len())
+        wide = int(lengths[0]) if width is None and lengths.size else width or 0
+        wrong = lengths != wide
+        self.refuse(given.is_null().to_numpy(), f"{name} is missing")
+        self.refuse(wrong, f"{name} must be a list of {wide} numbers, as in the rows before")
+        filled = np.zeros((given.len(), wide))
+        flat = given.filter(pl.Series(~wrong)).explode().cast(pl.Float64, strict=False).to_numpy()
+        filled[~wrong] = flat.reshape(-1, wide) if wide else filled[~wrong]
+        self.refuse(np.asarray(~np.isfinite(filled).all(axis=1)), f"{name} must hold finite numbers")
+        return filled, wide
+
+
+def read_propensities(check: Check, name: str | None) -> Vector:
+    """Logged chances: above 0 and at most 1; NaN where there are none."""
+    if name is None:
+        return np.full(check.table.height, np.nan)
+    numbers = check.number(name)
+    with np.errstate(invalid="ignore"):
+        wrong = ~((numbers > 0) & (numbers <= 1)) & np.isfinite(numbers)
+    check.refuse(wrong, f"0 < {name} <= 1 must hold for a propensity, not {{}}", check.table[name])
+    return numbers

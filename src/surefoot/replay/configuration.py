@@ -1,0 +1,180 @@
+"""The experiment's configuration, as TOML: everything that a running policy has to be told. Its schema lives here.
+
+policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward, reward_floor
+[actions]   names, baseline, and per name its features where actions have any
+[[context]] name, and either low and high (a number) or levels (a label)
+"""
+
+import inspect
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surefoot.arrays import Matrix
+from surefoot.errors import ConfigError
+from surefoot.linear.features import FeatureMap, OneHot
+from surefoot.policies import Policy
+from surefoot.replay.encoding import Encoder, Label, Number
+from surefoot.replay.fit import Fit
+from surefoot.replay.tables import TableLog, map_of
+from surefoot.simulation.specs import nearest
+
+NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
+TOP = ("policy", *NUMBERS, "actions", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a running policy is told, and how a context becomes feature rows."""
+
+    policy: str
+    alpha: float
+    delta: float
+    noise: float
+    ridge: float
+    theta_bound: float
+    feature_bound: float
+    baseline_reward: float
+    actions: tuple[str, ...]
+    baseline: str | None
+    encoder: Encoder
+    reward_floor: float = 0.0
+    action_features: Mapping[str, tuple[float, ...]] | None = field(default=None)
+
+    @property
+    def phi(self) -> FeatureMap:
+        """The feature map."""
+        return map_of(self.actions, self.encoder.dim, self.action_features)
+
+    @property
+    def baseline_row(self) -> int:
+        """Row of the baseline's action, where that is one action."""
+        if self.baseline is None:
+            raise ConfigError(
+                "`baseline` must be an action, but this configuration's baseline changes from row to row."
+            )
+        return self.actions.index(self.baseline)
+
+    def rows(self, context: Mapping[str, Any] | None = None) -> Matrix:
+        """The feature rows of one context, in the order of `actions`."""
+        phi = self.phi
+        return phi() if isinstance(phi, OneHot) else phi(self.encoder.encode_one(context or {}))
+
+    def new_policy(self) -> Policy:
+        """The policy, told all that it takes."""
+        kind: Any = Policy._registry.get(self.policy)
+        if kind is None:
+            raise ConfigError(f"`policy` must be known, but got {self.policy!r}. {nearest(self.policy, _policies())}")
+        told = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
+        taken = inspect.signature(kind).parameters
+        made: Policy = kind(**{name: value for name, value in told.items() if name in taken})
+        return made
+
+    def to_toml(self) -> str:
+        """As text."""
+        lines = [f"policy = {json.dumps(self.policy)}"]
+        lines += [f"{name} = {_number(getattr(self, name))}" for name in NUMBERS]
+        lines += ["", "[actions]", f"names = {json.dumps(list(self.actions), ensure_ascii=False)}"]
+        if self.baseline is not None:
+            lines.append(f"baseline = {json.dumps(self.baseline, ensure_ascii=False)}")
+        if self.action_features is not None:
+            table = [list(self.action_features[name]) for name in self.actions]
+            lines.append(f"features = {json.dumps(table)}")
+        for part in self.encoder.parts:
+            lines += ["", "[[context]]", f"name = {json.dumps(part.name, ensure_ascii=False)}"]
+            if isinstance(part, Number):
+                lines += [f"low = {_number(part.low)}", f"high = {_number(part.high)}"]
+            else:
+                lines.append(f"levels = {json.dumps(list(part.levels), ensure_ascii=False)}")
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: str | Path) -> Path:
+        """Write the file, whole or not at all; one that exists is left alone."""
+        place = Path(path)
+        if place.exists():
+            raise ConfigError(f"`{place}` must not exist yet, but it does. Remove it first, or choose another name.")
+        return write_whole(place, self.to_toml().encode())
+
+
+def configuration_of(
+    fit: Fit, log: TableLog, *, policy: str, alpha: float, delta: float, ridge: float
+) -> Configuration:
+    """The configuration that a fit suggests."""
+    declared = fit.declared
+    one = None if log.follows_log or log.columns.baseline else log.actions[log.baseline_row]
+    return Configuration(
+        policy=policy,
+        alpha=alpha,
+        delta=delta,
+        noise=declared.noise,
+        ridge=ridge,
+        theta_bound=declared.theta_bound,
+        feature_bound=log.feature_bound,
+        baseline_reward=declared.baseline_reward,
+        actions=log.actions,
+        baseline=one,
+        encoder=log.encoder,
+        action_features=log.action_features,
+    )
+
+
+def read_configuration(path: str | Path) -> Configuration:
+    """The configuration in a TOML file; a key that is not known is refused."""
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"`{path}` must be a TOML file, but there is none. Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path}` must be valid TOML, but is not: {error}") from None
+    for key in data:
+        if key not in TOP:
+            raise ConfigError(f"Every key of `{path}` must be known, but got {key!r}. {nearest(key, list(TOP))}")
+    try:
+        given = data["actions"]
+        names = tuple(str(name) for name in given["names"])
+        features = given.get("features")
+        return Configuration(
+            policy=str(data["policy"]),
+            **{name: float(data[name]) for name in NUMBERS},
+            actions=names,
+            baseline=given.get("baseline"),
+            encoder=Encoder(tuple(_part(entry) for entry in data.get("context", ()))),
+            action_features=None if features is None else dict(zip(names, map(tuple, features), strict=True)),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"`{path}` must be a whole configuration, but this is missing or wrong: {error}.") from None
+
+
+def _part(entry: Mapping[str, Any]) -> Number | Label:
+    if "levels" in entry:
+        return Label(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
+    return Number(str(entry["name"]), float(entry["low"]), float(entry["high"]))
+
+
+def _number(value: float) -> str:
+    text = repr(float(value))
+    return text if "e" not in text or "." in text else text.replace("e", ".0e")
+
+
+def _policies() -> list[str]:
+    return sorted(name for name in Policy._registry if not name.startswith("_") and name != "LinearPolicy")
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write a file such that it appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path

@@ -1,0 +1,179 @@
+"""Evaluators: how a log answers for decisions that it did not make.
+
+rejection   A logged round counts only where the policy would have played the logged action; all others are skipped,
+            and the policy never learns of them. On a log whose actions were drawn by chance, the rounds that count are
+            distributed as a live run of the policy (Li et al. 2011).
+shadow      The policy decides every round and learns from what was logged; importance weighting estimates what its
+            decisions would have earned. It is what a learner would do beside the strategy that wrote the log.
+full        The reward of every action is known, as in a table of labels or ratings: the decisions are simply paid.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import Matrix, Vector, fraction
+from surefoot.errors import ConfigError, LogError
+from surefoot.linear.ridge import new_state
+from surefoot.replay import kernel
+from surefoot.replay.batch import Batch, Log
+from surefoot.replay.chances import Chances, check_rewards, check_support
+from surefoot.replay.intervals import NORMAL, Estimate, Moments
+from surefoot.replay.kernel import predict_block
+from surefoot.replay.outcome import Outcome, Tally
+from surefoot.replay.player import Declared, Played, Player, check_length
+from surefoot.replay.weighting import ASSUMES as WEIGHTING_ASSUMES
+from surefoot.replay.weighting import Comparison, robust_terms, weights
+from surefoot.simulation.specs import Spec
+
+EvaluatorName = Literal["rejection", "shadow", "full"]
+Progress = Callable[[int, int], None]
+MODES: dict[str, int] = {"rejection": kernel.REJECTION, "shadow": kernel.SHADOW, "full": kernel.FULL}
+ASSUMES: dict[str, tuple[str, ...]] = {
+    "rejection": (
+        "Rejection replay: rounds are independent of each other and of their order, each logged action was drawn with "
+        "its logged propensity, and nothing but the logged context decides both action and reward. Then the rounds "
+        "that count are distributed as a live run.",
+        "The policy's interval is for the average expected reward of this run. The baseline's reward is estimated by "
+        "self-normalised weighting over all rows; the gain's interval treats the two as independent.",
+        NORMAL,
+    ),
+    "shadow": (
+        "Shadow: the policy learns from the logged rows and not from its own decisions, so that these are the "
+        "decisions of a learner running beside the logged strategy, not those of a live run.",
+        *WEIGHTING_ASSUMES.values(),
+        NORMAL,
+    ),
+    "full": (
+        "Full information: the table's reward of an action is what playing it would have paid, and playing one action "
+        "changes nothing for later rows.",
+        NORMAL,
+    ),
+}  # fmt: skip
+
+
+def replay(
+    log: Log,
+    specs: Sequence[Spec],
+    *,
+    declared: Declared,
+    evaluator: EvaluatorName = "rejection",
+    uniform: bool = False,
+    seed: int = 0,
+    level: float = 0.95,
+    watched: Sequence[float] = (),
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Every policy over the same rows, in one pass: memory does not grow with the log.
+
+    `uniform` says that every action had the same chance, for logs that do not hold propensities. Rejection of rows
+    with unequal propensities draws from `seed`.
+    """
+    if evaluator not in MODES:
+        raise ConfigError(f"`evaluator` must be rejection, shadow or full, but got {evaluator!r}.")
+    fraction("level", level, hint="level is the share of intervals that cover.")
+    chances = Chances(log, evaluator, uniform, seed)
+    alphas = sorted({*watched, *(spec.alpha for spec in specs if spec.alpha is not None)})
+    trials: list[_Trial] = []
+    done, model = 0, np.zeros(0)
+    for batch in log.batches():
+        if not trials:
+            trials = [_Trial(spec, log, declared, batch, evaluator, alphas, chances.least) for spec in specs]
+            model = new_state(batch.features.shape[2], 1.0)
+        check_length(batch, log.feature_bound)
+        check_rewards(batch, declared)
+        given = chances.of(batch)
+        usable = chances.usable(given)
+        predicted = _predict(model, batch, declared) if evaluator == "shadow" else np.zeros((0, 0))
+        for trial in trials:
+            trial.take(batch, given, usable, predicted)
+        done += len(batch)
+        if progress is not None:
+            progress(done, log.rows or done)
+    if not trials:
+        raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")
+    return [trial.outcome(level) for trial in trials]
+
+
+class _Trial:
+    """One policy on its way through the log."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        log: Log,
+        declared: Declared,
+        first: Batch,
+        evaluator: str,
+        watched: Sequence[float],
+        least: float,
+    ) -> None:
+        self._player = Player(spec, declared, first, feature_bound=log.feature_bound, mode=MODES[evaluator])
+        self._spec, self._declared, self._evaluator = spec, declared, evaluator
+        own = [spec.alpha] if spec.alpha is not None else list(watched)
+        self._tally, self._rows = Tally(own), 0
+        self._paid = {what: Moments() for what in ("reward", "baseline", "gain")}
+        self._weighted = Comparison(bounds=declared.reward_range, least=least)
+
+    def take(self, batch: Batch, given: Vector, usable: NDArray[np.bool_], predicted: Matrix) -> None:
+        """One batch."""
+        played = self._player.play(batch, batch.rewards, usable)
+        self._rows += len(batch)
+        {"rejection": self._reject, "shadow": self._shadow, "full": self._full}[self._evaluator](
+            batch, given, played, predicted
+        )
+
+    def _reject(self, batch: Batch, given: Vector, played: Played, _: Matrix) -> None:
+        counted = played.fates > kernel.REJECTED
+        rewards = batch.rewards[:, 0]
+        self._paid["reward"].add(rewards[counted])
+        weight = weights(batch.actions, batch.baselines, given)
+        both = np.stack([weight, weight])
+        self._weighted.add(both, rewards, both * rewards)
+        owed = np.full(int(counted.sum()), self._declared.baseline_reward)
+        earned = np.where(played.fates[counted] == kernel.LEARNER, rewards[counted], owed)
+        self._tally.add(earned, owed, played.fates[counted], played.margins[counted])
+
+    def _shadow(self, batch: Batch, given: Vector, played: Played, predicted: Matrix) -> None:
+        rewards, rows = batch.rewards[:, 0], np.arange(len(batch))
+        weight, robust = [], []
+        for asked in (played.chosen, batch.baselines):
+            check_support(batch, given, asked)
+            weight.append(weights(batch.actions, asked, given))
+            robust.append(robust_terms(weight[-1], rewards, predicted[rows, asked], predicted[rows, batch.actions]))
+        self._weighted.add(np.stack(weight), rewards, np.stack(robust))
+        self._tally.add(robust[0], robust[1], played.fates, played.margins)
+
+    def _full(self, batch: Batch, given: Vector, played: Played, _: Matrix) -> None:
+        rows = np.arange(len(batch))
+        earned, owed = batch.rewards[rows, played.chosen], batch.rewards[rows, batch.baselines]
+        for what, values in (("reward", earned), ("baseline", owed), ("gain", earned - owed)):
+            self._paid[what].add(values)
+        self._tally.add(earned, owed, played.fates, played.margins)
+
+    def outcome(self, level: float) -> Outcome:
+        """Everything together."""
+        return self._tally.outcome(self._spec, self._evaluator, self._rows, self._estimates(level))
+
+    def _estimates(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
+        if self._evaluator == "full":
+            return {"full": {what: moments.interval(level) for what, moments in self._paid.items()}}
+        if self._evaluator == "shadow":
+            found = dict(self._weighted.all(level))
+            return {name: found.pop(name) for name in ("dr", "ips", "snips")} | found
+        reward, baseline = self._paid["reward"].interval(level), self._weighted.estimate("snips", "baseline", level)
+        reach = math.hypot(reward.high - reward.value, baseline.high - baseline.value)
+        gain = reward.value - baseline.value
+        gained = Estimate(gain, gain - reach, gain + reach, level, "normal", reward.rows)
+        return {"rejection": {"reward": reward, "baseline": baseline, "gain": gained}}
+
+
+def _predict(model: Vector, batch: Batch, declared: Declared) -> Matrix:
+    predicted = np.empty(batch.features.shape[:2])
+    predict_block(model, batch.features, batch.actions, np.ascontiguousarray(batch.rewards[:, 0]), predicted)
+    if declared.reward_range is not None:
+        np.clip(predicted, *declared.reward_range, out=predicted)
+    return predicted

@@ -1,0 +1,124 @@
+"""Three pictures of a replay: reward against the floor, the learner's share, and the gate's margin.
+
+Each takes the outcomes and an Axes, and returns the Axes. Policies differ in dashes, alphas in colour.
+"""
+
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from surefoot.replay.outcome import Outcome
+
+INK = "#1a1a1a"
+COLOURS = ("#31688e", "#1f9e89", "#b0562f", "#8a6bb8", "#c59b08", "#7a7a7a")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "surefoot",
+}
+
+
+def reward_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
+    """Earned as a share of what the baseline would have earned, over rounds; each alpha's floor as a dotted line."""
+    lows = []
+    for outcome, look in _looks(outcomes):
+        owed = np.where(outcome.curves["owed"] > 0, outcome.curves["owed"], np.nan)
+        share = outcome.curves["earned"] / owed
+        lows.append(np.nanquantile(share, 0.02) if np.isfinite(share).any() else 1.0)
+        ax.plot(outcome.curves["round"], share, label=outcome.spec.label, **look)
+    for alpha, colour in _alphas(outcomes).items():
+        ax.axhline(1 - alpha, color=colour, lw=1.0, ls=":", zorder=1)
+        ax.annotate(f"floor, α = {alpha:g}", (0.995, 1 - alpha), (0, -2), xycoords=("axes fraction", "data"),
+                    textcoords="offset points", ha="right", va="top", fontsize=7.5, color=colour)  # fmt: skip
+        lows.append(1 - alpha)
+    ax.axhline(1.0, color="#8a8a8a", lw=1.0, zorder=1)
+    ax.set_ylim(bottom=max(0.0, min([*lows, 0.9]) - 0.08))
+    ax.set_ylabel("Earned / owed by the baseline")
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    return _finish(ax)
+
+
+def share_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
+    """Share of the rounds so far that the learner played."""
+    for outcome, look in _looks(outcomes):
+        ax.plot(outcome.curves["round"], outcome.curves["learner_share"], label=outcome.spec.label, **look)
+    ax.set_ylim(-0.02, 1.02)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.set_ylabel("Rounds played by the learner")
+    return _finish(ax)
+
+
+def margin_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
+    """What the gate could prove beyond what it had to; below 0 the baseline played. Policies with a floor only."""
+    largest = 1.0
+    for outcome, look in _looks(outcomes):
+        margins = outcome.curves["margin"]
+        if np.isfinite(margins).any():
+            largest = max(largest, float(np.nanmin(np.abs(margins[np.isfinite(margins)]))))
+            ax.plot(outcome.curves["round"], margins, label=outcome.spec.label, **look)
+    ax.axhline(0.0, color="#8a8a8a", lw=1.0, zorder=1)
+    ax.set_yscale("symlog", linthresh=largest)
+    ax.set_ylabel("Proved above the floor (rewards)")
+    return _finish(ax)
+
+
+FIGURES: dict[str, tuple[Callable[[Sequence[Outcome], Axes], Axes], str]] = {
+    "reward": (reward_figure, "Reward against the floor"),
+    "share": (share_figure, "How often the learner was allowed to act"),
+    "margin": (margin_figure, "Margin of the gate"),
+}
+
+
+def draw(name: str, outcomes: Sequence[Outcome], kind: str = "png") -> bytes:
+    """One of the figures as a file: png, svg or pdf."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+        FigureCanvasAgg(figure)
+        FIGURES[name][0](outcomes, figure.add_subplot())
+        written = BytesIO()
+        metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
+        figure.savefig(written, format=kind, dpi=160, metadata=metadata)
+    return written.getvalue()
+
+
+def _alphas(outcomes: Sequence[Outcome]) -> dict[float, str]:
+    alphas = sorted({outcome.spec.alpha for outcome in outcomes if outcome.spec.alpha is not None})
+    return {alpha: COLOURS[i % len(COLOURS)] for i, alpha in enumerate(alphas)}
+
+
+def _looks(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, dict[str, Any]]]:
+    alphas = _alphas(outcomes)
+    names = list(dict.fromkeys(outcome.spec.policy for outcome in outcomes if outcome.spec.alpha is not None))
+    found = []
+    for outcome in outcomes:
+        alpha = outcome.spec.alpha
+        dashes = DASHES[names.index(outcome.spec.policy) % len(DASHES)] if alpha is not None else "-"
+        colour = alphas[alpha] if alpha is not None else INK
+        found.append((outcome, {"color": colour, "ls": dashes, "lw": 1.6 if alpha is not None else 2.0}))
+    return found
+
+
+def _finish(ax: Axes) -> Axes:
+    ax.set_xscale("log")
+    ax.margins(x=0.01)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
+    ax.set_xlabel("Round")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax

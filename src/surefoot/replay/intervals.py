@@ -1,0 +1,112 @@
+"""Means with intervals, from numbers that arrive in batches. Each interval says what it takes for granted."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from surefoot.arrays import Vector
+
+NORMAL = (
+    "Normal interval: each row is drawn afresh given the rows before it, its variance is finite and does not vanish, "
+    "and there are many rows; then the interval covers at about its level."
+)
+BERNSTEIN = (
+    "Empirical Bernstein interval: each row is drawn afresh given the rows before it, and rewards lie in the declared "
+    "range; it covers at its level or better for any number of rows."
+)
+RATES = tuple(float(rate) for rate in np.geomspace(1e-3, 0.9, 20))  # tuned over afterwards, so each gets its share
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number, an interval that covers the truth at `level`, and what it rests on."""
+
+    value: float
+    low: float
+    high: float
+    level: float = 0.95
+    method: str = "normal"
+    rows: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+    def as_dict(self) -> dict[str, float | str | int | None]:
+        """For JSON, where what is not finite is null."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high, "level": self.level}
+        plain = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
+        return {**plain, "method": self.method, "rows": self.rows}
+
+
+def around(value: float, stderr: float, *, level: float, rows: int, method: str = "normal") -> Estimate:
+    """value ± z stderr."""
+    reach = float(ndtri((1 + level) / 2)) * stderr
+    return Estimate(value, value - reach, value + reach, level, method, rows)
+
+
+class Moments:
+    """Count, mean and variance of numbers that arrive in batches.  (Chan, Golub and LeVeque 1983)"""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self._squares = 0, 0.0, 0.0
+
+    def add(self, values: Vector) -> None:
+        """Take in some numbers."""
+        if values.size == 0:
+            return
+        total, mean = self.count + values.size, float(values.mean())
+        gap = mean - self.mean
+        self._squares += float(((values - mean) ** 2).sum()) + gap**2 * self.count * values.size / total
+        self.mean += gap * values.size / total
+        self.count = total
+
+    @property
+    def variance(self) -> float:
+        """With n - 1 below; NaN for fewer than two numbers."""
+        return self._squares / (self.count - 1) if self.count > 1 else math.nan
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of the mean."""
+        return math.sqrt(self.variance / self.count) if self.count > 1 else math.nan
+
+    def interval(self, level: float) -> Estimate:
+        """The mean with its normal interval."""
+        value = self.mean if self.count else math.nan
+        return around(value, self.stderr, level=level, rows=self.count)
+
+
+class Bernstein:
+    """An interval for the average conditional mean of bounded numbers, valid for any count.
+
+    For x in [0, 1] with conditional means m and predictions g from the past,
+    exp(sum rate (x - m) - sum (x - g)^2 (-ln(1 - rate) - rate)) is a supermartingale (Howard et al. 2021, Section 3;
+    Fan et al. 2015), so that |mean x - mean m| <= (ln(2/delta) + (-ln(1 - rate) - rate) sum (x - g)^2) / (n rate) for
+    each rate in (0, 1). Means may change from row to row: a policy that learns is covered.
+    """
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._span = low, high - low
+        self._count, self._total, self._squares = 0, 0.0, 0.0
+
+    def add(self, values: Vector) -> None:
+        """Take in some numbers in [low, high], in order."""
+        x = (values - self._low) / self._span
+        before = self._total + np.concatenate([[0.0], np.cumsum(x)[:-1]]) if x.size else x
+        seen = self._count + np.arange(x.size)
+        self._squares += float(((x - (0.5 + before) / (1 + seen)) ** 2).sum())
+        self._total += float(x.sum())
+        self._count += x.size
+
+    def interval(self, level: float) -> Estimate:
+        """The mean with its interval, the best over a grid of rates among which delta is shared."""
+        n = self._count
+        if n == 0:
+            return Estimate(math.nan, math.nan, math.nan, level, "bernstein", 0)
+        price = math.log(2 * len(RATES) / (1 - level))
+        reach = min((price + (-math.log1p(-rate) - rate) * self._squares) / (n * rate) for rate in RATES)
+        value = self._low + self._span * self._total / n
+        low, high = value - self._span * reach, value + self._span * reach
+        return Estimate(value, max(low, self._low), min(high, self._low + self._span), level, "bernstein", n)

@@ -1,0 +1,145 @@
+"""Rows of a table that passed every check, ready to become a batch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from surefoot.arrays import Vector
+from surefoot.errors import LogError
+from surefoot.replay.batch import BadRows
+from surefoot.replay.columns import Check, Columns, read_propensities
+from surefoot.replay.frames import TableFile
+from surefoot.replay.ids import SeenIds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounds:
+    """Rows that passed: labels as text, numbers as floats; `features` (rounds, actions, dim) where they are logged."""
+
+    lines: NDArray[np.int64]
+    actions: pl.Series
+    rewards: Vector
+    propensities: Vector
+    baselines: pl.Series | None
+    contexts: pl.DataFrame
+    features: NDArray[np.float64] | None
+    ids: pl.Series | None
+
+
+class RowReader:
+    """Reads the rounds of a table file; what kind a context column is, its first frame decides."""
+
+    def __init__(self, file: TableFile, columns: Columns) -> None:
+        self._file, self.columns = file, columns
+        self._kinds: dict[str, int | str] = {}
+        self.features_shape: tuple[int, int] | None = None
+
+    def rounds(self, bad: BadRows, labels: Sequence[str]) -> Iterator[Rounds]:
+        """The rows that pass every check, frame by frame; the others are counted in `bad`.
+
+        Where `labels` are given, other actions are refused.
+        """
+        seen = SeenIds() if self.columns.id else None
+        for frame in self._file.frames(self.columns.needed):
+            check = Check(frame)
+            rounds = self._read(check, labels)
+            if seen is not None and rounds.ids is not None:
+                repeated = np.zeros(check.table.height, dtype=np.bool_)
+                good = np.array([at not in check.reasons for at in range(check.table.height)], dtype=np.bool_)
+                repeated[good] = seen.repeated(rounds.ids.filter(pl.Series(good)).hash().to_numpy())
+                check.refuse(repeated, f"{self.columns.id} {{}} was used by a row before", rounds.ids)
+            found = sorted([*frame.bad, *((int(frame.lines[at]), why) for at, why in check.reasons.items())])
+            if found:
+                bad.add(found, self._file.path)
+            yield _without(rounds, check.reasons)
+
+    def _read(self, check: Check, labels: Sequence[str]) -> Rounds:
+        columns = self.columns
+        actions = check.label(columns.action)
+        features = self._read_features(check) if columns.features else None
+        if features is not None:
+            labels = [str(i) for i in range(features.shape[1])]
+        baselines = check.label(columns.baseline) if columns.baseline else None
+        for name, series in ((columns.action, actions), (columns.baseline, baselines)):
+            if labels and series is not None:
+                unknown = ~series.is_in(list(labels)).fill_null(True).to_numpy()
+                check.refuse(unknown, f"{name} {{}} is not one of the {len(labels)} actions", series)
+        return Rounds(
+            check.lines,
+            actions,
+            check.number(columns.reward) if columns.reward else np.ones(check.table.height),
+            read_propensities(check, columns.propensity),
+            baselines,
+            self._read_contexts(check),
+            features,
+            check.label(columns.id) if columns.id else None,
+        )
+
+    def _read_contexts(self, check: Check) -> pl.DataFrame:
+        found: dict[str, pl.Series | Vector] = {}
+        for name in self.columns.context:
+            kind = self._kinds.setdefault(name, _kind_of(check.table[name], self.columns.is_categorical(name)))
+            if isinstance(kind, int):
+                values, wide = check.numbers(name, kind if kind > 0 else None)
+                self._kinds[name] = wide
+                found |= {f"{name}[{j}]": values[:, j] for j in range(wide)}
+            else:
+                found[name] = check.label(name) if kind == "label" else check.number(name)
+        return pl.DataFrame(found)
+
+    def _read_features(self, check: Check) -> NDArray[np.float64]:
+        assert self.columns.features is not None
+        given, name = check.table[self.columns.features], self.columns.features
+        if self.features_shape is None:
+            first = given.drop_nulls().head(1).to_list()
+            try:
+                self.features_shape = (len(first[0]), len(first[0][0]))
+            except (IndexError, TypeError):
+                raise LogError(f"Column {name!r} must hold one list of numbers per action, a list of lists.") from None
+        actions, dim = self.features_shape
+        right = given.list.eval(pl.element().list.len() == dim).list.all() & (given.list.len() == actions)
+        wrong = ~right.fill_null(False).to_numpy()
+        check.refuse(wrong, f"{name} must hold {actions} lists of {dim} numbers, as in the first row")
+        filled = np.zeros((given.len(), actions, dim))
+        flat = given.filter(pl.Series(~wrong)).explode().explode().cast(pl.Float64, strict=False).to_numpy()
+        filled[~wrong] = flat.reshape(-1, actions, dim)
+        check.refuse(np.asarray(~np.isfinite(filled).all(axis=(1, 2))), f"{name} must hold finite numbers")
+        return filled
+
+
+def _kind_of(values: pl.Series, categorical: bool) -> int | str:
+    """number, label, or for lists their length (0: not yet known), from the first frame."""
+    if isinstance(values.dtype, (pl.List, pl.Array)):
+        return 0
+    if categorical or (values.dtype == pl.String and _reads_as_text(values)):
+        return "label"
+    return "number"
+
+
+def _reads_as_text(values: pl.Series) -> bool:
+    """Whether most values are no numbers: a few bad ones do not turn a column of numbers into labels."""
+    shown = values.drop_nulls().head(1_000)
+    numbers = shown.str.strip_chars().cast(pl.Float64, strict=False)
+    return numbers.null_count() > shown.len() // 2
+
+
+def _without(rounds: Rounds, bad: Mapping[int, str]) -> Rounds:
+    if not bad:
+        return rounds
+    keep = np.ones(len(rounds.rewards), dtype=np.bool_)
+    keep[list(bad)] = False
+    kept = pl.Series(keep)
+    return replace(
+        rounds,
+        lines=rounds.lines[keep],
+        actions=rounds.actions.filter(kept),
+        rewards=rounds.rewards[keep],
+        propensities=rounds.propensities[keep],
+        baselines=None if rounds.baselines is None else rounds.baselines.filter(kept),
+        contexts=rounds.contexts.filter(kept) if rounds.contexts.width else rounds.contexts,
+        features=None if rounds.features is None else rounds.features[keep],
+        ids=None if rounds.ids is None else rounds.ids.filter(kept),
+    )

@@ -1,0 +1,190 @@
+"""A log in a file: Parquet, CSV or JSON lines, read batch by batch through a column mapping."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from surefoot.errors import ConfigError, LogError
+from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot
+from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
+from surefoot.replay.columns import Columns, guess_columns
+from surefoot.replay.encoding import Encoder, Ranges, sort_labels
+from surefoot.replay.frames import TableFile, open_table
+from surefoot.replay.rounds import Rounds, RowReader
+from surefoot.replay.rows import RowMaker
+from surefoot.simulation.specs import nearest
+
+Format = Literal["parquet", "csv", "jsonl", "dsjson"]
+SUFFIXES: dict[str, Format] = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".dsjson": "dsjson",
+}  # fmt: skip
+LOGGED = "logged"
+MOST_ACTIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a first pass over a table found."""
+
+    rows: int
+    actions: tuple[str, ...]
+    encoder: Encoder
+    propensity_range: tuple[float, float]
+
+
+class TableLog(Log):
+    """Rounds of a table.
+
+    `baseline` is an action, or "logged": what was logged is what the baseline played. A column mapped as baseline goes
+    first. Action features give `Interactions` of context and action; without them every action has a theta of its own
+    (`Disjoint`), or, where there is no context, a mean of its own (`OneHot`).
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        format: Format = "csv",  # noqa: A002 - the word that users know
+        columns: Columns | None = None,
+        baseline: str = LOGGED,
+        actions: Sequence[str] | None = None,
+        encoder: Encoder | None = None,
+        action_features: Mapping[str, Sequence[float]] | None = None,
+        max_bad: int = 0,
+    ) -> None:
+        self._path, self.name = Path(path), Path(path).name
+        self._file: TableFile = open_table(self._path, format)
+        self.columns = (columns or guess_columns(self._file.header)).resolve(self._file.header, path)
+        self.is_full = self.columns.reward is None
+        self._reader, self._longest = RowReader(self._file, self.columns), 0.0
+        self.bad = BadRows(max_bad)
+        self._given_actions = tuple(actions or action_features or ())
+        survey = self._survey() if encoder is None or not self._given_actions else None
+        self.encoder = encoder if encoder is not None else _of(survey).encoder
+        self.actions = self._given_actions or _of(survey).actions
+        self.rows = survey.rows if survey is not None else None
+        self.propensity_range = survey.propensity_range if survey is not None else None
+        self._baseline = self._read_baseline(baseline)
+        self.follows_log = self._baseline is None and self.columns.baseline is None
+        self._prepare(action_features)
+
+    def _prepare(self, action_features: Mapping[str, Sequence[float]] | None) -> None:
+        self._maker: RowMaker | None = None
+        self.action_features = None if action_features is None else {k: tuple(v) for k, v in action_features.items()}
+        if self._reader.features_shape is not None:
+            self.dim = self._reader.features_shape[1]
+            self.feature_bound = self._longest
+            return
+        width = self.encoder.dim
+        self.phi = map_of(self.actions, width, action_features)
+        self._maker = RowMaker(self.phi, width)
+        self.dim, self.feature_bound = self.phi.dim, self.phi.bound * (1 + 1e-9)
+
+    def _read_baseline(self, baseline: str) -> int | None:
+        if baseline == LOGGED or self.columns.baseline is not None:
+            return None
+        if baseline not in self.actions:
+            raise ConfigError(
+                f"`baseline` must be one of the actions, or {LOGGED!r}, but got {baseline!r}. "
+                f"{nearest(baseline, list(self.actions))}"
+            )
+        return self.actions.index(baseline)
+
+    @property
+    def baseline_row(self) -> int:
+        """Row of the baseline's action, where that is the same in all rounds."""
+        if self._baseline is None:
+            raise ConfigError("`baseline` must be one action, but in this log it changes from row to row.")
+        return self._baseline
+
+    def _survey(self) -> Survey:
+        rows, labels, ranges, chances = 0, set[str](), Ranges(), (np.inf, -np.inf)
+        for rounds in self._reader.rounds(self.bad, self._given_actions):
+            rows += len(rounds.rewards)
+            if len(rounds.rewards):
+                low, high = span(rounds.propensities)
+                chances = (min(low, chances[0]), max(high, chances[1])) if low > 0 else (low, high)
+            labels.update(rounds.actions.unique().to_list())
+            if rounds.baselines is not None:
+                labels.update(rounds.baselines.unique().to_list())
+            if len(labels) > MOST_ACTIONS:
+                raise LogError(
+                    f"`{self.columns.action}` must name at most {MOST_ACTIONS:,} actions, but `{self._path}` has more. "
+                    "Is it the right column?"
+                )
+            ranges.look_at(rounds.contexts)
+            if rounds.features is not None and rounds.features.size:
+                self._longest = max(self._longest, float(np.linalg.norm(rounds.features, axis=2).max()))
+        if rows == 0:
+            raise LogError(f"`{self._path}` must have at least one usable row, but it has none.")
+        if self._reader.features_shape is not None:
+            labels = {str(i) for i in range(self._reader.features_shape[0])}
+        return Survey(rows, tuple(sort_labels(labels)), ranges.encoder(), chances)
+
+    def batches(self) -> Iterator[Batch]:
+        """All rounds, in order; bad rows are counted afresh."""
+        self.bad = BadRows(self.bad.limit)
+        for rounds in self._reader.rounds(self.bad, self.actions):
+            step = max(1, BATCH_NUMBERS // (len(self.actions) * self.dim))
+            for start in range(0, len(rounds.rewards), step):
+                yield self._batch(rounds, slice(start, start + step))
+
+    def _batch(self, rounds: Rounds, part: slice) -> Batch:
+        if rounds.features is None:
+            assert self._maker is not None
+            rounds_here = len(rounds.rewards[part])
+            blank = np.zeros((rounds_here, 0))  # a table without columns forgets how many rows it has
+            rows = self._maker(self.encoder.encode(rounds.contexts[part]) if self.encoder.dim else blank)
+        else:
+            rows = np.ascontiguousarray(rounds.features[part])
+        actions = self._places(rounds.actions[part])
+        if rounds.baselines is not None:
+            baselines = self._places(rounds.baselines[part])
+        else:
+            baselines = actions if self._baseline is None else np.full(actions.size, self._baseline)
+        return Batch(
+            rows,
+            actions,
+            np.eye(len(self.actions))[actions] if self.is_full else rounds.rewards[part].reshape(-1, 1),
+            rounds.propensities[part],
+            baselines,
+            rounds.lines[part],
+        )
+
+    def _places(self, labels: pl.Series) -> NDArray[np.int64]:
+        places = labels.replace_strict(list(self.actions), list(range(len(self.actions))), return_dtype=pl.Int64)
+        return (
+            places.to_numpy().copy()
+        )  # polars lends its memory read-only, which compiled code would be compiled for anew
+
+
+def map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Sequence[float]] | None) -> FeatureMap:
+    """The feature map of a table: products with the actions' own features where there are any."""
+    if action_features is not None:
+        table = [list(action_features[name]) for name in actions]
+        return Interactions(table, context_dim=max(1, width), context_bound=1.0)
+    if width == 0:
+        return OneHot(actions=len(actions))
+    return Disjoint(actions=len(actions), context_dim=width, context_bound=1.0)
+
+
+def _of(survey: Survey | None) -> Survey:
+    assert survey is not None
+    return survey
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's name tells; JSON lines with VW's labels are DSJSON."""
+    suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
+    found = SUFFIXES.get(suffixes[-1] if suffixes else "")
+    if found is None:
+        raise ConfigError(
+            f"`format` must be given for `{path.name}`: parquet, csv, jsonl or dsjson. Its name does not tell."
+        )
+    return found

@@ -1,0 +1,121 @@
+"""Importance weighting: what other actions than the logged ones would have earned, where chances were logged.
+
+With the chance p that the logged action a had, and d the action in question, w = 1{a = d} / p has mean 1, and
+
+- ips:    mean of w r. Unbiased.
+- snips:  sum of w r / sum of w. Slightly biased for few rows, far less spread, never outside the range of rewards.
+- dr:     mean of m(d) + w (r - m(a)), m a ridge prediction from the rows before. Unbiased whether m is right or not,
+          and less spread the better m is.
+
+All three take for granted that chances were logged as they were, that every action in question had a chance above 0
+wherever it is asked about, and that nothing but the context in the log decides both the action and the reward.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.replay.intervals import Bernstein, Estimate, Moments, around
+
+ESTIMATORS = ("ips", "snips", "dr")
+ASSUMES = {
+    "ips": "Importance weighting: logged propensities are right, and every action asked about had a chance above 0.",
+    "snips": "Self-normalised importance weighting: as importance weighting, and rows enough for a ratio of means; its "
+    "interval is the delta method's.",
+    "dr": "Doubly robust: as importance weighting; the reward model is fitted to earlier rows only, and need not be "
+    "right.",
+}
+
+
+def weights(actions: NDArray[np.int64], asked: NDArray[np.int64], propensities: Vector) -> Vector:
+    """1{a = d} / p."""
+    return np.where(actions == asked, 1.0 / propensities, 0.0)
+
+
+def robust_terms(weight: Vector, rewards: Vector, at_asked: Vector, at_logged: Vector) -> Vector:
+    """m(d) + w (r - m(a))."""
+    terms: Vector = at_asked + weight * (rewards - at_logged)
+    return terms
+
+
+class Comparison:
+    """A policy's value, the baseline's, and their difference on the same rows, by all three estimators.
+
+    `bounds` are the declared range of rewards: with it there is a Bernstein interval for ips and dr beside the normal
+    one; `least` is the smallest propensity that can occur.
+    """
+
+    def __init__(self, *, bounds: tuple[float, float] | None, least: float) -> None:
+        self._rows = 0
+        self._plain = {name: {what: Moments() for what in WHATS} for name in ("ips", "dr")}
+        # Sums of w_i w_j r^k for both targets: all that the delta method needs.
+        self._single, self._double = np.zeros((2, 2)), np.zeros((2, 2, 3))
+        self._exact = {} if bounds is None else _bernsteins(bounds, least)
+        self.weight = Moments()
+
+    def add(self, weight: Matrix, rewards: Vector, robust: Matrix) -> None:
+        """Take in rows: weights and doubly robust terms (2, rows) of policy and baseline, and logged rewards."""
+        self._rows += rewards.size
+        self.weight.add(weight[0])
+        for name, terms in (("ips", weight * rewards), ("dr", robust)):
+            for what, values in zip(WHATS, (terms[0], terms[1], terms[0] - terms[1]), strict=True):
+                self._plain[name][what].add(values)
+                if (name, what) in self._exact:
+                    self._exact[name, what].add(values)
+        powers = np.stack([np.ones_like(rewards), rewards, rewards**2])
+        self._single += weight @ powers[:2].T
+        self._double += np.einsum("in,jn,kn->ijk", weight, weight, powers, optimize=True)
+
+    def estimate(self, name: str, what: str, level: float) -> Estimate:
+        """One of "reward", "baseline" and "gain" by one of the estimators, with its normal interval."""
+        return self._ratio(what, level) if name == "snips" else self._plain[name][what].interval(level)
+
+    def exact(self, name: str, what: str, level: float) -> Estimate | None:
+        """The Bernstein interval, where there is one."""
+        found = self._exact.get((name, what))
+        return None if found is None else found.interval(level)
+
+    def all(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
+        """Every estimate by estimator and question; Bernstein intervals under "ips exact" and "dr exact"."""
+        found = {name: {what: self.estimate(name, what, level) for what in WHATS} for name in ESTIMATORS}
+        for (name, what), bernstein in self._exact.items():
+            found.setdefault(f"{name} exact", {})[what] = bernstein.interval(level)
+        return found
+
+    def _ratio(self, what: str, level: float) -> Estimate:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = self._single[:, 1] / self._single[:, 0]
+            # Influence of a row on a ratio: w (r - value) / mean w.
+            pairs = np.empty((2, 2))
+            for i in range(2):
+                for j in range(2):
+                    s = self._double[i, j]
+                    middle = s[2] - (values[i] + values[j]) * s[1] + values[i] * values[j] * s[0]
+                    pairs[i, j] = middle / (self._single[i, 0] * self._single[j, 0])
+        signs = {"reward": (1.0, 0.0), "baseline": (0.0, 1.0), "gain": (1.0, -1.0)}[what]
+        sign = np.array(signs)
+        # A target that no row matched has no estimate, and must not spoil the other's by 0 times NaN.
+        used = sign != 0
+        spread = float(sign[used] @ pairs[np.ix_(used, used)] @ sign[used])
+        value = float(sign[used] @ values[used])
+        stderr = math.sqrt(max(0.0, spread)) if math.isfinite(spread) else math.nan
+        return around(value, stderr, level=level, rows=self._rows)
+
+
+WHATS = ("reward", "baseline", "gain")
+
+
+def _bernsteins(bounds: tuple[float, float], least: float) -> dict[tuple[str, str], Bernstein]:
+    low, high = bounds
+    most = 1.0 / least
+    ips = (min(0.0, low * most), max(0.0, high * most))
+    dr = (low - most * (high - low), high + most * (high - low))
+    found = {}
+    for name, (least_term, most_term) in (("ips", ips), ("dr", dr)):
+        for what in WHATS:
+            ends = (least_term - most_term, most_term - least_term) if what == "gain" else (least_term, most_term)
+            found[name, what] = Bernstein(*ends)
+    return found

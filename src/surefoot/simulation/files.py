@@ -1,0 +1,38 @@
+"""Files that appear whole or not at all, so that no reader ever sees half of one."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes its place only when the block ends well; otherwise what stood there stays.
+
+    It is written beside its place, under a hidden name of its own, which a kill may leave behind.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with whole_file(folder / "answer.txt") as file:
+    ...     _ = file.write(b"42")
+    ...     [path.name for path in folder.glob("[!.]*")]
+    []
+    >>> [path.name for path in folder.iterdir()]
+    ['answer.txt']
+    """
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with beside.open("xb") as file:
+            yield file
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def is_left_behind(name: str, path: Path) -> bool:
+    """Whether a file of that name is what a kill left of writing `path`."""
+    return name.startswith(f".{path.name}.") and name.endswith(".tmp")

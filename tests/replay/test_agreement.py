@@ -1,0 +1,114 @@
+"""The compiled replay decides as the policy objects do, and as a library does that we did not write."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from surefoot.linear.features import Disjoint
+from surefoot.policies import Policy
+from surefoot.replay import kernel
+from surefoot.replay.batch import Batch
+from surefoot.replay.contexts import ContextLog
+from surefoot.replay.player import PLAYABLE, Declared, Player, world_of
+from surefoot.replay.rows import RowMaker
+from surefoot.simulation.objects import policy_of
+from surefoot.simulation.specs import Spec
+from tests.replay.logs import linear_log, sharp
+
+SPECS = [Spec(name, alpha=None if name == "LUCB" else 0.3) for name in PLAYABLE]
+
+
+def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, bound: float) -> NDArray[np.int64]:
+    """The same replay with policy objects: a rejected round is undone by going back to the saved state."""
+    policy = policy_of(spec, *world_of(declared, batch, bound))
+    tells = bool(getattr(policy, "needs_baseline_reward", False))
+    fates = np.zeros(len(batch), dtype=np.int64)
+    for t in range(len(batch)):
+        saved = policy.state() if mode == kernel.REJECTION else None
+        known = declared.baseline_reward if tells else None
+        decision = policy.decide(batch.features[t], baseline=int(batch.baselines[t]), baseline_reward=known)
+        if saved is not None and decision.action != batch.actions[t]:
+            policy = Policy.from_state(saved)
+            continue
+        fates[t] = kernel.LEARNER if decision.source == "learner" else kernel.BASELINE
+        if mode == kernel.SHADOW:
+            _learn_logged(policy, batch, t)
+        else:
+            column = decision.action if mode == kernel.FULL else 0
+            policy.observe(decision, float(batch.rewards[t, column]))
+    return fates
+
+
+def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
+    policy._run_absorb(policy._state, batch.features[t, batch.actions[t]], float(batch.rewards[t, 0]))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.policy)
+@pytest.mark.parametrize("mode", [kernel.REJECTION, kernel.SHADOW, kernel.FULL], ids=["rejection", "shadow", "full"])
+def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: int) -> None:
+    truth = linear_log(600, seed=3, full=mode == kernel.FULL, noise=0.05)
+    batch, bound = truth.log._batch, truth.log.feature_bound
+    player = Player(spec, truth.declared, batch, feature_bound=bound, mode=mode)
+    usable = np.ones(len(batch), dtype=np.bool_)
+    # In two parts: what a policy knows must pass from one batch to the next.
+    halves = [player.play(batch.part(a, b), batch.rewards[a:b], usable[a:b]) for a, b in ((0, 250), (250, 600))]
+    fates = np.concatenate([half.fates for half in halves])
+    expected = by_objects(spec, mode, batch, truth.declared, bound)
+    np.testing.assert_array_equal(fates, expected)
+    assert (fates == kernel.LEARNER).sum() > 20
+    assert spec.alpha is None or (fates == kernel.BASELINE).sum() > 1
+
+
+def test_rows_of_a_block_are_the_feature_maps_to_the_bit() -> None:
+    rng = np.random.default_rng(0)
+    contexts = rng.uniform(-0.5, 0.5, size=(40, 3))
+    for phi in (
+        Disjoint(actions=3, context_dim=3, context_bound=1.0),
+        Disjoint(actions=2, context_dim=3, context_bound=1.5, intercept=False),
+    ):
+        maker = RowMaker(phi, 3)
+        assert maker.is_affine
+        np.testing.assert_array_equal(maker(contexts), np.stack([phi(x) for x in contexts]))
+
+
+def peer_choices(contexts: Any, actions: Any, rewards: Any, *, arms: int, alpha: float, ridge: float) -> list[int]:
+    """MABWiser's LinUCB, which learns every logged row and is asked before each but the first of every arm."""
+    mabwiser = pytest.importorskip("mabwiser.mab", reason="needs the package mabwiser")
+    policy = mabwiser.LearningPolicy.LinUCB(alpha=alpha, l2_lambda=ridge)
+    peer = mabwiser.MAB(list(range(arms)), policy)
+    peer.fit(actions[:arms], rewards[:arms], contexts[:arms])
+    chosen = []
+    for t in range(arms, len(actions)):
+        chosen.append(int(peer.predict(contexts[t : t + 1])))
+        peer.partial_fit(actions[t : t + 1], rewards[t : t + 1], contexts[t : t + 1])
+    return chosen
+
+
+@pytest.mark.parametrize(("ridge", "theta_bound"), [(1.0, 0.7), (2.5, 0.3)])
+def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float) -> None:
+    # beta = noise sqrt(d ln ...) + sqrt(ridge) B: with next to no noise it is a constant, which MABWiser calls alpha.
+    rng = np.random.default_rng(1)
+    rounds, arms = 500, 4
+    contexts = rng.uniform(0, 0.5, size=(rounds, 3))
+    # Every arm is played once first: before that MABWiser takes ridge I where the inverse I / ridge is meant.
+    actions = np.concatenate([np.arange(arms), rng.integers(0, arms, size=rounds - arms)])
+    rewards = (contexts * rng.random((arms, 3))[actions]).sum(axis=1) + 0.3 * rng.normal(size=rounds)
+    phi = Disjoint(actions=arms, context_dim=3, context_bound=1.0, intercept=False)
+    log = ContextLog(contexts=contexts, phi=phi, rewards=rewards, actions=actions, baselines=0)
+    batch = next(log.batches())
+    declared = Declared(noise=1e-13, theta_bound=theta_bound, baseline_reward=0.1)
+    player = Player(Spec("LUCB", ridge=ridge), declared, batch, feature_bound=log.feature_bound, mode=kernel.SHADOW)
+    ours = player.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen
+    theirs = peer_choices(contexts, actions, rewards, arms=arms, alpha=ridge**0.5 * theta_bound, ridge=ridge)
+    assert ours[arms:].tolist() == theirs
+    assert len(set(theirs)) > 1
+
+
+def test_unequal_chances_are_drawn_as_they_are_logged() -> None:
+    """A check of the tests' own logs, on which the others rest."""
+    truth = linear_log(40_000, seed=5, chances=sharp)
+    batch = truth.log._batch
+    weight = (batch.actions == 2) / batch.propensities
+    assert abs(weight.mean() - 1) < 4 * weight.std() / np.sqrt(weight.size)

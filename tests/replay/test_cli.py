@@ -1,0 +1,132 @@
+"""The commands: several policies side by side, files that appear whole, and mistakes that end in a sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from surefoot.cli import main
+from surefoot.cli.app import app
+from surefoot.replay.configuration import read_configuration
+from tests.replay.test_fit import clicks
+
+
+def run(*args: str) -> str:
+    done = CliRunner().invoke(app, list(args), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def surefoot(*args: str, cwd: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The command as the shell runs it, in this process: its exit code."""
+    monkeypatch.chdir(cwd)
+    monkeypatch.setattr(sys, "argv", ["surefoot", *args])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
+    path, out = clicks(tmp_path / "clicks.csv"), tmp_path / "out"
+    args = ["--policy", "LUCB", "--policy", "CLUCB", "--alpha", "0.1,0.3", "--baseline", "banner", "--out", str(out)]
+    shown = run("replay", str(path), *args)
+    for label in ("LUCB", "CLUCB 0.1", "CLUCB 0.3", "baseline:"):
+        assert label in shown
+    assert {file.name for file in out.iterdir()} == {
+        "report.html", "replay.json", "reward.png", "share.png", "margin.png",
+    }  # fmt: skip
+    kept = json.loads((out / "replay.json").read_text())
+    assert [(entry["policy"], entry["alpha"]) for entry in kept["policies"]] == [
+        ("LUCB", None), ("CLUCB", 0.1), ("CLUCB", 0.3),
+    ]  # fmt: skip
+    # The same in JSON, which writes nothing.
+    printed = json.loads(run("replay", str(path), *args[:-2], "--json"))
+    assert printed == kept
+
+
+def test_every_evaluator_has_its_way_on_the_command_line(tmp_path: Path) -> None:
+    path = clicks(tmp_path / "clicks.csv")
+    shadow = json.loads(
+        run("replay", str(path), "--baseline", "banner", "--evaluator", "shadow", "--reward-range", "0,1", "--json")
+    )
+    assert set(shadow["policies"][0]["estimates"]) == {"dr", "ips", "snips", "ips exact", "dr exact"}
+    plain = tmp_path / "plain.csv"
+    pl.read_csv(path).drop("propensity").write_csv(plain)
+    even = json.loads(run("replay", str(plain), "--baseline", "banner", "--uniform", "--json"))
+    assert even["policies"][0]["rounds"] > 0
+    rng = np.random.default_rng(0)
+    x = rng.random(400)
+    labels = pl.DataFrame(
+        {"x": x, "kind": np.where(x > 0.5, "big", "small"), "guess": rng.choice(["big", "small"], 400)}
+    )
+    labels.write_csv(tmp_path / "labels.csv")
+    full = json.loads(
+        run("replay", str(tmp_path / "labels.csv"), "--label", "kind", "--baseline-column", "guess", "--json")
+    )
+    assert full["settings"]["evaluator"] == "full"
+    assert full["settings"]["actions"] == "big, small"
+    assert full["policies"][0]["estimates"]["full"]["reward"]["value"] > 0.75
+
+
+def test_fit_baseline_writes_a_configuration_that_replay_takes(tmp_path: Path) -> None:
+    path, config = clicks(tmp_path / "clicks.csv"), tmp_path / "experiment.toml"
+    shown = run("fit-baseline", str(path), "--baseline", "banner", "--alpha", "0.2", "--out", str(config))
+    for text in ("baseline's mean reward", "to declare", "no doubt", "Linearity"):
+        assert text in shown
+    made = read_configuration(config)
+    assert (made.alpha, made.baseline, made.actions) == (0.2, "banner", ("banner", "mail"))
+    told = json.loads(run("replay", str(path), "--config", str(config), "--json"))
+    assert told["settings"]["theta_bound"] == made.theta_bound
+    found = json.loads(run("fit-baseline", str(path), "--baseline", "banner", "--json"))
+    assert found["baseline_reward"]["low"] < made.baseline_reward < found["baseline_reward"]["high"]
+
+
+def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
+    # The one run in a process of its own: what goes to which stream can be seen there only.
+    path = clicks(tmp_path / "clicks.csv", rows=300)
+    path.write_text(path.read_text() + "33,pro,mail,often,0.5\n")
+    args = ["replay", str(path), "--baseline", "banner", "--max-bad", "3", "--out", "out"]
+    command = [sys.executable, "-c", "from surefoot.cli import main; main()", *args]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "left out, line 302: reward must be a finite number, not 'often'" in done.stderr
+    assert "1 rows could not be used" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("replay", "none.csv"), "there is no such file"),
+        (("replay", "log.csv"), "known without looking at the logged action"),
+        (("replay", "log.csv", "--baseline", "banner", "--alpha", "2"), "`0 < alpha < 1` must hold"),
+        (("replay", "log.csv", "--baseline", "banner", "--policy", "UCB2"), "Did you mean"),
+        (("replay", "log.csv", "--baseline", "banner", "--reward", "revenue"), "must have the column(s) 'revenue'"),
+        (("replay", "log.csv", "--baseline", "banner", "--reward-range", "1"), "must be two numbers"),
+        (("replay", "log.csv", "--baseline", "banner", "--reward-range", "0,0.5"), "declared range"),
+        (("replay", "log.csv", "--baseline", "banner", "--format", "xls"), "must be parquet, csv, jsonl or dsjson"),
+        (("replay", "log.csv", "--baseline", "banner", "--config", "no.toml"), "but there is none"),
+        (("replay", "certain.csv", "--baseline", "banner"), "every propensity is 1"),
+        (("replay", "bad.csv", "--baseline", "banner"), "line 302"),
+        (("fit-baseline", "bad.csv", "--out", "e.toml"), "line 302"),
+        (("fit-baseline", "log.csv", "--out", "e.toml", "--alpha", "3"), "`0 < alpha < 1` must hold"),
+    ],
+)
+def test_mistakes_end_with_a_sentence_and_write_nothing(
+    args: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = clicks(tmp_path / "log.csv", rows=300)
+    pl.read_csv(path).with_columns(propensity=pl.lit(1.0)).write_csv(tmp_path / "certain.csv")
+    (tmp_path / "bad.csv").write_text(path.read_text() + "33,pro,mail,1\n")
+    before = sorted(tmp_path.iterdir())
+    assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
