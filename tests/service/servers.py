@@ -38,9 +38,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[str]:
-    """A server in a thread of this process; its address."""
-    service = create_app(settings)
+def running(settings: Settings, lines: list[bytes] | None = None) -> Iterator[str]:
+    """A server in a thread of this process; its address. Its log of requests goes to `lines`."""
+    service = create_app(settings, write=None if lines is None else lines.append)
     server = Server(config_of(settings, service), service)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

@@ -142,9 +142,9 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def decided(answer: Answer) -> Decided:
+def decided(answer: Answer, explanation: str) -> Decided:
     """A decision as the API tells it."""
-    return Decided(**_fields(answer))
+    return Decided(**_fields(answer), explanation=explanation)
 
 
 def decision_read(answer: Answer) -> DecisionRead:
@@ -152,6 +152,7 @@ def decision_read(answer: Answer) -> DecisionRead:
     record = answer.record
     return DecisionRead(
         **_fields(answer),
+        explanation=explained(answer),
         asked=msgspec.to_builtins(record.asked),
         proof=msgspec.to_builtins(record.certificate.proof),
     )
@@ -182,6 +183,15 @@ def explained(answer: Answer) -> str:
     return sentence.replace(f"action {proposal}", names[proposal], 1)
 
 
+def brief(answer: Answer) -> str:
+    """The same in short, without looking into the proof: quick enough for every answer."""
+    record, margin = answer.record, answer.margin
+    if record.source == "baseline" or not math.isfinite(margin):
+        return explained(answer)
+    name = answer.action_id or f"action {answer.action}"
+    return f"Played the learner: {name} leaves us at least {margin:.4g} above the floor for sure."
+
+
 def _fields(answer: Answer) -> dict[str, Any]:
     record, names = answer.record, answer.record.asked.actions
     found = record.certificate
@@ -204,5 +214,4 @@ def _fields(answer: Answer) -> dict[str, Any]:
         "is_repeat": answer.is_repeat,
         "is_fallback": record.is_fallback,
         "certificate": certificate,
-        "explanation": explained(answer),
     }

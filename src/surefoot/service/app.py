@@ -1,7 +1,7 @@
 """The app: routes over rooms, problems for errors, and the shell around it all."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,15 +16,17 @@ import surefoot
 from surefoot.errors import SurefootError
 from surefoot.service import answers, page
 from surefoot.service.access import visit_of
+from surefoot.service.desk import Desk
 from surefoot.service.document import DocumentPlugin, methods_of
-from surefoot.service.logs import log
+from surefoot.service.express import Express
+from surefoot.service.logs import RequestLog, log, standard_error
 from surefoot.service.metrics import Metrics
-from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, of_error, problem
+from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.questions import Catalogues
 from surefoot.service.rooms import Rooms
 from surefoot.service.routes import decisions, experiments, operations, personalizer, reading
 from surefoot.service.settings import Settings
-from surefoot.service.shell import Shell
+from surefoot.service.shell import Shell, as_problem
 
 DESCRIPTION = """Safe decisions over HTTP: a learner plays only what is proved to keep the declared share of what the
 baseline would have earned. Every decision is durable before it is answered, and may be asked for again with the same
@@ -34,13 +36,17 @@ baseline would have earned. Every decision is durable before it is answered, and
 class Service:
     """The ASGI app of one server. `stopping` ends live streams, which would hold a stop up otherwise."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> None:
+        self.requests = RequestLog(write if settings.log in ("debug", "info") else None)
         self.settings, self.stopping = settings, asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.rooms = Rooms(settings)
         self.metrics = Metrics(self._summaries)
+        self.catalogues = Catalogues(self.rooms)
+        self.desk = Desk(self.rooms, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        self._shell = Shell(self.litestar, settings, self.metrics)
+        express = Express(self.desk, settings.limits.body_bytes)
+        self._shell = Shell(self.litestar, express, settings, self.metrics, self.requests)
 
     async def start(self) -> None:
         """Open the journal."""
@@ -60,15 +66,14 @@ class Service:
         return [answers.summary(room.look(), room.experiment.settings) for room in self.rooms.open_rooms.values()]
 
 
-def create_app(settings: Settings) -> Service:
-    """The app of a server with these settings."""
+def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
+    """The app of a server with these settings; `write` is where the log of its requests goes."""
     settings.check()
-    return Service(settings)
+    return Service(settings, write=write)
 
 
 def _litestar(service: Service) -> Litestar:
     rooms, metrics = service.rooms, service.metrics
-    catalogues = Catalogues(rooms)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -78,11 +83,12 @@ def _litestar(service: Service) -> Litestar:
         finally:
             service.stopping.set()
             await rooms.stop()
+            service.requests.flush()
 
     return Litestar(
         [
-            *experiments.routes(rooms, catalogues),
-            *decisions.routes(rooms, catalogues, metrics),
+            *experiments.routes(rooms, service.catalogues),
+            *decisions.routes(rooms, service.desk),
             *personalizer.routes(rooms, metrics),
             *reading.routes(rooms, service.stopping),
             *operations.routes(rooms, metrics),
@@ -128,10 +134,8 @@ def _on_problem(request: Request[Any, Any, Any], error: ProblemError) -> Respons
 
 
 def _on_error(request: Request[Any, Any, Any], error: SurefootError) -> Response[bytes]:
-    found = of_error(error)
-    if found.status >= 500:
-        log.error("the journal failed", extra={"error": type(error).__name__, "detail": str(error)})
-    return _answer(request, found, {"Retry-After": "1"} if found.status == 503 else None)
+    told = as_problem(error)
+    return _answer(request, told.problem, told.headers)
 
 
 WORDS = {401: "no-token", 403: "not-allowed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}

@@ -17,6 +17,7 @@ from surefoot.service.demo_shop import CHOICES, Choice
 HOST = "127.0.0.1"
 WINDOW = 1.5  # seconds in which a click counts
 REPORT_SECONDS = 5.0
+PATIENCE = 900.0  # the first run on a machine compiles the policies, and small machines take long for it
 
 
 class Visitors:
@@ -28,7 +29,7 @@ class Visitors:
         self._clicks: list[tuple[float, str, str]] = []  # when, in which experiment, and of which decision
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="visitors", daemon=True)
-        self._connection = http.client.HTTPConnection(HOST, port, timeout=20)
+        self._connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE)
 
     failure: Exception | None
 
@@ -70,12 +71,18 @@ class Visitors:
             self._connection.close()
 
     def _open(self) -> None:
-        deadline = time.monotonic() + 120.0
+        deadline = time.monotonic() + PATIENCE
         while not self._is_ready():
             if self._stopping.wait(0.05) or time.monotonic() > deadline:
-                raise ConfigError(f"The demo's service must be ready in two minutes, but port {self.port} is not.")
-        for choice in CHOICES:
-            self.ask("POST", "/v1/experiments", choice.experiment(window=WINDOW))
+                raise ConfigError(f"The demo's service must become ready, but port {self.port} is not.")
+        slow = threading.Timer(4.0, self._say, ["Compiling, which happens once and may take a minute or two."])
+        slow.daemon = True
+        slow.start()
+        try:
+            for choice in CHOICES:
+                self.ask("POST", "/v1/experiments", choice.experiment(window=WINDOW))
+        finally:
+            slow.cancel()
         self._say(f"Open http://{HOST}:{self.port}/ in a browser. Ctrl-C ends the demo, and removes its journal.")
 
     def _is_ready(self) -> bool:

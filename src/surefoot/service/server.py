@@ -1,5 +1,6 @@
 """Running the app on uvicorn: connections that dawdle are closed, and a stop is graceful."""
 
+import asyncio
 import gc
 import socket
 from types import FrameType
@@ -11,7 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from surefoot.errors import ConfigError
 from surefoot.service.app import Service, create_app
 from surefoot.service.logs import configure, log
-from surefoot.service.settings import Settings, without_password
+from surefoot.service.problems import MEDIA_TYPE, encode, problem
+from surefoot.service.settings import Limits, Settings, without_password
 
 
 class Server(uvicorn.Server):
@@ -26,43 +28,98 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.stop()
 
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second; look for callers who dawdle twice a second."""
+        if counter % 5 == 0:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.lose_patience(self._service.settings.limits)
+        return await super().on_tick(counter)
+
     def stop(self) -> None:
         """Begin to stop, from any thread."""
         self._service.stop()
         self.should_exit = True
 
 
-def protocol_of(seconds: float) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol, with a deadline for the head of every request."""
+def _too_slow() -> bytes:
+    body = encode(problem("timeout"))
+    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+    return f"{head}connection: close\r\n\r\n".encode() + body
 
-    class Protocol(HttpToolsProtocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._await_head()
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._await_head()
+TOO_SLOW = _too_slow()
 
-        def on_headers_complete(self) -> None:
-            self._deadline.cancel()
-            super().on_headers_complete()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._deadline.cancel()
-            super().connection_lost(exc)
+class Together:
+    """A transport that sends what is written in one turn of the loop in one go: a head and its body are one packet."""
 
-        def _await_head(self) -> None:
-            previous = getattr(self, "_deadline", None)
-            if previous is not None:
-                previous.cancel()
-            self._deadline = self.loop.call_later(seconds, self._give_up)
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._waiting = transport, loop, list[bytes]()
 
-        def _give_up(self) -> None:
-            if not self.transport.is_closing():
-                self.transport.close()
+    def write(self, data: bytes) -> None:
+        """Send soon."""
+        self._waiting.append(data)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self.flush)
 
-    return Protocol
+    def flush(self) -> None:
+        """Send now."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
+
+    def close(self) -> None:
+        """Close, once everything is sent."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's protocol, which remembers since when it waits for a head or a body, and can lose its patience.
+
+    One look at all connections now and then is cheaper than timers for every request.
+    """
+
+    _awaited: str | None = None
+    _since = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
+        self._await("head")
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._await("head")
+
+    def on_headers_complete(self) -> None:
+        """The head is here."""
+        self._await("body")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of it is here."""
+        self._awaited = None
+        super().on_message_complete()
+
+    def lose_patience(self, limits: Limits) -> None:
+        """Hang up where the caller takes too long; one who has sent a head is told."""
+        waited = self.loop.time() - self._since
+        if self._awaited == "head" and waited > limits.head_seconds:
+            self.transport.close()
+        elif self._awaited == "body" and waited > limits.body_seconds and not self.cycle.response_started:
+            self.transport.write(TOO_SLOW)
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+
+    def _await(self, what: str) -> None:
+        self._awaited, self._since = what, self.loop.time()
 
 
 def config_of(settings: Settings, service: Service) -> uvicorn.Config:
@@ -72,7 +129,7 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
         service,
         host=settings.host,
         port=settings.port,
-        http=protocol_of(limits.head_seconds),
+        http=Protocol,
         ws="none",
         lifespan="on",
         log_config=None,

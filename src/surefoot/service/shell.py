@@ -1,23 +1,25 @@
 """The shell: what every request passes on its way in and every answer on its way out, matched by a route or not.
 
-In: a name of its own, the token, the rate, a deadline for its body. Out: security headers, one line in the log, one
+In: a name of its own, the token, the rate. Out: security headers, one line in the log, one
 count in the metrics. Nothing that a caller sent is logged, apart from method and route.
 """
 
-import asyncio
 import secrets
 import time
 from collections import OrderedDict
 from typing import Any
 
+import msgspec
 from litestar import Litestar
 from litestar.types import Message, Receive, Send
 
+from surefoot.errors import SurefootError
 from surefoot.service.access import KEY, OPEN, Visit
 from surefoot.service.document import methods_of
-from surefoot.service.logs import log
+from surefoot.service.express import Express
+from surefoot.service.logs import RequestLog, log
 from surefoot.service.metrics import Metrics
-from surefoot.service.problems import MEDIA_TYPE, ProblemError, encode, problem
+from surefoot.service.problems import MEDIA_TYPE, ProblemError, encode, of_error
 from surefoot.service.settings import Settings, is_loopback
 from surefoot.service.tokens import TokenFile
 
@@ -36,6 +38,13 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+# Answers that hold data only, and are never shown as a page.
+BRIEF = [
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+]
+DATA = [(b"content-type", b"application/json"), *BRIEF]
 PUBLIC = ("/livez", "/readyz", "/openapi.json", "/static/", "/problems/", "/favicon.ico")
 KEYED = b"ocp-apim-subscription-key"  # where users of Personalizer have their key
 MOST_CALLERS = 10_000
@@ -44,7 +53,10 @@ MOST_CALLERS = 10_000
 class Shell:
     """An ASGI app around the app."""
 
-    def __init__(self, app: Litestar, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, app: Litestar, express: Express, settings: Settings, metrics: Metrics, requests: RequestLog
+    ) -> None:
+        self._express, self._requests = express, requests
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         self._rates = Rates(settings.limits.rate, settings.limits.burst)
@@ -69,9 +81,16 @@ class Shell:
             if scope["method"] == "OPTIONS" and (allowed := methods_of(self._app, scope["path"])):
                 await out.allow(allowed)
                 return
-            await self._app(scope, _In(receive, self._settings.limits.body_seconds).receive, out.send)
+            timely = _In(receive).receive
+            quick = await self._express.answer(scope, timely, visit)
+            if quick is not None:
+                await out.answer(*quick)
+            else:
+                await self._app(scope, timely, out.send)
         except ProblemError as error:
             await out.refuse(error)
+        except SurefootError as error:
+            await out.refuse(as_problem(error))
         except Exception:
             log.exception("a mistake of ours", extra={"request_id": visit.request_id})
             if not out.status:
@@ -106,9 +125,8 @@ class Shell:
         route = scope.get("path_template") or "unmatched"
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.answered(method, route, status, seconds)
-        log.info(
-            "request",
-            extra={
+        self._requests.note(
+            {
                 "request_id": visit.request_id,
                 "method": method,
                 "route": route,
@@ -116,7 +134,7 @@ class Shell:
                 "seconds": round(seconds, 6),
                 "token": visit.token,
                 **visit.notes,
-            },
+            }
         )
 
 
@@ -124,20 +142,16 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class _In:
-    """The body of a request, which must arrive in time."""
+    """The body of a request; one that ends before it is whole came too slowly, or not at all."""
 
-    def __init__(self, receive: Receive, seconds: float) -> None:
-        self._receive, self._deadline, self._is_whole = receive, time.monotonic() + seconds, False
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._is_whole = receive, False
 
     async def receive(self) -> Any:
-        if self._is_whole:  # what comes now is that the caller has gone
-            return await self._receive()
-        try:
-            async with asyncio.timeout(max(0.0, self._deadline - time.monotonic())):
-                message = await self._receive()
-        except TimeoutError:
-            raise ProblemError("timeout", Connection="close") from None
-        self._is_whole = not message.get("more_body", False)
+        message: Any = await self._receive()
+        if message["type"] == "http.disconnect" and not self._is_whole:
+            raise ProblemError("timeout", Connection="close")
+        self._is_whole = self._is_whole or not message.get("more_body", False)
         return message
 
 
@@ -158,13 +172,29 @@ class _Out:
         await self.send({"type": "http.response.start", "status": 204, "headers": headers})
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
+    async def answer(self, status: int, body: bytes) -> None:
+        named = ((b"content-length", b"%d" % len(body)), (b"x-request-id", self._visit.request_id.encode()))
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": [*DATA, *named]})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
     async def refuse(self, error: ProblemError) -> None:
         found = error.problem
-        body = encode(problem(found.type.rpartition("/")[2], found.detail, request_id=self._visit.request_id))
+        body = encode(msgspec.structs.replace(found, request_id=self._visit.request_id))
         headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
         headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
         await self.send({"type": "http.response.start", "status": found.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def as_problem(error: SurefootError) -> ProblemError:
+    """The answer to an error of the library's; what went wrong on our side is told to the log only."""
+    found = of_error(error)
+    if found.status >= 500:
+        log.error("the journal failed", extra={"error": type(error).__name__, "detail": str(error)})
+    told = ProblemError.of(found)
+    told.headers = {"Retry-After": "1"} if found.status == 503 else {}
+    return told
 
 
 class Rates:

@@ -10,6 +10,7 @@ from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
+from surefoot.experiment import Answer
 from surefoot.service import answers
 from surefoot.service.access import needs
 from surefoot.service.alarms import Alarm, Alarms, Assumptions, alarms_of, assumptions_of
@@ -69,7 +70,7 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     @get("/v1/experiments/{name:str}/decisions", operation_id="listDecisions", **about)
     async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions:
         """The last decisions, each with the sentence that explains it."""
-        return Decisions([answers.decided(answer) for answer in (await seen(name)).recent.newest(limit)])
+        return Decisions([told(answer) for answer in (await seen(name)).recent.newest(limit)])
 
     @get("/v1/experiments/{name:str}/beliefs", operation_id="readBeliefs", **about)
     async def beliefs(name: ExperimentName) -> Beliefs:
@@ -125,12 +126,17 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
         return Live(
             summary=answers.summary(status, room.experiment.settings),
             points=room.picture.since(after),
-            decisions=[answers.decided(answer) for answer in room.recent.newest(20, after=after)],
+            decisions=[told(answer) for answer in room.recent.newest(20, after=after)],
             beliefs=beliefs_of(room.experiment.policy_state()),
             alarms=alarms_of(status),
         )
 
     return [history, decisions, beliefs, alarms, assumptions, live]
+
+
+def told(answer: Answer) -> answers.Decided:
+    """A decision with its whole sentence."""
+    return answers.decided(answer, answers.explained(answer))
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:
