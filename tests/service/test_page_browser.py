@@ -87,7 +87,7 @@ def test_looking_back_by_keyboard_shows_an_earlier_decision(tab: Tab, shop: str)
 
 def test_a_mode_changes_by_keyboard_after_a_confirmation_and_not_before(tab: Tab, shop: str) -> None:
     tab.open(f"{shop}/#/{SHADOW}")
-    tab.wait("document.querySelector('#modes [data-mode=guarded]')")
+    tab.wait("!!document.querySelector('#modes [data-mode=guarded]')")
     for key, code in (("Enter", 13), ("Escape", 27)):
         tab.run("document.querySelector('#modes [data-mode=guarded]').focus()")
         tab.press(key, code)
@@ -102,7 +102,7 @@ def test_a_mode_changes_by_keyboard_after_a_confirmation_and_not_before(tab: Tab
     tab.press("Enter", 13)
     tab.wait(f"{MODE} === 'guarded' && !document.getElementById('mode-dialog').open")
     assert mode_of(shop, SHADOW) == "guarded"
-    tab.wait("document.querySelector('#modes [data-mode=paused]')")
+    tab.wait("!!document.querySelector('#modes [data-mode=paused]')")
     assert tab.complaints == []
 
 
@@ -133,6 +133,29 @@ def test_a_stream_that_does_not_get_through_is_replaced_by_asking(tab: Tab, shop
     tab.wait(f"{NEWEST} !== {newest!r}")
 
 
+def test_a_tab_that_nobody_sees_holds_no_connection(tab: Tab, shop: str) -> None:
+    """A browser has six for a server, and tabs share them."""
+    ended = "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/live')).length"
+    see = "document.dispatchEvent(new Event('visibilitychange'))"
+    tab.open(shop)
+    tab.wait(NEWEST)
+    assert tab.run(ended) == 0
+    tab.run(f"Object.defineProperty(document, 'hidden', {{ value: true, configurable: true }}); {see}")
+    tab.wait(f"{ended} === 1")
+    newest = tab.run(NEWEST)
+    tab.run(f"Object.defineProperty(document, 'hidden', {{ value: false }}); {see}")
+    tab.wait(f"{NEWEST} !== {newest!r}")
+    assert tab.complaints == []
+
+
+def present(tab: Tab, token: str) -> None:
+    """Type a token when the page asks for one."""
+    tab.wait("document.getElementById('token-dialog').open")
+    tab.run("document.getElementById('token').focus()")
+    tab.type(token)
+    tab.press("Enter", 13)
+
+
 def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> None:
     tokens = TokenFile(str(tmp_path / "tokens"))
     reader, admin = tokens.create(["read"]), tokens.create(["admin"])
@@ -142,13 +165,9 @@ def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> N
             create(client)
             client.post("/v1/experiments/shop/decisions", json={"actions": ACTIONS}).raise_for_status()
         tab.open(server.address)
-        for token in ("sf_00000000_wrong", reader):
-            tab.wait("document.getElementById('token-dialog').open")
-            tab.run("document.getElementById('token').focus()")
-            tab.type(token)
-            tab.press("Enter", 13)
-            if token != reader:
-                tab.wait("document.getElementById('token-fault').textContent.includes('opens nothing')")
+        present(tab, "sf_00000000_wrong")
+        tab.wait("document.getElementById('token-fault').textContent.includes('opens nothing')")
+        present(tab, reader)
         tab.wait(f"{MODE} === 'guarded'")
         assert "An admin's token may change the mode." in tab.text()
         assert tab.run("document.querySelectorAll('#modes button').length") == 0
@@ -157,3 +176,6 @@ def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> N
         tab.wait(f"{STATE} === 'lost'")
         server.start()
         tab.wait(f"{STATE} === 'live'")
+        tokens.revoke(reader.split("_")[1])
+        present(tab, admin)
+        tab.wait("document.querySelectorAll('#modes button').length === 1")

@@ -55,7 +55,8 @@ function vertical(points, view, bottom) {
     .filter((value) => value != null);
   let low = Math.min(0, ...values), high = Math.max(...values, low + 1e-9);
   if (view === "each") low = Math.min(...values), high = Math.max(...values);
-  const room = (high - low || 1) * 0.08;
+  if (high - low < 1e-6) high = low + 1;
+  const room = (high - low) * 0.08;
   return scale(low < 0 || view === "each" ? low - room : low, high + room, bottom, TOP);
 }
 

@@ -11,7 +11,7 @@ const MOST_POINTS = 1024;
 const WORDS = { estimated: "Estimated", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], chosen: null, summary: null, points: [], declared: {}, decisions: [], following: null };
+const page = { access: null, experiments: [], chosen: null, summary: null, points: [], declared: null, decisions: [], following: null };
 const sight = { view: "above", at: null, find: () => 0, isHeld: false }; // `at`: the point looked back at, null the newest
 
 async function enter() {
@@ -39,11 +39,13 @@ function show(state) {
 }
 
 async function glance() {
+  if (document.hidden) return;
   try {
     page.experiments = (await ask("/v1/experiments")).experiments;
     if (!page.following) show("live");
     cards();
     choose();
+    if (page.chosen && !page.declared) await declare(page.chosen);
   } catch (error) {
     if (isNoToken(error)) return restart();
     if (error.status === 403) return nothing("This token may not read experiments: it needs the role “read”.");
@@ -55,6 +57,12 @@ function cards() {
   const focused = document.activeElement?.closest?.(".card")?.getAttribute("href");
   $("experiments").replaceChildren(...page.experiments.map((summary) => parts.card(summary, summary.name === page.chosen)));
   if (focused) $("experiments").querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+}
+
+// Scroll the list of experiments, and nothing else, to the one that is chosen.
+function reveal(card) {
+  const list = $("experiments"), above = card.offsetTop - list.offsetTop;
+  if (above < list.scrollTop || above + card.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = above;
 }
 
 function choose() {
@@ -73,20 +81,30 @@ function nothing(text) {
 }
 
 function begin(name) {
-  page.following?.abort();
-  const following = new AbortController();
-  Object.assign(page, { chosen: name, following, summary: null, points: [], declared: {}, decisions: [] });
+  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [] });
   sight.at = null;
   $("decisions").replaceChildren();
   $("nothing").hidden = true;
+  $("assumptions").replaceChildren();
   cards();
-  const tell = (message, isWhole) => page.following === following && take(message, isWhole);
-  const onState = (state) => page.following === following && show(state);
-  follow(name, { signal: following.signal, tell, onState }).catch((error) => (isNoToken(error) ? restart() : show("lost")));
-  ask(of(name, "/assumptions"), { signal: following.signal }).then(declare).catch(() => {});
+  reveal($("experiments").querySelector("[aria-current]"));
+  listen();
 }
 
-function declare({ assumptions }) {
+// A browser opens six connections to a server, for all tabs together: one that nobody sees must not hold one of them.
+function listen() {
+  page.following?.abort();
+  page.following = null;
+  if (document.hidden || !page.chosen) return;
+  const following = (page.following = new AbortController());
+  const tell = (message, isWhole) => page.following === following && take(message, isWhole);
+  const onState = (state) => page.following === following && show(state);
+  follow(page.chosen, { signal: following.signal, tell, onState }).catch((error) => (isNoToken(error) ? restart() : show("lost")));
+}
+
+async function declare(name) {
+  const { assumptions } = await ask(of(name, "/assumptions"));
+  if (name !== page.chosen) return;
   page.declared = Object.fromEntries(assumptions.map(({ setting, value }) => [setting, value]));
   $("assumptions").replaceChildren(...assumptions.map(parts.assumption));
   if (page.summary) render();
@@ -97,7 +115,7 @@ function take(message, isWhole) {
   const newest = isWhole ? -1 : (page.points.at(-1)?.events ?? -1);
   page.points = [...(isWhole ? [] : page.points), ...message.points.filter((point) => point.events > newest && point.rounds)];
   if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
-  page.decisions = [...message.decisions, ...page.decisions].slice(0, parts.MOST_DECISIONS);
+  page.decisions = [...message.decisions, ...(isWhole ? [] : page.decisions)].slice(0, parts.MOST_DECISIONS);
   decisions();
   $("beliefs-note").textContent = parts.beliefsNote(message.beliefs);
   $("beliefs").replaceChildren(...parts.beliefs(message.beliefs));
@@ -129,7 +147,7 @@ function render() {
   document.title = `${summary.name} · surefoot`;
   $("detail").hidden = false;
   $set("name", summary.name);
-  $set("description", summary.description || parts.meaning(summary.mode));
+  $set("description", `${summary.description} ${parts.meaning(summary.mode)}`);
   $set("mode", summary.mode);
   $("mode").className = `mode ${summary.mode}`;
   modes(summary);
@@ -170,19 +188,25 @@ function lookAt(index) {
   picture();
 }
 
-async function restart() {
+// Whoever finds first that the token opens nothing any more asks for another; the rest wait for the same answer.
+let restarting = null;
+function restart() {
+  restarting ??= again().finally(() => ((restarting = null), glance()));
+  return restarting;
+}
+
+async function again() {
   page.following?.abort();
   Object.assign(page, { chosen: null, following: null });
   $("detail").hidden = true;
   $("experiments").replaceChildren();
   await enter();
-  await glance();
 }
 
 function wire() {
-  addEventListener("hashchange", () => page.experiments.length && choose());
+  addEventListener("hashchange", () => page.experiments.length && glance());
   addEventListener("resize", picture);
-  document.addEventListener("visibilitychange", picture);
+  document.addEventListener("visibilitychange", () => (listen(), picture()));
   $("views").addEventListener("change", (event) => ((sight.view = event.target.value), picture()));
   $("look").addEventListener("input", (event) => lookAt(Number(event.target.value)));
   $("chart").addEventListener("pointermove", (event) => lookAt(sight.find(event.offsetX)));

@@ -7,7 +7,8 @@ const MOST_BELIEFS = 40;
 
 export function card(summary, isChosen) {
   const alarm = summary.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
-  const margin = summary.margin == null ? "no margin yet" : `margin ${marginOf(summary)}`;
+  const none = summary.floor == null && summary.rounds ? "keeps no floor" : "no margin yet";
+  const margin = summary.margin == null ? none : `margin ${marginOf(summary)}`;
   return element(
     "a",
     { class: "card", href: `#/${encodeURIComponent(summary.name)}`, "aria-current": isChosen ? "true" : null },
@@ -46,6 +47,7 @@ function tile(title, text, note, kind = "") {
 export function verdict(summary, declared) {
   if (!summary.rounds) return "No decision has been asked for yet.";
   if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
+  if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
   const floor = `the floor, ${exactly(1 - declared.alpha)} of what the baseline would have earned`;
   if (summary.margin != null) {
