@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import os
 import socket
 import statistics
 import subprocess
@@ -10,15 +11,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
 import numpy as np
+from tests.journal.servers import new_database, running_server
 
 from bench.load import Load, request, send
 
-CONNECTIONS, COUNT, TURNS = 64, 3_000, 5
+CONNECTIONS, COUNT, TURNS = 64, 2_000, 9
 BAR = 0.5
 SETTINGS = {
     "dim": 4,
@@ -125,10 +128,51 @@ def decisions_against_echo(folder: Path) -> bool:
     return holds
 
 
+async def load_all(ports: list[int]) -> float:
+    """Decisions a second of all servers together, each asked for an experiment of its own."""
+    turns = [
+        send(port, partial(request_of, f"own-{n}"), connections=CONNECTIONS // len(ports), count=COUNT // len(ports))
+        for n, port in enumerate(ports)
+    ]
+    began = time.perf_counter()
+    await asyncio.gather(*turns)
+    return COUNT / (time.perf_counter() - began)
+
+
+def request_of(name: str) -> bytes:
+    """A question for this experiment."""
+    return request("POST", f"/v1/experiments/{name}/decisions", body())
+
+
+def servers_together() -> bool:
+    """Two servers on one PostgreSQL against one of them: separate experiments add up, a shared one stays one."""
+    with running_server() as postgres, ExitStack() as stack:
+        database = new_database(postgres)
+        ports = [stack.enter_context(service(database)) for _ in range(2)]
+        for n, port in enumerate(ports):
+            create(port, f"own-{n}")
+        create(ports[0], "shared")
+        asyncio.run(load_all(ports))
+        pairs = [(asyncio.run(load_all(ports)), asyncio.run(load_all(ports[:1]))) for _ in range(TURNS)]
+        shared = "/v1/experiments/shared/decisions"
+        failed = sum(load(port, shared, count=500).failed for port in ports)
+        rounds = httpx.get(f"http://127.0.0.1:{ports[1]}/v1/experiments/shared", timeout=60).json()["rounds"]
+    ratio = statistics.median(a / b for a, b in pairs)
+    both, alone = (statistics.median(pair[side] for pair in pairs) for side in (0, 1))
+    holds = ratio > 1 and not failed and rounds == 1000
+    print(
+        f"two servers on one PostgreSQL, an experiment each: {both:,.0f} decisions a second; one alone: {alone:,.0f}\n"
+        f"ratio {ratio:.2f} (bar 1); on a shared experiment {rounds:,} of 1,000 rounds counted once  "
+        f"{'holds' if holds else 'DOES NOT HOLD'} ({os.cpu_count()} cores for servers, database and callers)"
+    )
+    return holds
+
+
 def main() -> bool:
     """Print everything; true where every bar holds."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        return decisions_against_echo(Path(folder))
+        is_quick = decisions_against_echo(Path(folder))
+    return servers_together() and is_quick
 
 
 if __name__ == "__main__":

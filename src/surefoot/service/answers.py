@@ -144,15 +144,28 @@ def finite(value: float) -> float | None:
 
 def decided(answer: Answer, explanation: str) -> Decided:
     """A decision as the API tells it."""
-    return Decided(**_fields(answer), explanation=explanation)
+    record = answer.record
+    return Decided(
+        decision_id=record.decision_id,
+        action_id=answer.action_id,
+        action=record.action,
+        source=record.source,
+        mode=record.mode,
+        round=record.round,
+        time=answer.time,
+        is_repeat=answer.is_repeat,
+        is_fallback=record.is_fallback,
+        certificate=_certificate(answer),
+        explanation=explanation,
+    )
 
 
 def decision_read(answer: Answer) -> DecisionRead:
     """A decision with everything there is."""
     record = answer.record
+    told = decided(answer, explained(answer))
     return DecisionRead(
-        **_fields(answer),
-        explanation=explained(answer),
+        **{name: getattr(told, name) for name in told.__struct_fields__},
         asked=msgspec.to_builtins(record.asked),
         proof=msgspec.to_builtins(record.certificate.proof),
     )
@@ -192,10 +205,10 @@ def brief(answer: Answer) -> str:
     return f"Played the learner: {name} leaves us at least {margin:.4g} above the floor for sure."
 
 
-def _fields(answer: Answer) -> dict[str, Any]:
+def _certificate(answer: Answer) -> Certificate:
     record, names = answer.record, answer.record.asked.actions
     found = record.certificate
-    certificate = Certificate(
+    return Certificate(
         guaranteed=finite(float(found.guaranteed)),
         required=finite(float(found.required)),
         margin=finite(found.margin),
@@ -203,15 +216,3 @@ def _fields(answer: Answer) -> dict[str, Any]:
         proposal_id=None if names is None or found.proposal < 0 else names[found.proposal],
         is_held=record.is_held,
     )
-    return {
-        "decision_id": answer.decision_id,
-        "action_id": answer.action_id,
-        "action": answer.action,
-        "source": answer.source,
-        "mode": answer.mode,
-        "round": answer.round,
-        "time": answer.time,
-        "is_repeat": answer.is_repeat,
-        "is_fallback": record.is_fallback,
-        "certificate": certificate,
-    }

@@ -6,6 +6,7 @@ company: a request that finds the lane free goes at once.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from surefoot.experiment import Answer, Experiment, Question, Receipt
 from surefoot.service.problems import ProblemError
 
 T = TypeVar("T")
-LARGEST_GROUP = 256
+LARGEST_GROUP, LONGEST_MOMENT = 256, 3e-3
 
 
 class Lane:
@@ -76,9 +77,19 @@ class _Gathered:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                await self._do(self._take())
+                group = self._take()
+                began = time.perf_counter()
+                await self._do(group)
+                if len(group) > 1:
+                    await self._gather(len(group), (time.perf_counter() - began) / 2)
         finally:
             self._task = None
+
+    async def _gather(self, callers: int, seconds: float) -> None:
+        """Callers who have just been answered get a moment to come back, so that they are one group again."""
+        deadline = time.perf_counter() + min(seconds, LONGEST_MOMENT)
+        while len(self._waiting) < callers and time.perf_counter() < deadline:
+            await asyncio.sleep(0)
 
     def _take(self) -> list[tuple[Sequence[Any], asyncio.Future[list[Any]]]]:
         count, total = 0, 0

@@ -1,10 +1,15 @@
-"""Metrics for Prometheus, in base units: what happened, how long it took, and where every experiment stands."""
+"""Metrics for Prometheus, in base units: what happened, how long it took, and where every experiment stands.
 
-from collections.abc import Callable, Iterable
+Counting happens in the event loop alone, so plain numbers do; they become metrics when somebody asks.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from surefoot.experiment import Answer, Receipt
@@ -23,67 +28,75 @@ GAUGES = {
 }
 
 
-class Metrics:
+class _Seconds:
+    """How long requests of one kind took."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts, self.total = [0] * (len(BUCKETS) + 1), 0.0
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Counts so far, up to each bound."""
+        found, total = [], 0
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found
+
+
+class Metrics(Collector):
     """All metrics of one server."""
 
     def __init__(self, summaries: Callable[[], Iterable[Summary]]) -> None:
+        self._summaries = summaries
+        self._decisions: Counter[tuple[str, str]] = Counter()
+        self._repeats: Counter[tuple[str]] = Counter()
+        self._rewards: Counter[tuple[str, str]] = Counter()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._seconds: dict[tuple[str, str], _Seconds] = {}
         self._registry = CollectorRegistry()
-        self._decisions = Counter(
-            "surefoot_decisions", "Decisions that were answered.", ("experiment", "source"), registry=self._registry
-        )
-        self._repeats = Counter(
-            "surefoot_repeated_decisions", "Of these, asked before.", ("experiment",), registry=self._registry
-        )
-        self._rewards = Counter(
-            "surefoot_rewards", "Rewards, accepted or refused.", ("experiment", "outcome"), registry=self._registry
-        )
-        self._requests = Counter(
-            "surefoot_http_requests", "Requests.", ("method", "route", "status"), registry=self._registry
-        )
-        self._seconds = Histogram(
-            "surefoot_http_request_duration_seconds",
-            "From a request's head to the end of its answer.",
-            ("method", "route"),
-            buckets=BUCKETS,
-            registry=self._registry,
-        )
-        self._registry.register(_Standing(summaries))
-        self._children: dict[Any, Any] = {}  # looking a label up each time costs more than counting
+        self._registry.register(self)
 
     def decided(self, name: str, answer: Answer) -> None:
         """Count a decision that is durable."""
-        self._child(self._decisions, name, answer.source).inc()
+        self._decisions[name, answer.source] += 1
         if answer.is_repeat:
-            self._child(self._repeats, name).inc()
+            self._repeats[name,] += 1
 
     def rewarded(self, name: str, receipt: Receipt) -> None:
         """Count a reward."""
-        self._child(self._rewards, name, receipt.refused or "accepted").inc()
+        self._rewards[name, receipt.refused or "accepted"] += 1
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._child(self._requests, method, route, str(status)).inc()
-        self._child(self._seconds, method, route).observe(seconds)
+        self._requests[method, route, str(status)] += 1
+        found = self._seconds.get((method, route))
+        if found is None:
+            found = self._seconds[method, route] = _Seconds()
+        found.counts[bisect_left(BUCKETS, seconds)] += 1
+        found.total += seconds
 
     def page(self) -> bytes:
         """Everything, as Prometheus reads it."""
         return generate_latest(self._registry)
 
-    def _child(self, metric: Any, *labels: str) -> Any:
-        found = self._children.get((metric, labels))
-        if found is None:
-            found = self._children[metric, labels] = metric.labels(*labels)
-        return found
+    def collect(self) -> Iterable[Metric]:
+        """Everything, as metrics."""
+        by = ("experiment", "source")
+        yield _counter("surefoot_decisions", "Decisions that were answered.", by, self._decisions)
+        yield _counter("surefoot_repeated_decisions", "Of these, asked before.", by[:1], self._repeats)
+        by = ("experiment", "outcome")
+        yield _counter("surefoot_rewards", "Rewards, accepted or refused.", by, self._rewards)
+        yield _counter("surefoot_http_requests", "Requests.", ("method", "route", "status"), self._requests)
+        name, text = "surefoot_http_request_duration_seconds", "From a request's head to the end of its answer."
+        taken = HistogramMetricFamily(name, text, labels=("method", "route"))
+        for labels, seconds in list(self._seconds.items()):
+            taken.add_metric(labels, seconds.buckets(), seconds.total)
+        yield taken
+        yield from self._standing()
 
-
-class _Standing(Collector):
-    """Gauges that are read off the experiments when somebody asks."""
-
-    def __init__(self, summaries: Callable[[], Iterable[Summary]]) -> None:
-        self._summaries = summaries
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """One gauge for each number."""
+    def _standing(self) -> Iterable[Metric]:
         found = list(self._summaries())
         for field, text in GAUGES.items():
             gauge = GaugeMetricFamily(f"surefoot_experiment_{field}", text, labels=("experiment",))
@@ -92,3 +105,10 @@ class _Standing(Collector):
                 if value is not None:
                     gauge.add_metric([summary.name], float(value))
             yield gauge
+
+
+def _counter(name: str, text: str, by: tuple[str, ...], counts: Mapping[Any, int]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=by)
+    for labels, count in list(counts.items()):
+        family.add_metric(labels, count)
+    return family

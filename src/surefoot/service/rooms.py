@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from surefoot.errors import JournalError
-from surefoot.experiment import Experiment, Status
+from surefoot.experiment import Answer, Experiment, Status
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Policy
 from surefoot.service.lane import Lane
@@ -35,13 +35,17 @@ class Room:
         """The newest status; the picture and the last decisions go on with it. May wait for the journal."""
         if self._status is None or self._journal.head(self.name).number != self._status.events:
             self._status = self.experiment.status()
-            self.recent.catch_up(self._journal, self.name)
         if not self._is_replayed:
             self._is_replayed = True
             for point in replayed(self._journal.view(self.name), self._most):
                 self.picture.add(point)
         self.picture.add(point_of(self._status))
         return self._status
+
+    def newest(self, limit: int, *, after: int = 0) -> list[Answer]:
+        """The last decisions, the newest first, whichever server made them. May wait for the journal."""
+        self.recent.catch_up(self._journal, self.name)
+        return self.recent.newest(limit, after=after)
 
     def keep(self) -> None:
         """What must happen even if nobody calls: close windows that are due."""

@@ -70,7 +70,7 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     @get("/v1/experiments/{name:str}/decisions", operation_id="listDecisions", **about)
     async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions:
         """The last decisions, each with the sentence that explains it."""
-        return Decisions([told(answer) for answer in (await seen(name)).recent.newest(limit)])
+        return Decisions([told(answer) for answer in await rooms.run((await rooms.find(name)).newest, limit)])
 
     @get("/v1/experiments/{name:str}/beliefs", operation_id="readBeliefs", **about)
     async def beliefs(name: ExperimentName) -> Beliefs:
@@ -126,7 +126,7 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
         return Live(
             summary=answers.summary(status, room.experiment.settings),
             points=room.picture.since(after),
-            decisions=[told(answer) for answer in room.recent.newest(20, after=after)],
+            decisions=[told(answer) for answer in room.newest(20, after=after)],
             beliefs=beliefs_of(room.experiment.policy_state()),
             alarms=alarms_of(status),
         )
