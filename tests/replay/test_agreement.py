@@ -58,7 +58,7 @@ def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: 
     expected = by_objects(spec, mode, batch, truth.declared, bound)
     np.testing.assert_array_equal(fates, expected)
     assert (fates == kernel.LEARNER).sum() > 20
-    assert spec.alpha is None or (fates == kernel.BASELINE).sum() > 1
+    assert spec.alpha is None or (fates == kernel.BASELINE).sum() >= 1
 
 
 def test_rows_of_a_block_are_the_feature_maps_to_the_bit() -> None:

@@ -44,7 +44,7 @@ def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out
             continue
         inverse[:] = 0.0
         invert(lower, inverse)
-        drift = fresh_drift(d, condition(np.abs(inverse), np.abs(lower)))
+        drift = fresh_drift(d, condition(inverse, lower))
         if not drift <= DRIFT_USABLE:
             continue
         whitened = np.dot(inverse, moment)

@@ -40,6 +40,18 @@ def invert(lower: Matrix, inverse: Matrix) -> None:
 @compiled_large
 def condition(inverse: Matrix, lower: Matrix) -> float:
     """A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum."""
-    rows = np.dot(inverse, lower.sum(axis=1))
-    columns = np.dot(inverse.sum(axis=0), lower)
-    return math.sqrt(rows.max() * columns.max())
+    d = lower.shape[0]
+    rows, columns = np.zeros(d), np.zeros(d)  # row sums of |L|, column sums of |M|; in loops, which compile quickly
+    for i in range(d):
+        for j in range(i + 1):
+            rows[i] += abs(lower[i, j])
+            columns[j] += abs(inverse[i, j])
+    most_row, most_column = 0.0, 0.0
+    for i in range(d):
+        row, column = 0.0, 0.0
+        for j in range(i + 1):
+            row += abs(inverse[i, j]) * rows[j]
+        for j in range(i, d):
+            column += columns[j] * abs(lower[j, i])
+        most_row, most_column = max(most_row, row), max(most_column, column)
+    return math.sqrt(most_row * most_column)

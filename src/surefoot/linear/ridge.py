@@ -268,13 +268,14 @@ def refresh(state: Vector) -> bool:
         return False
     inverse = np.zeros((d, d))
     invert(lower, inverse)
-    whitener_of(state)[:] = inverse
     log_det = 0.0
     for i in range(d):
-        log_det += 2.0 * np.log(lower[i, i])
-    state[FRESH_LOG_DET] = log_det - d * np.log(gram_ridge(state))
+        log_det += 2.0 * math.log(lower[i, i])
+        for j in range(d):
+            state[whitener_at(d) + i * d + j] = inverse[i, j]
+    state[FRESH_LOG_DET] = log_det - d * math.log(gram_ridge(state))
     state[GROWTH] = 1.0
-    state[CONDITION] = condition(np.abs(inverse), np.abs(lower))
+    state[CONDITION] = condition(inverse, lower)
     state[DRIFT] = state[FRESH_DRIFT] = fresh_drift(d, state[CONDITION])
     return True
 
@@ -284,8 +285,12 @@ def gram_of(state: Vector) -> Matrix:
     """V, once the rows that wait have entered it."""
     d = int(state[DIM])
     fold(state)
-    start = gram_at(d)
-    return (state[start : start + d * d] + state[start + d * d : start + 2 * d * d]).reshape(d, d)
+    gram = np.zeros((d, d))
+    for i in range(d):
+        for j in range(d):
+            at = gram_at(d) + i * d + j
+            gram[i, j] = state[at] + state[at + d * d]
+    return gram
 
 
 @compiled

@@ -36,7 +36,7 @@ th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bo
 tbody tr:last-child > * { border-bottom: 0; }
 thead th { color: var(--soft); font-weight: 600; }
 .numbers td, .numbers th { white-space: nowrap; font-variant-numeric: tabular-nums; }
-.numbers thead th { white-space: normal; min-width: 6rem; }
+.numbers thead th { white-space: normal; } .numbers tbody th { white-space: normal; min-width: 9rem; }
 .claims { min-width: 38rem; } .claims td:first-child { white-space: nowrap; } .claims td:nth-child(2) { width: 38%; }
 .yes, .no { display: inline-block; padding: .1rem .55rem; border-radius: 1rem; font-weight: 600; font-size: .85rem; }
 .yes { color: var(--yes); background: var(--yes-back); } .no { color: var(--no); background: var(--no-back); }

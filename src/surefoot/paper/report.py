@@ -25,7 +25,6 @@ from surefoot.paper.rows import (
     fewer,
     horizon_of,
     last_checkpoint,
-    legend_of,
     of_world,
     panel_worlds,
     policies_of,
@@ -142,10 +141,10 @@ def _section(table: pl.DataFrame, world: str, claims: list[Claim], place: int, r
 
 
 def _runs(rows: pl.DataFrame) -> str:
-    """How many runs, and which policies had fewer."""
+    """How many runs; a legend names the policies that had fewer."""
     whole = most(rows, "runs")
-    less = [legend_of(rows, name) for name in policies_of(rows) if runs_of(rows, name) < whole]
-    return f"{whole:,} runs{'; ' + '; '.join(less) if less else ''}."
+    fewer_runs = any(runs_of(rows, name) < whole for name in policies_of(rows))
+    return f"{whole:,} runs{', fewer where the legend says so' if fewer_runs else ''}."
 
 
 def _captions(rows: pl.DataFrame) -> dict[str, tuple[str, str]]:

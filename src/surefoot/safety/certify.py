@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled_apart, compiled_large
+from surefoot.compiled import compiled, compiled_apart, compiled_large
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.radius import (
     ALPHA,
@@ -132,30 +132,32 @@ def gather(
 ) -> None:
     """Fill in the facts that change with the ledger; a level of -inf says nothing."""
     d = displaced.size
-    played = record[part_at(0, d) : part_at(0, d) + d]
-    conserved = record[part_at(1, d) : part_at(1, d) + d]
-    owed = record[part_at(2, d) : part_at(2, d) + d]
+    for i in range(d):
+        given[KEPT_LEAST, i] = record[part_at(1, d) + i]
+        given[KEPT_MOST, i] = -record[part_at(1, d) + i]
+        given[OWED_LEAST, i] = record[part_at(2, d) + i]
+        given[OWED_MOST, i] = -record[part_at(2, d) + i]
+        given[PLAYED_LEAST, i] = record[part_at(0, d) + i]
+        given[PLAYED_MOST, i] = -record[part_at(0, d) + i]
+        given[BASELINE_LEAST, i] = displaced[i]
+        given[BASELINE_MOST, i] = -displaced[i]
+        given[REALISED, i] = memory[earned_at(d) + i] + memory[earned_at(d) + d + i]
+        given[PROVED_BEFORE, i] = memory[proved_at(d) + i]
+    for k in range(GIVEN):
+        levels[k] = -np.inf
     misfit = settings[MISFIT]
     learner, baseline = ledger[LEARNER_ROUNDS] + 1.0, ledger[BASELINE_ROUNDS]
-    levels[:] = -np.inf
-    given[KEPT_LEAST], given[KEPT_MOST] = conserved, -conserved
     if baseline > 0.0:
         levels[KEPT_LEAST] = memory[KEPT_LOW] + memory[KEPT_LOW_CARRY] - misfit * baseline
         levels[KEPT_MOST] = -(memory[KEPT_HIGH] + memory[KEPT_HIGH_CARRY]) - misfit * baseline
-    given[OWED_LEAST], given[OWED_MOST] = owed, -owed
     levels[OWED_LEAST] = memory[OWED_LOW] + (memory[OWED_LOW_CARRY] + memory[LOW]) - misfit * learner
     levels[OWED_MOST] = -(memory[OWED_HIGH] + (memory[OWED_HIGH_CARRY] + memory[HIGH])) - misfit * learner
-    given[PLAYED_LEAST], given[PLAYED_MOST] = played, -played
     levels[PLAYED_LEAST] = learner * (settings[RANGE_LOW] - misfit)
     levels[PLAYED_MOST] = learner * (-settings[RANGE_HIGH] - misfit)
-    given[BASELINE_LEAST], given[BASELINE_MOST] = displaced, -displaced
     levels[BASELINE_LEAST], levels[BASELINE_MOST] = memory[LOW] - misfit, -memory[HIGH] - misfit
     if settings[SUM_DELTA] > 0.0 and memory[EARNED_ROUNDS] > 0.0:
-        at = earned_at(d)
-        given[REALISED] = memory[at : at + d] + memory[at + d : at + 2 * d]
         levels[REALISED] = realised_level(settings, memory)
     if memory[PROVED_ROUND] > 0.0:
-        given[PROVED_BEFORE] = memory[proved_at(d) : proved_at(d) + d]
         levels[PROVED_BEFORE] = memory[PROVED]
 
 
@@ -174,15 +176,23 @@ def closed_form(
             continue
         split[0, KIND], split[0, LEVEL] = fact, levels[fact]
         split[0, WEIGHT] = settings[ALPHA] if fact == KEPT_LEAST else 1.0
-        split[0, NORMAL:] = given[fact]
+        for j in range(d):
+            split[0, NORMAL + j] = given[fact, j]
         value, size = weigh(flat, start, radius, settings[THETA_BOUND], question, split, 1)
         if value > best:
             best, error, chosen = value, rounding_of(d, 1, size), fact
-            split[1] = split[0]
+            copy_row(split, 0, 1)
     if chosen >= 0:
-        split[0] = split[1]
+        copy_row(split, 1, 0)
         record[FACTS] = 1.0
     return best, error
+
+
+@compiled
+def copy_row(split: Matrix, source: int, target: int) -> None:
+    """Copy one entry of a split onto another."""
+    for j in range(split.shape[1]):
+        split[target, j] = split[source, j]
 
 
 @compiled_large
@@ -236,7 +246,10 @@ def improve(
         memory[REFUTED] = 1.0
         return -np.inf, 0.0
     memory[WORKING] = record[FACTS] = count
-    _split_of(record, d)[:count] = work[:count]
+    split = _split_of(record, d)
+    for k in range(count):
+        for j in range(3 + d):
+            split[k, j] = work[k, j]
     return found, error
 
 

@@ -4,6 +4,8 @@ The same facts that prove lower bounds give upper ones, UCB(phi) = -lower(-phi).
 set's own bound, which is never lower, until none can still win.
 """
 
+import math
+
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
@@ -15,11 +17,21 @@ from surefoot.linear.ridge import HEAD as STATE_HEAD
 from surefoot.linear.scores import propose, score_rows
 from surefoot.safety.gates import BETA
 from surefoot.safety.memory import room
-from surefoot.safety.search import GIVEN, REFUTED, search
+from surefoot.safety.search import REFUTED, search
 
 SET, FACTS = range(2)
 OPTIMISMS = {"set": SET, "facts": FACTS}
 BUDGET = 16  # facts that may join in the search for one action's bound
+
+
+@compiled
+def most_open(uppers: Vector, is_open: Vector) -> int:
+    """The row with the largest bound among those not looked at yet, the first one on a tie."""
+    best = -1
+    for i in range(uppers.size):
+        if is_open[i] > 0.0 and (best < 0 or uppers[i] > uppers[best]):
+            best = i
+    return best
 
 
 @compiled_large
@@ -29,23 +41,29 @@ def most_promising(
     """The row whose mean may be largest over all facts, the first one on a tie, and that bound."""
     n, d = rows.shape
     radius = guarded_radius(state, beta)
-    cheap = np.minimum(scores[0] + radius * np.sqrt(scores[1]), settings[RANGE_HIGH])
-    order = np.argsort(-(scores[0] + radius * np.sqrt(scores[1])), kind="mergesort")
+    uppers, is_open = np.zeros(n), np.ones(n)
+    for i in range(n):
+        uppers[i] = scores[0, i] + radius * math.sqrt(scores[1, i])
     low, high = settings[RANGE_LOW] - settings[MISFIT], settings[RANGE_HIGH] + settings[MISFIT]
-    given, levels = np.zeros((GIVEN, d)), np.full(GIVEN, -np.inf)
-    best, highest = order[0], -np.inf
+    given, levels, negative = np.zeros((0, d)), np.zeros(0), np.zeros(d)
+    best, highest = 0, -np.inf
     for place in range(n):
-        i = order[place]
-        if cheap[i] <= highest:
+        i = most_open(uppers, is_open)
+        is_open[i] = 0.0
+        cheap = min(uppers[i], settings[RANGE_HIGH])
+        best = i if place == 0 else best
+        if cheap <= highest:
             break
+        for j in range(d):
+            negative[j] = -rows[i, j]
         work = np.zeros((room(d), 3 + d))
         value, error, _, status = search(
-            state, STATE_HEAD, radius, settings[THETA_BOUND], -rows[i], rows, low, high, given, levels, work, 0,
+            state, STATE_HEAD, radius, settings[THETA_BOUND], negative, rows, low, high, given, levels, work, 0,
             np.inf, BUDGET, np.zeros(d),
         )  # fmt: skip
         if status == REFUTED:
-            return order[0], cheap[order[0]]
-        upper = min(cheap[i], -(value - error))
+            return best, cheap
+        upper = min(cheap, -(value - error))
         if upper > highest:
             best, highest = i, upper
     return best, highest

@@ -41,8 +41,10 @@ CONTRADICTION = 1e-6  # relative gap between facts that counts as a contradictio
 def _drop(work: Matrix, normals: Matrix, levels: Vector, k: int, count: int) -> int:
     """Take fact k out of the working set; the order of the others stays."""
     for i in range(k, count - 1):
-        work[i] = work[i + 1]
-        normals[i] = normals[i + 1]
+        for j in range(work.shape[1]):
+            work[i, j] = work[i + 1, j]
+        for j in range(normals.shape[1]):
+            normals[i, j] = normals[i + 1, j]
         levels[i] = levels[i + 1]
     return count - 1
 
@@ -66,13 +68,23 @@ def _project(normals: Matrix, count: int, x: Vector) -> Vector:
 
 
 @compiled_large
-def _mix(weights: Vector, normals: Matrix) -> Vector:
-    """A^T weights."""
-    out = np.zeros(normals.shape[1])
-    for k in range(weights.size):
-        for j in range(out.size):
-            out[j] += weights[k] * normals[k, j]
+def _rest(p: Vector, weights: Vector, normals: Matrix) -> Vector:
+    """p - A^T weights."""
+    out = np.zeros(p.size)
+    for j in range(p.size):
+        out[j] = p[j]
+        for k in range(weights.size):
+            out[j] -= weights[k] * normals[k, j]
     return out
+
+
+@compiled
+def largest(x: Vector) -> float:
+    """The largest absolute value."""
+    most = 0.0
+    for i in range(x.size):
+        most = max(most, abs(x[i]))
+    return most
 
 
 @compiled_large
@@ -96,8 +108,9 @@ def _factor(normals: Matrix, count: int, lower: Matrix) -> int:
 @compiled_large
 def _solve(lower: Matrix, count: int, right: Vector) -> Vector:
     """(A A^T)^-1 right, for the first `count` facts."""
-    x = right[:count].copy()
+    x = np.zeros(count)
     for i in range(count):
+        x[i] = right[i]
         for k in range(i):
             x[i] -= lower[i, k] * x[k]
         x[i] /= lower[i, i]
@@ -112,7 +125,7 @@ def _solve(lower: Matrix, count: int, right: Vector) -> Vector:
 def _blocking(work: Matrix, direction: Vector, most: float) -> tuple[int, float]:
     """Which weight turns negative first along a direction, and after which step; (-1, most) where none does."""
     who, step = -1, most
-    least = -1e-12 * np.max(np.abs(direction))  # what rounding may have made of zero
+    least = -1e-12 * largest(direction)  # what rounding may have made of zero
     for k in range(direction.size):
         if direction[k] < least and -work[k, WEIGHT] / direction[k] < step:
             who, step = k, -work[k, WEIGHT] / direction[k]
@@ -137,7 +150,8 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
                 total += abs(mix[k] * levels[k])
             direction = np.zeros(count)
             sign = 1.0 if gain >= 0.0 else -1.0
-            direction[:odd] = -sign * mix
+            for k in range(odd):
+                direction[k] = -sign * mix[k]
             direction[odd] = sign
             who, step = _blocking(work, direction, np.inf)
             if who < 0:
@@ -151,15 +165,20 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
         outward = _solve(lower, count, levels)
         square = dot(outward, levels)
         inward = _solve(lower, count, _project(normals, count, p))
-        rest = p - _mix(inward, normals)
+        rest = _rest(p, inward, normals)
         if count == p.size:
-            rest[:] = 0.0  # nothing but rounding is left
+            for j in range(p.size):
+                rest[j] = 0.0  # nothing but rounding is left
         if square < 1.0:
             scale = math.sqrt(dot(rest, rest) / (1.0 - square))
             scale = max(scale, SMOOTH * size) if size > 0.0 else 1.0
-            goal = inward + scale * outward
-            goal[np.abs(goal) <= 1e-12 * np.max(np.abs(goal))] = 0.0  # what rounding made of nothing
-            direction = goal - work[:count, WEIGHT]
+            direction = inward
+            for k in range(count):
+                direction[k] += scale * outward[k]
+            least = 1e-12 * largest(direction)
+            for k in range(count):
+                goal = direction[k] if abs(direction[k]) > least else 0.0  # what rounding made of nothing
+                direction[k] = goal - work[k, WEIGHT]
             who, step = _blocking(work, direction, 1.0)
         else:  # no u of the ellipsoid meets all of them with equality: the value rises along this way without end
             direction = outward
@@ -171,12 +190,14 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
         for k in range(count):
             work[k, WEIGHT] = max(0.0, work[k, WEIGHT] + step * direction[k])
         if who < 0:
-            u[:] = _mix(outward, normals)
-            if square < 1.0:
-                u -= rest / scale
+            for j in range(p.size):
+                u[j] = -rest[j] / scale if square < 1.0 else 0.0
+                for k in range(count):
+                    u[j] += outward[k] * normals[k, j]
             return count, FOUND
         count = _drop(work, normals, levels, who, count)
-    u[:] = -p / size if size > 0.0 else p
+    for j in range(p.size):
+        u[j] = -p[j] / size if size > 0.0 else 0.0
     return 0, FOUND
 
 
@@ -194,15 +215,15 @@ def _whitened(flat: Vector, start: int, radius: float, x: Vector) -> Vector:
 
 
 @compiled_large
-def _point(flat: Vector, start: int, radius: float, u: Vector) -> Vector:
+def _point(flat: Vector, start: int, radius: float, u: Vector, theta: Vector) -> None:
     """theta = c + radius M^T u."""
     d = u.size
-    theta = flat[start : start + d].copy()
+    for j in range(d):
+        theta[j] = flat[start + j]
     for i in range(d):
         row = start + d + i * d
         for j in range(i + 1):
             theta[j] += radius * u[i] * flat[row + j]
-    return theta
 
 
 @compiled_large
@@ -236,16 +257,21 @@ def _most_violated(
     fact[KIND], fact[WEIGHT] = kind, 0.0
     if kind == TANGENT:
         fact[LEVEL] = -bound
-        fact[NORMAL:] = -theta / length
     elif kind == RANGE_LEAST:
         fact[LEVEL] = low
-        fact[NORMAL:] = rows[which]
     elif kind == RANGE_MOST:
         fact[LEVEL] = -high
-        fact[NORMAL:] = -rows[which]
     else:
         fact[LEVEL] = levels[which]
-        fact[NORMAL:] = given[which]
+    for j in range(d):
+        if kind == TANGENT:
+            fact[NORMAL + j] = -theta[j] / length
+        elif kind == RANGE_LEAST:
+            fact[NORMAL + j] = rows[which, j]
+        elif kind == RANGE_MOST:
+            fact[NORMAL + j] = -rows[which, j]
+        else:
+            fact[NORMAL + j] = given[which, j]
     return worst
 
 
@@ -257,15 +283,22 @@ def weigh(
     piece by the ball, and what is left of q by the ellipsoid.
     """
     d = q.size
-    rest, ball = q.copy(), np.zeros(d)
-    value, size, moved = 0.0, 0.0, math.sqrt(dot(q, q))
+    rest, ball = np.zeros(d), np.zeros(d)
+    value, size, moved = 0.0, 0.0, 0.0
+    for j in range(d):
+        rest[j] = q[j]
+        moved += abs(q[j])
     for k in range(count):
-        weight = work[k, WEIGHT]
-        rest -= weight * work[k, NORMAL:]
-        moved += weight * math.sqrt(dot(work[k, NORMAL:], work[k, NORMAL:]))
-        if work[k, KIND] == TANGENT:
-            ball += weight * work[k, NORMAL:]
-        else:
+        weight, length = work[k, WEIGHT], 0.0
+        is_ball = work[k, KIND] == TANGENT
+        for j in range(d):
+            piece = weight * work[k, NORMAL + j]
+            rest[j] -= piece
+            length += abs(piece)
+            if is_ball:
+                ball[j] += piece
+        moved += length
+        if not is_ball:
             value += weight * work[k, LEVEL]
             size += abs(weight * work[k, LEVEL])
     reach = ball_spread(bound, ball, 0, d)
@@ -289,8 +322,10 @@ def refresh_working(work: Matrix, count: int, given: Matrix, levels: Vector) -> 
             if not levels[kind] > -np.inf:
                 continue
             work[k, LEVEL] = levels[kind]
-            work[k, NORMAL:] = given[kind]
-        work[left] = work[k]
+            for j in range(given.shape[1]):
+                work[k, NORMAL + j] = given[kind, j]
+        for j in range(work.shape[1]):
+            work[left, j] = work[k, j]
         left += 1
     return left
 
@@ -331,14 +366,18 @@ def search(
         count, status = _climb(work, normals, gaps, count, p, u)
         if status == REFUTED:
             return np.inf, 0.0, count, REFUTED
-        weights = work[:count, WEIGHT].copy()
-        rest = p - _mix(weights, normals)
+        weights = np.zeros(count)
+        for k in range(count):
+            weights[k] = work[k, WEIGHT]
+        rest = _rest(p, weights, normals)
         value = dot(weights, gaps) - math.sqrt(dot(rest, rest))
-        theta[:] = _point(flat, start, radius, u)
+        _point(flat, start, radius, u, theta)
         if value + center_q > target or step == budget:
             break
         if count == work.shape[0]:
-            weakest = int(np.argmin(work[:count, WEIGHT]))
+            weakest = 0
+            for k in range(count):
+                weakest = k if work[k, WEIGHT] < work[weakest, WEIGHT] else weakest
             count = _drop(work, normals, gaps, weakest, count)
         excess = _most_violated(theta, bound, rows, low, high, given, levels, work[count])
         if excess <= VIOLATED * bound:
