@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surefoot import errors as errors
     from surefoot import theory as theory
+    from surefoot.client.asynchronous import AsyncClient as AsyncClient
+    from surefoot.client.client import Client as Client
     from surefoot.errors import SurefootError as SurefootError
     from surefoot.experiment.experiment import Experiment as Experiment
     from surefoot.journal import open_journal as open_journal
@@ -38,10 +40,12 @@ if TYPE_CHECKING:
 
 # Names are looked up when first used, so that `import surefoot` costs next to nothing.
 _HOMES = {
+    "AsyncClient": "client.asynchronous",
     "CLUCB": "policies.clucb",
     "CLUCB2": "policies.clucb2",
     "Catalogue": "linear.actions",
     "Certificate": "safety.certificate",
+    "Client": "client.client",
     "ConservativeUCB": "policies.conservative_ucb",
     "Decision": "policies.base",
     "Disjoint": "linear.features",

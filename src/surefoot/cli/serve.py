@@ -1,0 +1,32 @@
+"""`surefoot serve`: safe decisions over HTTP."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.service.settings import Settings, load
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", envvar="SUREFOOT_CONFIG", help="TOML file with the settings.")
+]
+
+
+def serve(
+    config: ConfigOption = None,
+    database: Annotated[str | None, typer.Option(help="A SQLite file, or postgresql://...")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen at.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen at.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="The file that `surefoot token` writes.")] = None,
+) -> None:
+    """Serve decisions over HTTP until told to stop (Ctrl-C, or SIGTERM)."""
+    settings = read_settings(config, database=database, host=host, port=port, tokens=tokens)
+    from surefoot.service.server import serve as run
+
+    run(settings)
+
+
+def read_settings(config: Path | None, **given: str | int | None) -> Settings:
+    """The settings of the file, the environment and the options, the later over the earlier."""
+    return load(config, environment=os.environ, given=given)

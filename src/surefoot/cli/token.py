@@ -1,0 +1,60 @@
+"""`surefoot token create|list|revoke`: who may use the service."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from surefoot.errors import ConfigError
+from surefoot.service.tokens import ROLES, Role, TokenFile
+
+token = typer.Typer(help="Create and revoke the service's tokens.", no_args_is_help=True)
+
+FileOption = Annotated[
+    Path, typer.Option("--tokens", envvar="SUREFOOT_TOKENS", help="The file that the tokens are kept in.")
+]
+DEFAULT = Path("surefoot.tokens")
+
+
+@token.command()
+def create(
+    role: Annotated[list[str], typer.Option(help=f"One of {', '.join(ROLES)}; as often as needed.")],
+    tokens: FileOption = DEFAULT,
+    note: Annotated[str, typer.Option(help="What it is for.")] = "",
+) -> None:
+    """Make a token and print it: the only time that it is shown. A running server takes it up within a second."""
+    if note and len(note) > 200:
+        raise ConfigError(f"`--note` must have at most 200 characters, but got {len(note)}.")
+    made = TokenFile(tokens).create([_role(one) for one in role], note=note)
+    typer.echo(made)
+    typer.echo(f"Keep it safe: {tokens} holds only its hash.", err=True)
+
+
+@token.command(name="list")
+def list_(tokens: FileOption = DEFAULT) -> None:
+    """List the tokens: ids, roles and notes, never the tokens themselves."""
+    table = Table("id", "roles", "created", "note", title=f"Tokens in {tokens}")
+    for entry in TokenFile(tokens).all():
+        created = datetime.fromtimestamp(entry.created, UTC).strftime("%Y-%m-%d %H:%M")
+        table.add_row(entry.id, ", ".join(entry.roles), created, entry.note)
+    Console().print(table)
+
+
+@token.command()
+def revoke(
+    id: Annotated[str, typer.Argument(help="The token's id: the word after the first underscore.")],  # noqa: A002
+    tokens: FileOption = DEFAULT,
+) -> None:
+    """Revoke a token. A running server refuses it within a second."""
+    TokenFile(tokens).revoke(id)
+    typer.echo(f"Revoked {id}.")
+
+
+def _role(text: str) -> Role:
+    for role in ROLES:
+        if text == role:
+            return role
+    raise ConfigError(f"`--role` must be one of {', '.join(ROLES)}, but got {text!r}.")

@@ -1,0 +1,173 @@
+"""The same client for asyncio."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from surefoot.client import calls
+from surefoot.client.calls import Actions, Call, LostError
+from surefoot.client.errors import ServiceError
+from surefoot.client.settings import Base
+from surefoot.client.told import Decision, Receipt
+
+T = TypeVar("T")
+
+
+class AsyncClient(Base):
+    """`Client` for asyncio: the same calls, the same promises, awaited."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 0.5,
+        patience: float = 30.0,
+        queue: int = 10_000,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, token, timeout, patience, queue)
+        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
+        self._http = httpx.AsyncClient(
+            base_url=self.url, headers=self.headers, transport=transport, trust_env=False, limits=limits
+        )
+        self._teller: asyncio.Task[None] | None = None
+        self._telling = asyncio.Lock()
+
+    async def decide(
+        self,
+        experiment: str,
+        actions: Actions | None = None,
+        *,
+        catalogue: str | None = None,
+        baseline: str | None = None,
+        baseline_reward: float | Sequence[float] | None = None,
+        context: Mapping[str, Any] | None = None,
+        context_features: Sequence[float] | None = None,
+        decision_id: str | None = None,
+    ) -> Decision:
+        """Decide one round; the first action is the baseline unless another is named."""
+        body = calls.question(
+            actions,
+            catalogue=catalogue,
+            baseline=baseline,
+            baseline_reward=baseline_reward,
+            context=context,
+            context_features=context_features,
+            decision_id=decision_id,
+        )
+        try:
+            return await self._ask(calls.decide(experiment, body), self.timeout)
+        except LostError as lost:
+            told, book = calls.fallback(body, self.names(body), never_sent=lost.never_sent)
+            self.later.put(calls.booked(experiment, book))
+            self._tell_soon()
+            return told
+
+    async def reward(self, experiment: str, decision_id: str, value: float) -> Receipt:
+        """Hand in the reward of a decision; where the service cannot be reached, it waits."""
+        if not self.later.holds(experiment, decision_id):
+            try:
+                return await self._ask(calls.reward(experiment, decision_id, value), self.timeout)
+            except LostError:
+                pass
+        self.later.put(calls.rewarded(experiment, decision_id, value))
+        self._tell_soon()
+        return Receipt(decision_id, float(value), is_queued=True)
+
+    async def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
+        """Register actions that stay the same, and return the catalogue's name."""
+        catalogue = await self._patiently(calls.register(experiment, actions, feature_map))
+        self.know(catalogue, actions)
+        return catalogue
+
+    async def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        """Begin an experiment."""
+        body = {"name": name, "settings": dict(settings), **fields}
+        return await self._patiently(calls.plain("POST", "/v1/experiments", body))
+
+    async def experiment(self, name: str) -> dict[str, Any]:
+        """Where an experiment stands."""
+        return await self._patiently(calls.plain("GET", f"/v1/experiments/{name}"))
+
+    async def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
+        """Go over to another mode."""
+        body = {"mode": mode, "reason": reason}
+        return await self._patiently(calls.plain("PUT", f"/v1/experiments/{name}/mode", body))
+
+    async def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
+        """A decision with its explanation, its question and its proof."""
+        return await self._patiently(calls.plain("GET", f"/v1/experiments/{experiment}/decisions/{decision_id}"))
+
+    async def flush(self, seconds: float = 30.0) -> bool:
+        """Tell the service what waits; whether all of it was told within so many seconds."""
+        deadline = time.monotonic() + seconds
+        async with self._telling:
+            while (entry := self.later.peek()) is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                try:
+                    await self._ask(calls.booking(entry), left)
+                except LostError:
+                    return False
+                except ServiceError as error:
+                    # Refused for good: it would be refused again and again, and hold all others up.
+                    self.later.refused.append(str(error))
+                self.later.done(entry)
+        return True
+
+    async def close(self, seconds: float = 5.0) -> None:
+        """Tell what waits, for so many seconds at most, and close the connections."""
+        if self._teller is not None:
+            self._teller.cancel()
+            await asyncio.gather(self._teller, return_exceptions=True)
+        if seconds > 0:
+            await self.flush(seconds)
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _patiently(self, call: Call[T]) -> T:
+        try:
+            return await self._ask(call, self.patience)
+        except LostError as lost:
+            raise lost.error from None
+
+    async def _ask(self, call: Call[T], seconds: float) -> T:
+        deadline, attempt, never_sent = time.monotonic() + seconds, 0, True
+        while True:
+            try:
+                left = max(0.001, deadline - time.monotonic())
+                answer = await self._http.request(call.method, call.path, json=call.body, timeout=left)
+                if answer.status_code not in calls.RETRIED:
+                    return call.read(answer)
+                failed, never_sent = calls.problem(answer), False
+            except httpx.HTTPError as error:
+                failed = calls.unreachable(error)
+                never_sent = never_sent and isinstance(error, calls.NEVER_SENT)
+            rest = calls.pause(attempt)
+            if time.monotonic() + rest >= deadline:
+                raise LostError(failed, never_sent=never_sent)
+            await asyncio.sleep(rest)
+            attempt += 1
+
+    def _tell_soon(self) -> None:
+        if self._teller is None or self._teller.done():
+            self._teller = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        attempt = 0
+        while len(self.later):
+            await asyncio.sleep(calls.pause(attempt) * 5)
+            attempt = 0 if await self.flush(self.patience) else attempt + 1

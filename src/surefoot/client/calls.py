@@ -1,0 +1,165 @@
+"""The calls of the API as plain values, shared by both clients: what to send, and how to read what comes back."""
+
+import random
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from surefoot.client.errors import ServiceError
+from surefoot.client.later import BOOKING, REWARD, Entry
+from surefoot.client.told import REFUSED, Decision, Receipt, named
+from surefoot.errors import InputError
+
+try:
+    import httpx
+except ImportError as error:
+    raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
+
+T = TypeVar("T")
+RETRIED = frozenset({408, 429, 502, 503, 504})
+# The request never reached the service: its id is unused, and may be the fallback's.
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+Actions = Mapping[str, Sequence[float]] | Sequence[str]
+
+
+class Call(msgspec.Struct, Generic[T]):
+    """One request, and how its answer is read."""
+
+    method: str
+    path: str
+    body: dict[str, Any] | None
+    read: Callable[[httpx.Response], T]
+
+
+class LostError(Exception):
+    """No usable answer in time; `never_sent` where the service cannot have seen any of the attempts."""
+
+    def __init__(self, error: ServiceError, *, never_sent: bool) -> None:
+        super().__init__(str(error))
+        self.error, self.never_sent = error, never_sent
+
+
+def question(
+    actions: Actions | None,
+    *,
+    catalogue: str | None,
+    baseline: str | None,
+    baseline_reward: float | Sequence[float] | None,
+    context: Mapping[str, Any] | None,
+    context_features: Sequence[float] | None,
+    decision_id: str | None,
+) -> dict[str, Any]:
+    """The body of a decision. Its id is chosen here, so that asking again is safe."""
+    found: dict[str, Any] = {"decision_id": decision_id or secrets.token_hex(16)}
+    optional = {
+        "actions": None if actions is None else named(actions),
+        "catalogue": catalogue,
+        "baseline": baseline,
+        "baseline_reward": baseline_reward if baseline_reward is None or isinstance(baseline_reward, (int, float))
+        else [float(entry) for entry in baseline_reward],
+        "context": None if context is None else dict(context),
+        "context_features": None if context_features is None else [float(entry) for entry in context_features],
+    }  # fmt: skip
+    return found | {key: value for key, value in optional.items() if value is not None}
+
+
+def decide(experiment: str, body: dict[str, Any]) -> Call[Decision]:
+    """Decide one round."""
+    return Call("POST", f"/v1/experiments/{experiment}/decisions", body, lambda answer: _read(answer, Decision))
+
+
+def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
+    """Hand in one reward; a refusal is a receipt, too."""
+
+    def read(answer: httpx.Response) -> Receipt:
+        return _receipt(decision_id, value, _read(answer, dict[str, Any])["results"][0])
+
+    body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
+    return Call("POST", f"/v1/experiments/{experiment}/{REWARD}", body, read)
+
+
+def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] | None) -> Call[str]:
+    """Register a catalogue."""
+    body: dict[str, Any] = {"actions": named(actions)}
+    if feature_map is not None:
+        body["feature_map"] = dict(feature_map)
+    path = f"/v1/experiments/{experiment}/catalogues"
+    return Call("POST", path, body, lambda answer: str(_read(answer, dict[str, Any])["catalogue"]))
+
+
+def plain(method: str, path: str, body: dict[str, Any] | None = None) -> Call[dict[str, Any]]:
+    """Any other call."""
+    return Call(method, path, body, lambda answer: _read(answer, dict[str, Any]))
+
+
+def booking(entry: Entry) -> Call[dict[str, Any]]:
+    """The call that tells an entry of the queue."""
+    return plain("POST", f"/v1/experiments/{entry.experiment}/{entry.kind}", entry.body)
+
+
+def fallback(body: dict[str, Any], names: Sequence[str], *, never_sent: bool) -> tuple[Decision, dict[str, Any]]:
+    """The baseline, chosen here; and the round as it is to be booked later.
+
+    Where the service may have seen the question it may have decided it, so that the round has an id of its own.
+    """
+    if not names:
+        raise InputError("`actions` must be known here for a fallback: give them, or register the catalogue here.")
+    chosen = body.get("baseline") or names[0]
+    if chosen not in names:
+        raise InputError(f"`baseline` must be one of the actions, but got {chosen!r:.80}.")
+    decision_id = body["decision_id"] if never_sent else f"{body['decision_id'][:180]}~fallback"
+    text = "Played the baseline: the service could not be reached in time."
+    told = Decision(
+        decision_id=decision_id,
+        action_id=chosen,
+        action=list(names).index(chosen),
+        source="baseline",
+        explanation=text,
+        is_fallback=True,
+    )
+    return told, {**body, "decision_id": decision_id}
+
+
+def booked(experiment: str, body: dict[str, Any]) -> Entry:
+    """A round that waits to be booked."""
+    return Entry(experiment, BOOKING, body["decision_id"], body)
+
+
+def rewarded(experiment: str, decision_id: str, value: float) -> Entry:
+    """A reward that waits to be handed in."""
+    body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
+    return Entry(experiment, REWARD, decision_id, body)
+
+
+def pause(attempt: int) -> float:
+    """Seconds before the next attempt: twice as long each time, with a part that is drawn, so that callers spread."""
+    return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))
+
+
+def unreachable(error: httpx.HTTPError) -> ServiceError:
+    """The service was not reached."""
+    return ServiceError(f"The service must answer, but did not: {type(error).__name__}.")
+
+
+def problem(answer: httpx.Response) -> ServiceError:
+    """What the service said when it refused."""
+    try:
+        found = msgspec.json.decode(answer.content, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        found = {}
+    text = found.get("detail") or found.get("title") or f"The service answered {answer.status_code}."
+    return ServiceError(str(text), type=str(found.get("type", "")), status=answer.status_code, problem=found)
+
+
+def _read(answer: httpx.Response, kind: type[T]) -> T:
+    if answer.status_code >= 400:
+        raise problem(answer)
+    return msgspec.json.decode(answer.content, type=kind)
+
+
+def _receipt(decision_id: str, value: float, found: dict[str, Any]) -> Receipt:
+    if "problem" in found:
+        return Receipt(decision_id, float(value), refused=REFUSED.get(found["problem"]["type"], "invalid"))
+    return msgspec.convert(found["receipt"], Receipt)

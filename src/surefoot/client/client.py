@@ -1,0 +1,185 @@
+"""A client that waits for its answers, and never breaks the shop."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from surefoot.client import calls
+from surefoot.client.calls import Actions, Call, LostError
+from surefoot.client.errors import ServiceError
+from surefoot.client.settings import Base
+from surefoot.client.told import Decision, Receipt
+
+T = TypeVar("T")
+
+
+class Client(Base):
+    """Decisions and rewards of a service, for any number of threads.
+
+    `decide` always returns an action: where the service gives none within `timeout` seconds, retries included, that is
+    the baseline, and the round is booked when the service is back. Rewards that cannot be handed in wait, too. At most
+    `queue` requests wait, in memory; beyond that the oldest are dropped and counted (`later.lost`). Mistakes of the
+    caller's raise `ServiceError`.
+
+    >>> from surefoot import Client
+    >>> shop = Client("http://127.0.0.1:9", timeout=0.05)        # nobody listens there
+    >>> decision = shop.decide("shop", {"blue": [0.6, 0.1], "red": [0.9, 0.3]}, decision_id="visit-1")
+    >>> decision.action_id, decision.is_fallback
+    ('blue', True)
+    >>> shop.reward("shop", decision.decision_id, 1.0).is_queued, len(shop.later)
+    (True, 2)
+    >>> shop.close(0.0)
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        timeout: float = 0.5,
+        patience: float = 30.0,
+        queue: int = 10_000,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        super().__init__(url, token, timeout, patience, queue)
+        self._http = httpx.Client(base_url=self.url, headers=self.headers, transport=transport, trust_env=False)
+        self._teller: threading.Thread | None = None
+        self._telling, self._closing = threading.Lock(), threading.Event()
+
+    def decide(
+        self,
+        experiment: str,
+        actions: Actions | None = None,
+        *,
+        catalogue: str | None = None,
+        baseline: str | None = None,
+        baseline_reward: float | Sequence[float] | None = None,
+        context: Mapping[str, Any] | None = None,
+        context_features: Sequence[float] | None = None,
+        decision_id: str | None = None,
+    ) -> Decision:
+        """Decide one round; the first action is the baseline unless another is named."""
+        body = calls.question(
+            actions,
+            catalogue=catalogue,
+            baseline=baseline,
+            baseline_reward=baseline_reward,
+            context=context,
+            context_features=context_features,
+            decision_id=decision_id,
+        )
+        try:
+            return self._ask(calls.decide(experiment, body), self.timeout)
+        except LostError as lost:
+            told, book = calls.fallback(body, self.names(body), never_sent=lost.never_sent)
+            self.later.put(calls.booked(experiment, book))
+            self._tell_soon()
+            return told
+
+    def reward(self, experiment: str, decision_id: str, value: float) -> Receipt:
+        """Hand in the reward of a decision; where the service cannot be reached, it waits."""
+        if not self.later.holds(experiment, decision_id):
+            try:
+                return self._ask(calls.reward(experiment, decision_id, value), self.timeout)
+            except LostError:
+                pass
+        self.later.put(calls.rewarded(experiment, decision_id, value))
+        self._tell_soon()
+        return Receipt(decision_id, float(value), is_queued=True)
+
+    def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
+        """Register actions that stay the same, and return the catalogue's name."""
+        catalogue = self._patiently(calls.register(experiment, actions, feature_map))
+        self.know(catalogue, actions)
+        return catalogue
+
+    def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        """Begin an experiment."""
+        body = {"name": name, "settings": dict(settings), **fields}
+        return self._patiently(calls.plain("POST", "/v1/experiments", body))
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """Where an experiment stands."""
+        return self._patiently(calls.plain("GET", f"/v1/experiments/{name}"))
+
+    def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
+        """Go over to another mode."""
+        return self._patiently(calls.plain("PUT", f"/v1/experiments/{name}/mode", {"mode": mode, "reason": reason}))
+
+    def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
+        """A decision with its explanation, its question and its proof."""
+        return self._patiently(calls.plain("GET", f"/v1/experiments/{experiment}/decisions/{decision_id}"))
+
+    def flush(self, seconds: float = 30.0) -> bool:
+        """Tell the service what waits; whether all of it was told within so many seconds."""
+        deadline = time.monotonic() + seconds
+        with self._telling:
+            while (entry := self.later.peek()) is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                try:
+                    self._ask(calls.booking(entry), left)
+                except LostError:
+                    return False
+                except ServiceError as error:
+                    # Refused for good: it would be refused again and again, and hold all others up.
+                    self.later.refused.append(str(error))
+                self.later.done(entry)
+        return True
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Tell what waits, for so many seconds at most, and close the connections."""
+        if self._http.is_closed:
+            return
+        self._closing.set()
+        if seconds > 0:
+            self.flush(seconds)
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _patiently(self, call: Call[T]) -> T:
+        try:
+            return self._ask(call, self.patience)
+        except LostError as lost:
+            raise lost.error from None
+
+    def _ask(self, call: Call[T], seconds: float) -> T:
+        deadline, attempt, never_sent = time.monotonic() + seconds, 0, True
+        while True:
+            try:
+                left = max(0.001, deadline - time.monotonic())
+                answer = self._http.request(call.method, call.path, json=call.body, timeout=left)
+                if answer.status_code not in calls.RETRIED:
+                    return call.read(answer)
+                failed, never_sent = calls.problem(answer), False
+            except httpx.HTTPError as error:
+                failed = calls.unreachable(error)
+                never_sent = never_sent and isinstance(error, calls.NEVER_SENT)
+            rest = calls.pause(attempt)
+            if time.monotonic() + rest >= deadline:
+                raise LostError(failed, never_sent=never_sent)
+            time.sleep(rest)
+            attempt += 1
+
+    def _tell_soon(self) -> None:
+        if self._teller is None or not self._teller.is_alive():
+            self._teller = threading.Thread(target=self._tell, name="surefoot client", daemon=True)
+            self._teller.start()
+
+    def _tell(self) -> None:
+        attempt = 0
+        while len(self.later) and not self._closing.wait(calls.pause(attempt) * 5):
+            try:
+                attempt = 0 if self.flush(1.0) else attempt + 1
+            except RuntimeError:  # the connections were closed meanwhile
+                return

@@ -1,0 +1,37 @@
+"""How a client behaves when the service is slow or away."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from surefoot.arrays import count, positive
+from surefoot.client.calls import Actions
+from surefoot.client.later import Later
+from surefoot.errors import ConfigError
+
+
+class Base:
+    """What both clients share: where the service is, how long it may take, and what waits to be told."""
+
+    def __init__(self, url: str | None, token: str | None, timeout: float, patience: float, queue: int) -> None:
+        self.url = (url or os.environ.get("SUREFOOT_URL", "")).rstrip("/")
+        if not self.url.startswith(("http://", "https://")):
+            raise ConfigError(f"`url` must be the service's address, such as http://127.0.0.1:8080, but got {url!r}.")
+        self.timeout = positive("timeout", timeout, hint="timeout is in seconds: then the baseline is played.")
+        self.patience = positive("patience", patience, hint="patience is in seconds: for everything but decisions.")
+        self.later = Later(count("queue", queue, hint="queue is the number of requests that may wait."))
+        self.headers = {"content-type": "application/json"}
+        secret = token or os.environ.get("SUREFOOT_TOKEN")
+        if secret:
+            self.headers["authorization"] = f"Bearer {secret}"
+        self._catalogues: dict[str, list[str]] = {}
+
+    def names(self, body: Mapping[str, Any]) -> Sequence[str]:
+        """The names of a question's actions, as far as they are known here."""
+        if "actions" in body:
+            return [action["id"] for action in body["actions"]]
+        return self._catalogues.get(str(body.get("catalogue")), [])
+
+    def know(self, catalogue: str, actions: Actions) -> None:
+        """Remember a catalogue's names, for fallbacks."""
+        self._catalogues[catalogue] = [str(name) for name in actions]

@@ -1,0 +1,218 @@
+"""What the API answers, as plain structs; and how they are made of what an experiment says."""
+
+import math
+from typing import Any
+
+import msgspec
+
+from surefoot.experiment import Answer, Receipt, Status
+from surefoot.experiment.modes import ALLOWED
+from surefoot.experiment.records import Created, ModeName, Reason, Source
+from surefoot.service.problems import REFUSED, Problem, problem
+
+
+class Certificate(msgspec.Struct):
+    """What the gate saw. The learner was allowed exactly where `margin` is at least 0.
+
+    guaranteed: certain to have been earned, in the gate's own account, if the proposal is played; null: nothing is
+    required:   what must be earned at least; null: no floor is kept
+    margin:     guaranteed - required; null where one of them is
+    proposal:   the learner's choice, by index and by name
+    """
+
+    guaranteed: float | None
+    required: float | None
+    margin: float | None
+    proposal: int
+    proposal_id: str | None
+    is_held: bool
+
+
+class Decided(msgspec.Struct, kw_only=True):
+    """A decision that is durable. `action` is the index, `action_id` the name of what is to be played."""
+
+    decision_id: str
+    action_id: str | None
+    action: int
+    source: Source
+    mode: ModeName
+    round: int
+    time: float
+    is_repeat: bool
+    is_fallback: bool
+    certificate: Certificate
+    explanation: str
+
+
+class DecisionRead(Decided, kw_only=True):
+    """A decision, what was asked, and the whole proof, as the journal holds them."""
+
+    asked: dict[str, Any]
+    proof: dict[str, Any]
+
+
+class Received(msgspec.Struct):
+    """What became of a reward: `refused` is null where it was accepted."""
+
+    decision_id: str
+    value: float
+    is_repeat: bool
+    refused: Reason | None = None
+
+
+class Outcome(msgspec.Struct, omit_defaults=True):
+    """One entry of a batch: the decision, or the problem."""
+
+    decision: Decided | None = None
+    problem: Problem | None = None
+
+
+class RewardOutcome(msgspec.Struct, omit_defaults=True):
+    """One entry of a batch: the receipt, or the problem."""
+
+    receipt: Received | None = None
+    problem: Problem | None = None
+
+
+class Outcomes(msgspec.Struct):
+    """The answers to a batch of decisions, in order."""
+
+    results: list[Outcome]
+
+
+class RewardOutcomes(msgspec.Struct):
+    """The answers to a batch of rewards, in order."""
+
+    results: list[RewardOutcome]
+
+
+class Registered(msgspec.Struct):
+    """A catalogue that decisions can refer to."""
+
+    catalogue: str
+    actions: int
+    dim: int
+
+
+class Summary(msgspec.Struct):
+    """An experiment at a glance; numbers that do not exist yet are null.
+
+    See `surefoot.experiment.Status` for what they mean.
+    """
+
+    name: str
+    policy: str
+    mode: ModeName
+    allowed_modes: list[ModeName]
+    description: str
+    time: float
+    events: int
+    rounds: int
+    learner_rounds: int
+    baseline_rounds: int
+    held_rounds: int
+    fallback_rounds: int
+    learner_share: float
+    allowed_share: float
+    floor: float | None
+    guaranteed: float | None
+    margin: float | None
+    proposed_margin: float | None
+    worst_margin: float | None
+    worst_round: int
+    pending: int
+    rewards: int
+    learned: int
+    defaults: int
+    total_reward: float
+    estimated_reward: float | None
+    estimated_baseline: float | None
+    refused: dict[str, int]
+    is_refuted: bool
+
+
+class Experiments(msgspec.Struct):
+    """All experiments, by name."""
+
+    experiments: list[Summary]
+
+
+def finite(value: float) -> float | None:
+    """A number that JSON can tell, or null."""
+    return float(value) if math.isfinite(value) else None
+
+
+def decided(answer: Answer, explanation: str) -> Decided:
+    """A decision as the API tells it."""
+    record = answer.record
+    return Decided(
+        decision_id=record.decision_id,
+        action_id=answer.action_id,
+        action=record.action,
+        source=record.source,
+        mode=record.mode,
+        round=record.round,
+        time=answer.time,
+        is_repeat=answer.is_repeat,
+        is_fallback=record.is_fallback,
+        certificate=_certificate(answer),
+        explanation=explanation,
+    )
+
+
+def decision_read(answer: Answer) -> DecisionRead:
+    """A decision with everything there is."""
+    record = answer.record
+    told = decided(answer, explained(answer))
+    return DecisionRead(
+        **{name: getattr(told, name) for name in told.__struct_fields__},
+        asked=msgspec.to_builtins(record.asked),
+        proof=msgspec.to_builtins(record.certificate.proof),
+    )
+
+
+def received(receipt: Receipt) -> Received | Problem:
+    """A receipt, or the problem that a refusal is."""
+    if receipt.refused is not None:
+        return problem(REFUSED[receipt.refused], f"Decision {receipt.decision_id!r:.80} got {receipt.value!r}.")
+    return Received(receipt.decision_id, receipt.value, receipt.is_repeat)
+
+
+def summary(status: Status, created: Created) -> Summary:
+    """A status as the API tells it."""
+    found: dict[str, Any] = {
+        name: finite(value) if isinstance(value := getattr(status, name), float) else value for name in status.__slots__
+    }
+    allowed = list(ALLOWED[status.mode])
+    return Summary(**found, allowed_modes=allowed, description=created.description)
+
+
+def explained(answer: Answer) -> str:
+    """Why, in a sentence that calls the proposal by the caller's own name."""
+    sentence, names = answer.explain(), answer.record.asked.actions
+    proposal = answer.record.certificate.proposal
+    if names is None or not 0 <= proposal < len(names):
+        return sentence
+    return sentence.replace(f"action {proposal}", names[proposal], 1)
+
+
+def brief(answer: Answer) -> str:
+    """The same in short, without looking into the proof: quick enough for every answer."""
+    record, margin = answer.record, answer.margin
+    if record.source == "baseline" or not math.isfinite(margin):
+        return explained(answer)
+    name = answer.action_id or f"action {answer.action}"
+    return f"Played the learner: {name} leaves us at least {margin:.4g} above the floor for sure."
+
+
+def _certificate(answer: Answer) -> Certificate:
+    record, names = answer.record, answer.record.asked.actions
+    found = record.certificate
+    return Certificate(
+        guaranteed=finite(float(found.guaranteed)),
+        required=finite(float(found.required)),
+        margin=finite(found.margin),
+        proposal=found.proposal,
+        proposal_id=None if names is None or found.proposal < 0 else names[found.proposal],
+        is_held=record.is_held,
+    )

@@ -1,0 +1,159 @@
+"""The app: routes over rooms, problems for errors, and the shell around it all."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.spec import Components, SecurityScheme, Tag
+from litestar.types import Receive, Scope, Send
+
+import surefoot
+from surefoot.errors import SurefootError
+from surefoot.service import answers, page
+from surefoot.service.access import visit_of
+from surefoot.service.desk import Desk
+from surefoot.service.document import DocumentPlugin, methods_of
+from surefoot.service.express import Express
+from surefoot.service.logs import RequestLog, log, standard_error
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
+from surefoot.service.questions import Catalogues
+from surefoot.service.rooms import Rooms
+from surefoot.service.routes import decisions, experiments, operations, personalizer, reading
+from surefoot.service.settings import Settings
+from surefoot.service.shell import Shell, as_problem
+
+DESCRIPTION = """Safe decisions over HTTP: a learner plays only what is proved to keep the declared share of what the
+baseline would have earned. Every decision is durable before it is answered, and may be asked for again with the same
+`decision_id`. Errors are problem details (RFC 9457), whose `type` is stable and explained at its own address."""
+
+
+class Service:
+    """The ASGI app of one server. `stopping` ends live streams, which would hold a stop up otherwise."""
+
+    def __init__(self, settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> None:
+        self.requests = RequestLog(write if settings.log in ("debug", "info") else None)
+        self.settings, self.stopping = settings, asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.rooms = Rooms(settings)
+        self.metrics = Metrics(self._summaries)
+        self.catalogues = Catalogues(self.rooms)
+        self.desk = Desk(self.rooms, self.catalogues, self.metrics)
+        self.litestar = _litestar(self)
+        express = Express(self.desk, settings.limits.body_bytes)
+        self._shell = Shell(self.litestar, express, settings, self.metrics, self.requests)
+
+    async def start(self) -> None:
+        """Open the journal."""
+        self._loop = asyncio.get_running_loop()
+        await self.rooms.start()
+
+    def stop(self) -> None:
+        """End live streams; may be called from any thread, and from a signal's handler."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.stopping.set)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve."""
+        await self._shell(scope, receive, send)
+
+    def _summaries(self) -> list[answers.Summary]:
+        return [answers.summary(room.look(), room.experiment.settings) for room in self.rooms.open_rooms.values()]
+
+
+def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
+    """The app of a server with these settings; `write` is where the log of its requests goes."""
+    settings.check()
+    return Service(settings, write=write)
+
+
+def _litestar(service: Service) -> Litestar:
+    rooms, metrics = service.rooms, service.metrics
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            service.stopping.set()
+            await rooms.stop()
+            service.requests.flush()
+
+    return Litestar(
+        [
+            *experiments.routes(rooms, service.catalogues),
+            *decisions.routes(rooms, service.desk),
+            *personalizer.routes(rooms, metrics),
+            *reading.routes(rooms, service.stopping),
+            *operations.routes(rooms, metrics),
+            *page.handlers(),
+        ],
+        lifespan=[lifespan],
+        exception_handlers={
+            ProblemError: _on_problem,
+            SurefootError: _on_error,
+            HTTPException: _on_refusal,
+            Exception: _on_mistake,
+        },
+        request_max_body_size=service.settings.limits.body_bytes,
+        openapi_config=OpenAPIConfig(
+            title="surefoot",
+            version=surefoot.__version__,
+            description=DESCRIPTION,
+            path="/openapi.json",
+            render_plugins=[DocumentPlugin(path="/")],
+            components=Components(
+                security_schemes={"token": SecurityScheme(type="http", scheme="bearer", description="A token.")}
+            ),
+            tags=[
+                Tag("experiments", "Create, read and steer experiments."),
+                Tag("decisions", "What an app calls: decisions, and their rewards."),
+                Tag("personalizer", "Rank and Reward, as users of Azure Personalizer have them in their code."),
+                Tag("reading", "What a page shows."),
+                Tag("operations", "For those who run the service."),
+            ],
+        ),
+        logging_config=None,
+    )
+
+
+def _answer(request: Request[Any, Any, Any], found: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:
+    named = msgspec.structs.replace(found, request_id=visit_of(request.scope).request_id)
+    body = msgspec.json.encode(named)
+    return Response(body, status_code=found.status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _on_problem(request: Request[Any, Any, Any], error: ProblemError) -> Response[bytes]:
+    return _answer(request, error.problem, error.headers)
+
+
+def _on_error(request: Request[Any, Any, Any], error: SurefootError) -> Response[bytes]:
+    told = as_problem(error)
+    return _answer(request, told.problem, told.headers)
+
+
+WORDS = {401: "no-token", 403: "not-allowed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+
+
+def _on_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    if error.status_code >= 500:
+        return _on_mistake(request, error)
+    extra = error.extra if isinstance(error.extra, list) else []
+    faults = [Fault(str(entry.get("key", "body")), str(entry.get("message", ""))) for entry in extra]
+    word = WORDS.get(error.status_code, "malformed")
+    detail = "" if word in ("not-found", "method-not-allowed") else error.detail
+    headers = dict(error.headers or {})
+    if word == "method-not-allowed":
+        headers["Allow"] = ", ".join(methods_of(request.app, request.scope["path"]))
+    return _answer(request, problem(word, detail, faults), headers)
+
+
+def _on_mistake(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    log.error("a mistake of ours", exc_info=error, extra={"request_id": visit_of(request.scope).request_id})
+    return _answer(request, problem("internal"))

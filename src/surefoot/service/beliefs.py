@@ -1,0 +1,57 @@
+"""What the learner believes: each coordinate of theta, or each arm, with its interval."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from surefoot.policies import Policy
+from surefoot.policies.arms import SEEN, ArmPolicy, mean_of
+from surefoot.policies.linear import LinearPolicy
+from surefoot.service.answers import finite
+
+
+class Belief(msgspec.Struct, frozen=True):
+    """One coordinate of theta, or the mean reward of one arm; null where nothing is known."""
+
+    index: int
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+class Beliefs(msgspec.Struct, frozen=True):
+    """Everything believed at once.
+
+    kind:        "coordinate" of theta, or the mean reward of an "arm"
+    confidence:  the chance that all intervals hold, in all rounds at once; null where none are given
+    """
+
+    kind: str
+    confidence: float | None
+    observations: int
+    beliefs: list[Belief]
+
+
+def beliefs_of(state: Mapping[str, Any]) -> Beliefs:
+    """What a policy's state says."""
+    policy = Policy.from_state(state)
+    if isinstance(policy, LinearPolicy):
+        return _coordinates(policy)
+    return _arms(policy) if isinstance(policy, ArmPolicy) else Beliefs("coordinate", None, 0, [])
+
+
+def _coordinates(policy: LinearPolicy) -> Beliefs:
+    region, found = policy.confidence_set, []
+    for index, axis in enumerate(np.eye(policy.dim)):
+        mean, spread = region.support(axis)
+        found.append(Belief(index, finite(mean), finite(mean - spread), finite(mean + spread)))
+    return Beliefs("coordinate", 1 - float(policy.settings["delta"]), policy.ridge.count, found)
+
+
+def _arms(policy: ArmPolicy) -> Beliefs:
+    arms = policy.state()["arms"]
+    means = [float(mean_of.function(arms, i)) if arms[SEEN, i] else None for i in range(arms.shape[1])]
+    found = [Belief(index, mean, None, None) for index, mean in enumerate(means)]
+    return Beliefs("arm", None, int(arms[SEEN].sum()), found)

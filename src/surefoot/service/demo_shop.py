@@ -1,0 +1,91 @@
+"""The demo's world: a shop whose visitors are drawn from known numbers, so that one can see whether it learns them.
+
+A visitor is new (-1) or returning (+1), and clicks on what is shown with the probability
+
+    mean[shown] + slope[shown] * visitor
+
+so that the features of an action are a one for its mean and the visitor for its slope: dim = 2 * actions.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from surefoot.arrays import Matrix
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that the shop decides for every `every`-th visitor; today it always plays the first action.
+
+    >>> offers = CHOICES[0]
+    >>> offers.actions[0], round(offers.chance(0, visitor=-1), 2), round(offers.chance(2, visitor=-1), 2)
+    ('bestsellers', 0.25, 0.75)
+    """
+
+    name: str
+    mode: Literal["shadow", "guarded"]
+    every: int
+    description: str
+    actions: tuple[str, ...]
+    means: tuple[float, ...]
+    slopes: tuple[float, ...]
+
+    def chance(self, action: int, *, visitor: int) -> float:
+        """That this visitor clicks."""
+        return self.means[action] + self.slopes[action] * visitor
+
+    def rows(self, visitor: int) -> Matrix:
+        """One row for each action."""
+        one = np.eye(len(self.actions))
+        return np.hstack([one, visitor * one])
+
+    def question(self, visitor: int) -> dict[str, Any]:
+        """What the shop asks the service for this visitor; the first action is the baseline by convention."""
+        rows = self.rows(visitor).tolist()
+        actions = [{"id": name, "features": row} for name, row in zip(self.actions, rows, strict=True)]
+        return {"actions": actions, "context": {"visitor": "new" if visitor < 0 else "returning"}}
+
+    def experiment(self, *, window: float) -> dict[str, Any]:
+        """How the experiment is created: what is declared here is true of this shop."""
+        settings = {
+            "dim": 2 * len(self.actions),
+            "alpha": 0.1,
+            "delta": 0.05,
+            "noise": 0.5,  # a reward in [0, 1] is never wider
+            "theta_bound": 1.0,
+            "feature_bound": 1.5,
+            "reward_range": [0.0, 1.0],
+        }
+        return {
+            "name": self.name,
+            "policy": "SafeLUCB",
+            "settings": settings,
+            "mode": self.mode,
+            "reward_window": window,
+            "reward_bounds": [0.0, 1.0],
+            "description": self.description,
+        }
+
+
+CHOICES = (
+    Choice(
+        name="front-page",
+        mode="guarded",
+        every=1,
+        description="What to show first: 1 for a click. Today it is the bestsellers, for everyone. Simulated visitors.",
+        actions=("bestsellers", "new arrivals", "starter bundle", "free shipping"),
+        means=(0.30, 0.30, 0.55, 0.20),
+        slopes=(0.05, 0.20, -0.20, 0.10),
+    ),
+    Choice(
+        name="newsletter",
+        mode="shadow",
+        every=4,
+        description="Which subject line to send: 1 for an opened letter. The learner only watches. Simulated readers.",
+        actions=("this week", "your favourites", "last chance"),
+        means=(0.30, 0.40, 0.25),
+        slopes=(0.05, 0.15, -0.10),
+    ),
+)

@@ -1,0 +1,113 @@
+"""The desk: one decision, one reward, one batch, from what came over the wire to what is answered."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from surefoot.errors import InputError, SurefootError
+from surefoot.experiment import Answer, Question, Receipt
+from surefoot.experiment.questions import read_id
+from surefoot.service import answers, wire
+from surefoot.service.access import Visit
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import Problem, ProblemError, of_error
+from surefoot.service.questions import Catalogues, question_of
+from surefoot.service.rooms import Room, Rooms
+
+
+class Desk:
+    """Where callers are served."""
+
+    def __init__(self, rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> None:
+        self._rooms, self._catalogues, self._metrics = rooms, catalogues, metrics
+        self._limits = rooms.settings.limits
+
+    async def decide(self, name: str, asked: wire.Decide, visit: Visit) -> tuple[int, answers.Decided]:
+        """One decision, and its status: 201, or 200 where it was made before."""
+        room = await self._rooms.find(name)
+        answer = (await room.lane.decide([await self._read(room, asked)]))[0]
+        if isinstance(answer, SurefootError):
+            raise answer
+        return self._tell(name, answer, visit)
+
+    async def decide_all(self, name: str, asked: Sequence[wire.Decide], visit: Visit) -> answers.Outcomes:
+        """Many decisions, each answered on its own."""
+        self._refuse_batch(asked)
+        room = await self._rooms.find(name)
+        ready = [await self._read_or_problem(room, entry) for entry in asked]
+        made = iter(await room.lane.decide([entry for entry in ready if isinstance(entry, Question)]))
+        found = [next(made) if isinstance(entry, Question) else entry for entry in ready]
+        visit.notes.update(experiment=name, decisions=len(found))
+        return answers.Outcomes([self._outcome(name, entry) for entry in found])
+
+    async def book(self, name: str, asked: wire.Fallback, visit: Visit) -> tuple[int, answers.Decided]:
+        """A round that the caller played alone."""
+        room = await self._rooms.find(name)
+        question = await self._read(room, asked)
+        answer = await self._rooms.run(
+            room.experiment.book,
+            question.features,
+            baseline=question.baseline,
+            baseline_reward=question.baseline_reward,
+            decision_id=asked.decision_id,
+            actions=question.actions,
+            context=question.context,
+        )
+        return self._tell(name, answer, visit)
+
+    async def reward(self, name: str, decision_id: str, value: float, visit: Visit) -> answers.Received:
+        """One reward; a refusal is a problem."""
+        room = await self._rooms.find(name)
+        receipt = (await room.lane.reward([(read_id(decision_id), value)]))[0]
+        visit.notes.update(experiment=name, decision_id=decision_id, refused=receipt.refused)
+        told = self._told(name, receipt)
+        if isinstance(told, Problem):
+            raise ProblemError.of(told)
+        return told
+
+    async def reward_all(self, name: str, rewards: Sequence[wire.NamedReward], visit: Visit) -> answers.RewardOutcomes:
+        """Many rewards, each accepted or refused on its own."""
+        self._refuse_batch(rewards)
+        room = await self._rooms.find(name)
+        receipts = await room.lane.reward([(read_id(entry.decision_id), entry.value) for entry in rewards])
+        visit.notes.update(experiment=name, rewards=len(receipts))
+        told = [self._told(name, receipt) for receipt in receipts]
+        return answers.RewardOutcomes(
+            [answers.RewardOutcome(**{"problem" if isinstance(one, Problem) else "receipt": one}) for one in told]  # type: ignore[arg-type]
+        )
+
+    async def _read(self, room: Room, asked: wire.Decide) -> Question:
+        known = None if asked.catalogue is None else await self._catalogues.find(room, asked.catalogue)
+        question = question_of(asked, known, self._limits)
+        if question.features is None and "dim" in room.experiment.settings.settings:
+            raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
+        return question
+
+    async def _read_or_problem(self, room: Room, asked: wire.Decide) -> Question | Problem:
+        try:
+            return await self._read(room, asked)
+        except SurefootError as error:
+            return of_error(error)
+        except ProblemError as error:
+            return error.problem
+
+    def _tell(self, name: str, answer: Answer, visit: Visit) -> tuple[int, answers.Decided]:
+        visit.notes.update(
+            experiment=name, decision_id=answer.decision_id, source=answer.source, is_repeat=answer.is_repeat
+        )
+        self._metrics.decided(name, answer)
+        return 200 if answer.is_repeat else 201, answers.decided(answer, answers.brief(answer))
+
+    def _outcome(self, name: str, found: Answer | SurefootError | Problem) -> answers.Outcome:
+        if isinstance(found, Answer):
+            self._metrics.decided(name, found)
+            return answers.Outcome(decision=answers.decided(found, answers.brief(found)))
+        return answers.Outcome(problem=found if isinstance(found, Problem) else of_error(found))
+
+    def _told(self, name: str, receipt: Receipt) -> answers.Received | Problem:
+        self._metrics.rewarded(name, receipt)
+        return answers.received(receipt)
+
+    def _refuse_batch(self, entries: Sequence[Any]) -> None:
+        most = self._limits.batch
+        if len(entries) > most:
+            raise ProblemError("too-large", f"At most {most} are taken at once, but got {len(entries)}.")

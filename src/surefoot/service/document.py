@@ -1,0 +1,60 @@
+"""The OpenAPI document: Litestar's account of the routes, with msgspec's own account of the data.
+
+Only msgspec knows all of its rules: unknown fields that are refused, lengths within unions, docstrings. OpenAPI 3.1
+takes JSON Schema as msgspec writes it.
+"""
+
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.routes import HTTPRoute
+
+from surefoot.service import alarms, answers, beliefs, picture, problems, wire
+from surefoot.service.routes import experiments, operations, personalizer, reading
+
+MODULES = (alarms, answers, beliefs, picture, problems, wire, experiments, operations, personalizer, reading)
+REFERENCE = "#/components/schemas/{name}"
+
+
+def completed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Litestar's document, with every struct as msgspec describes it."""
+    named = schema["components"]["schemas"]
+    structs = [kind for kind in _structs() if kind.__name__ in named]
+    _, exact = msgspec.json.schema_components(structs, ref_template=REFERENCE)
+    return {**schema, "components": {**schema["components"], "schemas": {**named, **exact}}}
+
+
+def document(app: Litestar) -> dict[str, Any]:
+    """The document of an app."""
+    return completed(app.openapi_schema.to_schema())
+
+
+class DocumentPlugin(JsonRenderPlugin):
+    """Serves the document."""
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        """The document, in bytes."""
+        return msgspec.json.encode(completed(openapi_schema))
+
+
+def methods_of(app: Litestar, path: str) -> list[str]:
+    """What an address takes; routes are few, and the question is rare."""
+    parts = path.rstrip("/").split("/")
+    found: set[str] = set()
+    for route in app.routes:
+        known = route.path_format.rstrip("/").split("/")
+        if isinstance(route, HTTPRoute) and len(known) == len(parts):
+            fits = all(a == b or a.startswith("{") for a, b in zip(known, parts, strict=True))
+            found.update(route.methods if fits else ())
+    return sorted(found)
+
+
+def _structs() -> list[type[msgspec.Struct]]:
+    found: dict[str, type[msgspec.Struct]] = {}
+    for module in MODULES:
+        for name, kind in vars(module).items():
+            if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__:
+                found.setdefault(name, kind)
+    return list(found.values())

@@ -1,0 +1,114 @@
+"""Metrics for Prometheus, in base units: what happened, how long it took, and where every experiment stands.
+
+Counting happens in the event loop alone, so plain numbers do; they become metrics when somebody asks.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from surefoot.experiment import Answer, Receipt
+from surefoot.service.answers import Summary
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+GAUGES = {
+    "rounds": "Decisions made so far.",
+    "pending": "Decisions whose reward is not learned yet.",
+    "learner_share": "Share of rounds that the learner played.",
+    "floor": "What must have been earned by now.",
+    "guaranteed": "What is certain to have been earned.",
+    "margin": "By how much the floor was cleared for sure at the newest learner round.",
+    "worst_margin": "The least margin so far.",
+    "is_refuted": "1 where data and assumptions contradict each other.",
+}
+
+
+class _Seconds:
+    """How long requests of one kind took."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts, self.total = [0] * (len(BUCKETS) + 1), 0.0
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Counts so far, up to each bound."""
+        found, total = [], 0
+        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found
+
+
+class Metrics(Collector):
+    """All metrics of one server."""
+
+    def __init__(self, summaries: Callable[[], Iterable[Summary]]) -> None:
+        self._summaries = summaries
+        self._decisions: Counter[tuple[str, str]] = Counter()
+        self._repeats: Counter[tuple[str]] = Counter()
+        self._rewards: Counter[tuple[str, str]] = Counter()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._seconds: dict[tuple[str, str], _Seconds] = {}
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def decided(self, name: str, answer: Answer) -> None:
+        """Count a decision that is durable."""
+        self._decisions[name, answer.source] += 1
+        if answer.is_repeat:
+            self._repeats[name,] += 1
+
+    def rewarded(self, name: str, receipt: Receipt) -> None:
+        """Count a reward."""
+        self._rewards[name, receipt.refused or "accepted"] += 1
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._requests[method, route, str(status)] += 1
+        found = self._seconds.get((method, route))
+        if found is None:
+            found = self._seconds[method, route] = _Seconds()
+        found.counts[bisect_left(BUCKETS, seconds)] += 1
+        found.total += seconds
+
+    def page(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterable[Metric]:
+        """Everything, as metrics."""
+        by = ("experiment", "source")
+        yield _counter("surefoot_decisions", "Decisions that were answered.", by, self._decisions)
+        yield _counter("surefoot_repeated_decisions", "Of these, asked before.", by[:1], self._repeats)
+        by = ("experiment", "outcome")
+        yield _counter("surefoot_rewards", "Rewards, accepted or refused.", by, self._rewards)
+        yield _counter("surefoot_http_requests", "Requests.", ("method", "route", "status"), self._requests)
+        name, text = "surefoot_http_request_duration_seconds", "From a request's head to the end of its answer."
+        taken = HistogramMetricFamily(name, text, labels=("method", "route"))
+        for labels, seconds in list(self._seconds.items()):
+            taken.add_metric(labels, seconds.buckets(), seconds.total)
+        yield taken
+        yield from self._standing()
+
+    def _standing(self) -> Iterable[Metric]:
+        found = list(self._summaries())
+        for field, text in GAUGES.items():
+            gauge = GaugeMetricFamily(f"surefoot_experiment_{field}", text, labels=("experiment",))
+            for summary in found:
+                value = getattr(summary, field)
+                if value is not None:
+                    gauge.add_metric([summary.name], float(value))
+            yield gauge
+
+
+def _counter(name: str, text: str, by: tuple[str, ...], counts: Mapping[Any, int]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=by)
+    for labels, count in list(counts.items()):
+        family.add_metric(labels, count)
+    return family

@@ -1,0 +1,69 @@
+"""The page at `/`: experiments for people to look at. `handlers` is mounted by the service's app.
+
+Plain HTML, CSS and JavaScript, read from this package when the app is made: nothing is built, and nothing is loaded
+from anywhere else. The page holds no data: it asks the API for them, with the token of whoever looks.
+"""
+
+import hashlib
+from importlib import resources
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.exceptions import NotFoundException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+from litestar.types import ControllerRouterHandler
+
+KINDS = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+class File:
+    """A file of the page; its tag changes with its content, so that browsers never show an old one."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.content, self.media_type = content, KINDS[name.rpartition(".")[2]]
+        self.tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+    def answer(self, request: Request[Any, Any, Any]) -> Response[bytes]:
+        """The file, or that the browser has it already."""
+        headers = {"ETag": self.tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == self.tag:
+            return Response(b"", status_code=304, headers=headers, media_type=self.media_type)
+        return Response(self.content, headers=headers, media_type=self.media_type)
+
+
+def files() -> dict[str, File]:
+    """The files of the page, by name."""
+    home = resources.files(__package__) / "static"
+    return {entry.name: File(entry.name, entry.read_bytes()) for entry in home.iterdir() if entry.is_file()}
+
+
+def handlers() -> list[ControllerRouterHandler]:
+    """Handlers of the page and of its static files; none of them holds data, and none asks for a token."""
+    known = files()
+    return [_index(known["index.html"]), _static(known)]
+
+
+def _index(page: File) -> HTTPRouteHandler:
+    @get("/", include_in_schema=False)
+    async def index(request: Request[Any, Any, Any]) -> Response[bytes]:
+        """The page."""
+        return page.answer(request)
+
+    return index
+
+
+def _static(known: dict[str, File]) -> HTTPRouteHandler:
+    @get("/static/{name:str}", include_in_schema=False)
+    async def static(name: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes]:
+        """A file that the page is made of."""
+        if name not in known:
+            raise NotFoundException
+        return known[name].answer(request)
+
+    return static

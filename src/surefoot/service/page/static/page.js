@@ -1,0 +1,229 @@
+// The page: chooses an experiment, follows it live, and hands what comes to the parts that show it.
+
+import { ask, follow, isNoToken, of, token } from "./api.js";
+import { SERIES, draw, lately, read } from "./chart.js";
+import { askForToken, confirmMode } from "./dialogs.js";
+import * as parts from "./parts.js";
+import { $, $set, clock, count, element, number } from "./words.js";
+
+const GLANCE_MS = 2000;
+const MOST_POINTS = 1024;
+const WORDS = { estimated: "Estimated", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor" };
+const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
+
+const page = { access: null, experiments: [], chosen: null, summary: null, points: [], declared: null, decisions: [], following: null };
+const sight = { view: "above", at: null, find: () => 0, isHeld: false }; // `at`: the point looked back at, null the newest
+
+async function enter() {
+  for (;;) {
+    try {
+      page.access = await ask("/v1/access");
+      $("token-button").hidden = page.access.is_open;
+      return;
+    } catch (error) {
+      if (isNoToken(error)) await askForToken(token.get() ? "This token opens nothing here." : "");
+      else await pause(GLANCE_MS, "lost");
+    }
+  }
+}
+
+function pause(milliseconds, state) {
+  if (state) show(state);
+  return new Promise((done) => setTimeout(done, milliseconds));
+}
+
+function show(state) {
+  const place = $("connection");
+  if (place.dataset.state !== state) place.textContent = STATES[state];
+  place.dataset.state = state;
+}
+
+async function glance() {
+  if (document.hidden) return;
+  try {
+    page.experiments = (await ask("/v1/experiments")).experiments;
+    if (!page.following) show("live");
+    cards();
+    choose();
+    if (page.chosen && !page.declared) await declare(page.chosen);
+  } catch (error) {
+    if (isNoToken(error)) return restart();
+    if (error.status === 403) return nothing("This token may not read experiments: it needs the role “read”.");
+    show("lost");
+  }
+}
+
+function cards() {
+  const focused = document.activeElement?.closest?.(".card")?.getAttribute("href");
+  $("experiments").replaceChildren(...page.experiments.map((summary) => parts.card(summary, summary.name === page.chosen)));
+  if (focused) $("experiments").querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
+}
+
+// Scroll the list of experiments, and nothing else, to the one that is chosen.
+function reveal(card) {
+  const list = $("experiments"), above = card.offsetTop - list.offsetTop;
+  if (above < list.scrollTop || above + card.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = above;
+}
+
+function choose() {
+  const names = page.experiments.map((summary) => summary.name);
+  if (!names.length) return nothing("No experiment has been created yet. Create one by the API: POST /v1/experiments.");
+  const chosen = names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) ?? page.chosen ?? names[0];
+  if (chosen !== page.chosen) begin(chosen);
+}
+
+function nothing(text) {
+  page.following?.abort();
+  Object.assign(page, { chosen: null, following: null });
+  $("nothing").textContent = text;
+  $("nothing").hidden = false;
+  $("detail").hidden = true;
+}
+
+function begin(name) {
+  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [] });
+  sight.at = null;
+  $("decisions").replaceChildren();
+  $("nothing").hidden = true;
+  $("assumptions").replaceChildren();
+  cards();
+  reveal($("experiments").querySelector("[aria-current]"));
+  listen();
+}
+
+// A browser opens six connections to a server, for all tabs together: one that nobody sees must not hold one of them.
+function listen() {
+  page.following?.abort();
+  page.following = null;
+  if (document.hidden || !page.chosen) return;
+  const following = (page.following = new AbortController());
+  const tell = (message, isWhole) => page.following === following && take(message, isWhole);
+  const onState = (state) => page.following === following && show(state);
+  follow(page.chosen, { signal: following.signal, tell, onState }).catch((error) => (isNoToken(error) ? restart() : show("lost")));
+}
+
+async function declare(name) {
+  const { assumptions } = await ask(of(name, "/assumptions"));
+  if (name !== page.chosen) return;
+  page.declared = Object.fromEntries(assumptions.map(({ setting, value }) => [setting, value]));
+  $("assumptions").replaceChildren(...assumptions.map(parts.assumption));
+  if (page.summary) render();
+}
+
+function take(message, isWhole) {
+  page.summary = message.summary;
+  const newest = isWhole ? -1 : (page.points.at(-1)?.events ?? -1);
+  page.points = [...(isWhole ? [] : page.points), ...message.points.filter((point) => point.events > newest && point.rounds)];
+  if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
+  page.decisions = [...message.decisions, ...(isWhole ? [] : page.decisions)].slice(0, parts.MOST_DECISIONS);
+  decisions();
+  $("beliefs-note").textContent = parts.beliefsNote(message.beliefs);
+  $("beliefs").replaceChildren(...parts.beliefs(message.beliefs));
+  alarms(message.alarms);
+  render();
+}
+
+const thinned = (points) => points.filter((_, i) => i >= points.length / 2 || i % 2 === 0);
+
+// The list stands still while somebody reads it.
+function decisions() {
+  const hovers = matchMedia("(hover: hover)").matches && $("decisions").matches(":hover");
+  const isRead = hovers || $("decisions").contains(document.activeElement);
+  $set("held", isRead && !sight.isHeld ? "held while you read" : "");
+  $set("hold", sight.isHeld ? "Go on" : "Hold still");
+  if (!isRead && !sight.isHeld) parts.addDecisions($("decisions"), page.decisions);
+}
+
+// A region that is announced must change only when there is something to announce.
+function alarms(found) {
+  const text = JSON.stringify(found);
+  if ($("alarms").dataset.told === text) return;
+  $("alarms").dataset.told = text;
+  $("alarms").replaceChildren(...found.map(parts.alarm));
+}
+
+function render() {
+  const { summary } = page;
+  document.title = `${summary.name} · surefoot`;
+  $("detail").hidden = false;
+  $set("name", summary.name);
+  $set("description", `${summary.description} ${parts.meaning(summary.mode)}`);
+  $set("mode", summary.mode);
+  $("mode").className = `mode ${summary.mode}`;
+  modes(summary);
+  $set("verdict", parts.verdict(summary, page.declared));
+  $("tiles").replaceChildren(...parts.tiles(summary, lately(page.points).at(-1)));
+  picture();
+}
+
+function modes({ mode, allowed_modes: allowed }) {
+  const place = $("modes"), mayChange = page.access.roles.includes("admin");
+  const key = `${page.chosen} ${mode} ${mayChange}`;
+  if (place.dataset.key === key) return; // buttons that stay keep their focus
+  place.dataset.key = key;
+  if (mayChange) place.replaceChildren(...allowed.map(parts.modeButton));
+  else place.replaceChildren(element("p", { class: "quiet" }, "An admin's token may change the mode."));
+}
+
+function picture() {
+  if (document.hidden) return;
+  const { points } = page, hasFloor = points.some((point) => point.floor != null);
+  const at = Math.min(sight.at ?? Infinity, points.length - 1);
+  const view = sight.view === "above" && !hasFloor ? "total" : sight.view;
+  sight.find = draw($("chart"), points, { view, at });
+  $("look").max = Math.max(0, points.length - 1);
+  $("look").value = Math.max(0, at);
+  if (at < 0) return;
+  const point = points[at];
+  $("when").textContent = `decision ${count(point.rounds)}, ${clock(point.time)}${sight.at == null ? ", now" : ""}`;
+  const size = Math.max(...SERIES.map((name) => Math.abs(read(point, name, view) ?? 0)));
+  $("legend").replaceChildren(...SERIES.map((name) => legend(name, number(read(point, name, view), size))));
+}
+
+const legend = (name, text) =>
+  element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), WORDS[name]), element("dd", {}, text));
+
+function lookAt(index) {
+  sight.at = index >= page.points.length - 1 ? null : index;
+  picture();
+}
+
+// Whoever finds first that the token opens nothing any more asks for another; the rest wait for the same answer.
+let restarting = null;
+function restart() {
+  restarting ??= again().finally(() => ((restarting = null), glance()));
+  return restarting;
+}
+
+async function again() {
+  page.following?.abort();
+  Object.assign(page, { chosen: null, following: null });
+  $("detail").hidden = true;
+  $("experiments").replaceChildren();
+  await enter();
+}
+
+function wire() {
+  addEventListener("hashchange", () => page.experiments.length && glance());
+  addEventListener("resize", picture);
+  document.addEventListener("visibilitychange", () => (listen(), picture()));
+  $("views").addEventListener("change", (event) => ((sight.view = event.target.value), picture()));
+  $("look").addEventListener("input", (event) => lookAt(Number(event.target.value)));
+  $("chart").addEventListener("pointermove", (event) => lookAt(sight.find(event.offsetX)));
+  $("chart").addEventListener("pointerleave", () => lookAt(Infinity));
+  $("modes").addEventListener("click", ({ target }) => {
+    if (target.dataset.mode) confirmMode(page.chosen, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
+  });
+  $("hold").addEventListener("click", () => {
+    sight.isHeld = !sight.isHeld;
+    decisions();
+  });
+  $("token-button").addEventListener("click", async () => (await askForToken(), restart()));
+}
+
+wire();
+await enter();
+for (;;) {
+  await glance();
+  await pause(GLANCE_MS);
+}

@@ -1,0 +1,137 @@
+// The parts of the page beside the picture: cards, numbers, decisions, beliefs, alarms, assumptions.
+
+import { MODES, clock, count, element, exactly, number, percent, value } from "./words.js";
+
+export const MOST_DECISIONS = 12;
+const MOST_BELIEFS = 40;
+
+export function card(summary, isChosen) {
+  const alarm = summary.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
+  const none = summary.floor == null && summary.rounds ? "keeps no floor" : "no margin yet";
+  const margin = summary.margin == null ? none : `margin ${marginOf(summary)}`;
+  return element(
+    "a",
+    { class: "card", href: `#/${encodeURIComponent(summary.name)}`, "aria-current": isChosen ? "true" : null },
+    element("span", { class: "card-name" }, summary.name),
+    element("span", { class: `mode ${summary.mode}` }, summary.mode),
+    element("span", { class: "card-line" }, `${count(summary.rounds)} decisions, ${percent(summary.learner_share)} learner`),
+    element("span", { class: "card-line" }, margin, alarm),
+  );
+}
+
+// Margins beside the floor that they are kept above; small ones with one decimal more than that.
+const marginOf = (summary, margin = summary.margin) => number(margin, (summary.floor || 1) / 10);
+
+export function tiles(summary, recentShare) {
+  const { learner_share: share, held_rounds: held } = summary;
+  const watched = `${percent(summary.allowed_share)} would have been allowed`;
+  return [
+    tile("Margin above the floor", marginOf(summary), marginNote(summary), "is-margin"),
+    tile("With the learner", percent(recentShare), held && !share ? watched : `lately; ${percent(share)} since the start`),
+    tile("Rewards pending", count(summary.pending), `${count(summary.learned)} learned so far`),
+    tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's`),
+  ];
+}
+
+function marginNote(summary) {
+  if (summary.floor == null && summary.rounds) return "this policy keeps no floor";
+  if (summary.worst_margin == null) return "the learner has not played yet";
+  return `never below ${marginOf(summary, summary.worst_margin)} (decision ${count(summary.worst_round)})`;
+}
+
+function tile(title, text, note, kind = "") {
+  return element("div", { class: `tile ${kind}` }, element("dt", {}, title), element("dd", {}, text), element("dd", { class: "quiet" }, note));
+}
+
+// How it stands, in a sentence that a manager can repeat.
+export function verdict(summary, declared) {
+  if (!summary.rounds) return "No decision has been asked for yet.";
+  if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
+  if (!declared) return "";
+  if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
+  const floor = `the floor, ${exactly(1 - declared.alpha)} of what the baseline would have earned`;
+  if (summary.margin != null) {
+    return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${exactly(1 - declared.delta)} certain.`;
+  }
+  const proposed = summary.proposed_margin, by = marginOf(summary, Math.abs(proposed));
+  const why = proposed < 0 ? `could have left us ${by} below` : `would have kept us at least ${by} above`;
+  return `Only the baseline has played so far. The learner's last proposal ${why} ${floor}.`;
+}
+
+export function alarm({ level, text }) {
+  const word = level === "alarm" ? "Alarm" : "Note";
+  return element("p", { class: `alarm ${level}` }, element("strong", {}, `${word}: `), text);
+}
+
+// New decisions go on top of those that are there, so that one that is being read is not replaced.
+export function addDecisions(list, decisions) {
+  const known = new Set([...list.children].map((entry) => entry.dataset.id));
+  const fresh = decisions.filter((decision) => !known.has(decision.decision_id));
+  list.prepend(...fresh.map(entryOf));
+  while (list.children.length > MOST_DECISIONS) list.lastElementChild.remove();
+}
+
+function entryOf(decision) {
+  const played = decision.action_id ?? `action ${decision.action}`;
+  const summary = element(
+    "summary",
+    {},
+    element("span", { class: `source ${decision.source}` }, decision.source),
+    element("span", { class: "played" }, played),
+    element("time", { class: "quiet", datetime: new Date(decision.time * 1000).toISOString() }, clock(decision.time)),
+    element("span", { class: "why" }, decision.explanation),
+  );
+  const entry = element("li", {}, element("details", {}, summary, certificate(decision)));
+  entry.dataset.id = decision.decision_id;
+  return entry;
+}
+
+function certificate({ certificate: found, decision_id: id, round }) {
+  const rows = [
+    ["Decision", `${count(round)}, ${id}`],
+    ["The learner proposed", found.proposal_id ?? (found.proposal < 0 ? "nothing" : `action ${found.proposal}`)],
+    ["Guaranteed, if it is played", number(found.guaranteed)],
+    ["Required", number(found.required)],
+    ["Margin", number(found.margin)],
+  ];
+  return element("dl", { class: "certificate" }, ...rows.flatMap(([word, text]) => [element("dt", {}, word), element("dd", {}, text)]));
+}
+
+export function beliefsNote({ kind, confidence, observations }) {
+  const what = kind === "arm" ? "The mean reward of each arm" : "The weight of each feature";
+  const sure = confidence == null ? "" : ` All intervals hold at once, in every round, with ${exactly(confidence)} certainty.`;
+  return `${what}, from ${count(observations)} rewards.${sure}`;
+}
+
+export function beliefs({ kind, beliefs: found }) {
+  const bounds = found.flatMap(({ low, high, estimate }) => [low, high, estimate]).filter((bound) => bound != null);
+  const low = Math.min(0, ...bounds), high = Math.max(0, ...bounds), span = high - low || 1;
+  const across = (given) => `${(100 * (given - low)) / span}%`;
+  const rows = found.slice(0, MOST_BELIEFS).map((belief) => beliefRow(kind, belief, across, span));
+  const rest = found.length - MOST_BELIEFS;
+  return rest > 0 ? [...rows, element("p", { class: "quiet" }, `and ${count(rest)} more, by the API`)] : rows;
+}
+
+function beliefRow(kind, { index, estimate, low, high }, across, span) {
+  const say = (given) => number(given, span, { isFixed: true });
+  const bar = element("span", { class: "bar", "aria-hidden": "true" });
+  if (estimate != null) bar.append(mark("zero", 0, null, across), mark("dot", estimate, null, across));
+  if (low != null) bar.prepend(mark("interval", low, high, across));
+  const interval = low == null ? "" : ` (${say(low)} to ${say(high)})`;
+  const words = element("span", { class: "belief-words" }, estimate == null ? "not seen yet" : `${say(estimate)}${interval}`);
+  return element("p", { class: "belief" }, element("span", {}, `${kind === "arm" ? "arm" : "feature"} ${index}`), bar, words);
+}
+
+function mark(kind, from, to, across) {
+  const made = element("span", { class: kind });
+  made.style.left = across(from); // set by script, which the page's policy allows; written in HTML it would not
+  if (to != null) made.style.right = `calc(100% - ${across(to)})`;
+  return made;
+}
+
+export const assumption = ({ setting, value: given, text }) =>
+  element("div", {}, element("dt", {}, element("code", {}, setting), " ", element("b", {}, value(given))), element("dd", {}, text));
+
+export const modeButton = (mode) => element("button", { type: "button", "data-mode": mode }, verb(mode));
+export const verb = (mode) => ({ guarded: "Let the learner play", paused: "Pause the learner", shadow: "Watch only" })[mode];
+export const meaning = (mode) => MODES[mode].means;

@@ -1,0 +1,46 @@
+// Elements, and numbers in words: what the other modules write with.
+
+export const $ = (id) => document.getElementById(id);
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child != null));
+  return made;
+}
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const share = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
+const fine = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 2 });
+
+// As many decimals as matter beside numbers of this size: 0.00005 of 400 is 0.
+export function number(value, size = value, { isFixed = false } = {}) {
+  if (value == null) return "–";
+  const digits = Math.min(8, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(size) || 1))));
+  const text = value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: isFixed ? digits : 0 });
+  return text.replace(/^-0$/, "0").replace("-", "\u2212");
+}
+
+export const $set = (id, text) => {
+  if ($(id).textContent !== text) $(id).textContent = text; // what stays the same is not announced again
+};
+
+export const count = (value) => whole.format(value);
+export const percent = (value) => (value == null ? "–" : share.format(value));
+export const exactly = (value) => fine.format(value);
+export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
+
+export function value(given) {
+  if (given === null) return "none";
+  if (Array.isArray(given)) return given.map(value).join(" to ");
+  return typeof given === "number" ? String(given) : JSON.stringify(given);
+}
+
+export const MODES = {
+  shadow: { word: "shadow", means: "The baseline plays. The learner watches, and plays nothing yet." },
+  guarded: { word: "guarded", means: "The learner plays wherever it is proved to be safe, the baseline elsewhere." },
+  paused: { word: "paused", means: "The baseline plays. The learner is stopped, and goes on learning from what it sees." },
+};

@@ -1,0 +1,92 @@
+"""An experiment's picture over time: a bounded series of where it stood, drawn from the journal itself.
+
+Points are taken while the service runs. What happened before it started is replayed from the events, if there are few
+enough; a long past is told by its beginning and by what it came to.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from surefoot.experiment.records import DECISION
+from surefoot.experiment.state import begin
+from surefoot.experiment.status import Status, status_of
+from surefoot.journal import View
+from surefoot.service.answers import finite
+
+MOST_REPLAYED = 20_000  # events: a few seconds of work
+
+
+class Point(msgspec.Struct, frozen=True):
+    """Where an experiment stood after `events` events; null where a number did not exist yet.
+
+    floor, guaranteed:  what must have been earned, and what is certain to have been
+    estimated:          what was played has earned, by the estimate of that moment, and `baseline` what the baseline had
+    """
+
+    time: float
+    events: int
+    rounds: int
+    floor: float | None
+    guaranteed: float | None
+    estimated: float | None
+    baseline: float | None
+    learner_share: float
+    pending: int
+
+
+def point_of(status: Status) -> Point:
+    """A status as a point."""
+    return Point(
+        time=status.time,
+        events=status.events,
+        rounds=status.rounds,
+        floor=finite(status.floor),
+        guaranteed=finite(status.guaranteed),
+        estimated=finite(status.estimated_reward),
+        baseline=finite(status.estimated_baseline),
+        learner_share=status.learner_share,
+        pending=status.pending,
+    )
+
+
+class Picture:
+    """Up to `most` points; when there are more, every second one of the older half goes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.points: list[Point] = []
+
+    @property
+    def events(self) -> int:
+        """Up to which event the picture goes."""
+        return self.points[-1].events if self.points else 0
+
+    def add(self, point: Point) -> None:
+        """Go on with a later point."""
+        if point.events <= self.events:
+            return
+        self.points = [*self.points, point]  # a new list: whoever reads the old one is not disturbed
+        if len(self.points) > self._most:
+            half = len(self.points) // 2
+            self.points = self.points[:half:2] + self.points[half:]
+
+    def since(self, events: int) -> list[Point]:
+        """The points after so many events."""
+        return [point for point in self.points if point.events > events]
+
+
+def replayed(view: View, most: int) -> list[Point]:
+    """The past of an experiment in at most `most` points, if it is short enough to be replayed."""
+    head = view.head.number
+    if head > MOST_REPLAYED:
+        return [point_of(status_of(view.name, begin(view)))]
+    return list(_replay(view, max(1, head // most)))
+
+
+def _replay(view: View, every: int) -> Iterator[Point]:
+    state = begin(view)
+    for event in view.read(1):
+        state.apply(event, view)
+        if event.kind == DECISION and event.number % every == 0:
+            yield point_of(status_of(view.name, state))

@@ -1,0 +1,130 @@
+"""From what came over the wire to what an experiment is asked: limits, actions, catalogues and feature maps."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import surefoot
+from surefoot.errors import InputError
+from surefoot.experiment import Question
+from surefoot.journal import canonical
+from surefoot.service import wire
+from surefoot.service.problems import Fault, ProblemError
+from surefoot.service.rooms import Room, Rooms
+from surefoot.service.settings import Limits
+
+MOST_CATALOGUES = 64  # kept at hand; others are read from the journal again
+
+
+class Known:
+    """A registered catalogue, ready for use: the rows of its actions, or the map from a context to them."""
+
+    def __init__(self, catalogue: wire.Catalogue) -> None:
+        self.names = [action.id for action in catalogue.actions]
+        rows = rows_of(catalogue.actions)
+        if rows is None:
+            raise InputError("`features` must be given for every action of a catalogue.")
+        self.rows = surefoot.Catalogue(rows)
+        self.map = _map_of(catalogue.feature_map, rows)
+        self.dim = int(self.rows.rows.shape[1]) if self.map is None else self.map.dim
+
+    def features(self, context: Sequence[float] | None) -> Any:
+        """What the policy is given."""
+        if self.map is None:
+            if context is not None:
+                raise InputError("`context_features` must be left out: this catalogue has no feature map for them.")
+            return self.rows
+        if context is None:
+            raise InputError(f"`context_features` must hold {self.map.context_dim} numbers for this catalogue's map.")
+        return self.map(context)
+
+
+class Catalogues:
+    """The catalogues of all experiments, by their hash. They are kept beside the chain, in the journal."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
+
+    async def register(self, room: Room, catalogue: wire.Catalogue) -> tuple[str, Known]:
+        """Keep a catalogue; registering it twice is registering it once."""
+        refuse_names(catalogue.actions)
+        known = Known(catalogue)
+        data = canonical(catalogue)
+        digest = await self._rooms.run(
+            self._rooms.journal.transact, room.name, lambda transaction: transaction.attach(data)
+        )
+        return digest, self._remember(room.name, digest, known)
+
+    async def find(self, room: Room, digest: str) -> Known:
+        """A catalogue that was registered before."""
+        found = self._known.get((room.name, digest))
+        if found is not None:
+            return found
+        data = await self._rooms.run(self._rooms.journal.attachment, room.name, digest)
+        try:
+            return self._remember(room.name, digest, Known(msgspec.json.decode(data or b"", type=wire.Catalogue)))
+        except msgspec.MsgspecError:  # another kind of attachment, or none
+            raise ProblemError("unknown-catalogue") from None
+
+    def _remember(self, name: str, digest: str, known: Known) -> Known:
+        self._known[name, digest] = known
+        while len(self._known) > MOST_CATALOGUES:
+            self._known.popitem(last=False)
+        return known
+
+
+def question_of(asked: wire.Decide, known: Known | None, limits: Limits) -> Question:
+    """What the experiment is asked."""
+    if (asked.actions is None) == (known is None):
+        raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
+    if asked.actions is not None:
+        if asked.context_features is not None:
+            raise InputError("`context_features` must come with a `catalogue` that has a feature map.")
+        refuse_size(asked.actions, limits)
+        names, features = [action.id for action in asked.actions], rows_of(asked.actions)
+    else:
+        assert known is not None
+        names, features = known.names, known.features(asked.context_features)
+    baseline = 0 if asked.baseline is None else asked.baseline
+    return Question(features, baseline, asked.baseline_reward, asked.decision_id, names, asked.context)
+
+
+def rows_of(actions: Sequence[wire.Action]) -> Any:
+    """One row per action; None where no action has features."""
+    rows = [action.features for action in actions]
+    if not any(row is not None for row in rows):
+        return None
+    for index, row in enumerate(rows):
+        if row is None or len(row) != len(rows[0] or ()):
+            rule = f"every action must have as many features as the first, {len(rows[0] or ())}"
+            raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
+    return np.array(rows, dtype=np.float64)
+
+
+def refuse_size(actions: Sequence[wire.Action], limits: Limits) -> None:
+    """Refuse more actions or dimensions than the server's limits allow."""
+    if len(actions) > limits.actions:
+        rule = f"at most {limits.actions} actions are taken, but got {len(actions)}"
+        raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions", rule)])
+    longest = max(len(action.features or ()) for action in actions)
+    if longest > limits.dimensions:
+        rule = f"at most {limits.dimensions} features are taken, but got {longest}"
+        raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions[].features", rule)])
+
+
+def refuse_names(actions: Sequence[wire.Action]) -> None:
+    """Refuse names that occur twice."""
+    names = [action.id for action in actions]
+    if len(set(names)) < len(names):
+        raise InputError("`actions` must have different ids, but some occur twice.")
+
+
+def _map_of(given: wire.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
+    if given is None:
+        return None
+    kind = surefoot.Shared if given.kind == "shared" else surefoot.Interactions
+    return kind(rows, context_dim=given.context_dim, context_bound=given.context_bound)

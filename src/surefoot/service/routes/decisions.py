@@ -1,0 +1,114 @@
+"""Decisions, fallbacks and rewards: what an app calls."""
+
+from typing import Any
+
+from litestar import Request, Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
+
+from surefoot.service import answers, wire
+from surefoot.service.access import needs, visit_of
+from surefoot.service.desk import Desk
+from surefoot.service.rooms import Rooms
+from surefoot.service.routes.answering import TOKEN, also, problems
+from surefoot.service.routes.parameters import DecisionId, ExperimentName
+
+TAGS = ["decisions"]
+ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
+REWARDS = ("unknown-decision", "reward-conflict", "reward-too-late", "reward-out-of-range")
+
+
+def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
+    """The handlers."""
+
+    @post(
+        "/v1/experiments/{name:str}/decisions",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="decide",
+        responses=also(200, answers.Decided, "The decision was made before, by the same question.")
+        | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
+    )
+    async def decide(
+        name: ExperimentName, data: JSONBody[wire.Decide], request: Request[Any, Any, Any]
+    ) -> Response[answers.Decided]:
+        """Decide one round; it is durable before it is answered."""
+        status, decided = await desk.decide(name, data, visit_of(request.scope))
+        return Response(decided, status_code=status)
+
+    @post(
+        "/v1/experiments/{name:str}/decision-batches",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="decideBatch",
+        status_code=200,
+        responses=problems(*ABOUT, body=True),
+    )
+    async def decide_batch(
+        name: ExperimentName, data: JSONBody[wire.DecideBatch], request: Request[Any, Any, Any]
+    ) -> answers.Outcomes:
+        """Decide many rounds, each answered on its own, with a decision or with a problem."""
+        return await desk.decide_all(name, data.decisions, visit_of(request.scope))
+
+    @post(
+        "/v1/experiments/{name:str}/fallbacks",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="bookFallback",
+        responses=also(200, answers.Decided, "It was booked before.")
+        | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
+    )
+    async def fallback(
+        name: ExperimentName, data: JSONBody[wire.Fallback], request: Request[Any, Any, Any]
+    ) -> Response[answers.Decided]:
+        """Book a round in which the caller played the baseline on its own."""
+        status, decided = await desk.book(name, data, visit_of(request.scope))
+        return Response(decided, status_code=status)
+
+    @get(
+        "/v1/experiments/{name:str}/decisions/{decision_id:str}",
+        before_request=needs("read"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="readDecision",
+        responses=problems("unknown-experiment", "unknown-decision", "invalid"),
+    )
+    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> answers.DecisionRead:
+        """A decision, with the sentence that explains it, what was asked, and the whole proof."""
+        room = await rooms.find(name)
+        return answers.decision_read(await rooms.run(room.experiment.find, decision_id))
+
+    @post(
+        "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="reward",
+        status_code=200,
+        responses=problems(*ABOUT, *REWARDS, body=True),
+    )
+    async def reward(
+        name: ExperimentName, decision_id: DecisionId, data: JSONBody[wire.Reward], request: Request[Any, Any, Any]
+    ) -> answers.Received:
+        """Hand in the reward of a decision; the same value twice is once."""
+        return await desk.reward(name, decision_id, data.value, visit_of(request.scope))
+
+    @post(
+        "/v1/experiments/{name:str}/reward-batches",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="rewardBatch",
+        status_code=200,
+        responses=problems(*ABOUT, body=True),
+    )
+    async def reward_batch(
+        name: ExperimentName, data: JSONBody[wire.RewardBatch], request: Request[Any, Any, Any]
+    ) -> answers.RewardOutcomes:
+        """Hand in many rewards, each accepted or refused on its own."""
+        return await desk.reward_all(name, data.rewards, visit_of(request.scope))
+
+    return [decide, decide_batch, fallback, read_decision, reward, reward_batch]

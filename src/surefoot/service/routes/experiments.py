@@ -1,0 +1,166 @@
+"""Experiments: create, list, read, change of mode; and the catalogues of their actions."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, get, post, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
+
+import surefoot
+from surefoot.errors import ConfigError
+from surefoot.experiment.records import Created
+from surefoot.policies import Policy
+from surefoot.service import answers, wire
+from surefoot.service.access import needs, visit_of
+from surefoot.service.problems import Fault, ProblemError
+from surefoot.service.questions import Catalogues, refuse_size
+from surefoot.service.rooms import Room, Rooms
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import ExperimentName
+
+TAGS = ["experiments"]
+
+
+class SettingsRead(msgspec.Struct):
+    """What an experiment was created with; `history_rows` were learned before the first decision."""
+
+    policy: str
+    settings: dict[str, Any]
+    mode: str
+    software: str
+    reward_window: float | None
+    default_reward: float | None
+    reward_bounds: tuple[float, float] | None
+    history_rows: int
+    description: str
+
+
+def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
+    """The handlers."""
+    limits = rooms.settings.limits
+
+    async def summary(room: Room) -> answers.Summary:
+        return answers.summary(await rooms.run(room.look), room.experiment.settings)
+
+    @post(
+        "/v1/experiments",
+        before_request=needs("admin"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="createExperiment",
+        responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
+    )
+    async def create(data: JSONBody[wire.CreateExperiment], request: Request[Any, Any, Any]) -> answers.Summary:
+        """Begin an experiment; it starts in shadow, unless told otherwise."""
+        policy = policy_of(data)
+        history = None if data.history is None else (data.history.features, data.history.rewards)
+        room = await rooms.create(
+            data.name,
+            policy,
+            mode=data.mode,
+            reward_window=data.reward_window,
+            default_reward=data.default_reward,
+            reward_bounds=data.reward_bounds,
+            history=history,
+            description=data.description,
+        )
+        visit_of(request.scope).notes["experiment"] = data.name
+        return await summary(room)
+
+    def policy_of(data: wire.CreateExperiment) -> Policy:
+        dim = data.settings.get("dim", data.settings.get("arms", 1))
+        if isinstance(dim, int) and dim > limits.dimensions:
+            rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
+            raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
+        return new_policy(data.policy, data.settings)
+
+    @get(
+        "/v1/experiments", before_request=needs("read"), tags=TAGS, operation_id="listExperiments", responses=problems()
+    )
+    async def list_(request: Request[Any, Any, Any]) -> answers.Experiments:
+        """All experiments at a glance."""
+        found = [await summary(await rooms.find(name)) for name in await rooms.names()]
+        return answers.Experiments(found)
+
+    @get(
+        "/v1/experiments/{name:str}",
+        before_request=needs("read"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="readExperiment",
+        responses=problems("unknown-experiment"),
+    )
+    async def read(name: ExperimentName) -> answers.Summary:
+        """Where an experiment stands."""
+        return await summary(await rooms.find(name))
+
+    @get(
+        "/v1/experiments/{name:str}/settings",
+        before_request=needs("read"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="readSettings",
+        responses=problems("unknown-experiment"),
+    )
+    async def settings(name: ExperimentName) -> SettingsRead:
+        """What an experiment was created with."""
+        return settings_read((await rooms.find(name)).experiment.settings)
+
+    @put(
+        "/v1/experiments/{name:str}/mode",
+        before_request=needs("admin"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="changeMode",
+        responses=problems("unknown-experiment", "mode-conflict", "outcome-unknown", body=True),
+    )
+    async def change_mode(
+        name: ExperimentName, data: JSONBody[wire.ChangeMode], request: Request[Any, Any, Any]
+    ) -> answers.Summary:
+        """Go over to another mode; the summary's `allowed_modes` tell which."""
+        room = await rooms.find(name)
+        await rooms.run(room.experiment.set_mode, data.mode, reason=data.reason)
+        visit_of(request.scope).notes.update(experiment=name, mode=data.mode)
+        return await summary(room)
+
+    @post(
+        "/v1/experiments/{name:str}/catalogues",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="registerCatalogue",
+        responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
+    )
+    async def register(name: ExperimentName, data: JSONBody[wire.Catalogue]) -> answers.Registered:
+        """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
+        refuse_size(data.actions, limits)
+        digest, known = await catalogues.register(await rooms.find(name), data)
+        return answers.Registered(digest, len(known.names), known.dim)
+
+    return [create, list_, read, settings, change_mode, register]
+
+
+def new_policy(name: str, settings: dict[str, Any]) -> Policy:
+    """A policy by its name and settings; what does not fit is named."""
+    try:
+        made: Policy = getattr(surefoot, name)(**settings)
+    except TypeError as error:
+        text = str(error).split(")", 1)[-1].strip() or str(error)
+        raise ConfigError(f"`settings` must be those of {name}: {text}.") from None
+    return made
+
+
+def settings_read(created: Created) -> SettingsRead:
+    """The settings without the rows of the history, which may be many."""
+    return SettingsRead(
+        policy=created.policy,
+        settings=created.settings,
+        mode=created.mode,
+        software=created.software,
+        reward_window=created.reward_window,
+        default_reward=created.default_reward,
+        reward_bounds=created.reward_bounds,
+        history_rows=0 if created.history is None else len(created.history.rewards),
+        description=created.description,
+    )

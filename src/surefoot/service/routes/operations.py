@@ -1,0 +1,94 @@
+"""For those who run the service: is it alive, is it ready, what does it count, and what do its problems mean."""
+
+from typing import Any
+
+import msgspec
+from litestar import MediaType, Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+
+from surefoot.service.access import needs, visit_of
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import KINDS, ProblemError
+from surefoot.service.rooms import Rooms
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import ProblemWord
+from surefoot.service.tokens import ROLES, Role
+
+TAGS = ["operations"]
+
+
+class Health(msgspec.Struct):
+    """How the server is."""
+
+    status: str
+
+
+class Access(msgspec.Struct):
+    """What the caller may do; `is_open` where nobody is asked for a token."""
+
+    roles: list[Role]
+    is_open: bool
+
+
+class ProblemKind(msgspec.Struct):
+    """What a problem's type stands for."""
+
+    type: str
+    title: str
+    status: int
+    advice: str
+
+
+def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
+    """The handlers."""
+
+    @get("/livez", tags=TAGS, operation_id="isAlive")
+    async def livez() -> Health:
+        """Whether the process answers."""
+        return Health("alive")
+
+    @get(
+        "/readyz",
+        tags=TAGS,
+        operation_id="isReady",
+        responses={503: ResponseSpec(Health, description="Not ready", generate_examples=False)},
+    )
+    async def readyz() -> Response[Health]:
+        """Whether the journal can be read and every experiment has been opened."""
+        return Response(Health("ready" if rooms.is_ready else "starting"), status_code=200 if rooms.is_ready else 503)
+
+    @get(
+        "/metrics",
+        before_request=needs("read"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="readMetrics",
+        media_type=MediaType.TEXT,
+        responses=problems(),
+    )
+    async def read_metrics() -> Response[str]:
+        """Metrics in Prometheus' text format."""
+        page = await rooms.run(metrics.page)
+        return Response(page.decode(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @get("/v1/access", security=TOKEN, tags=TAGS, operation_id="readAccess", responses=problems())
+    async def access(request: Request[Any, Any, Any]) -> Access:
+        """What the caller's token allows."""
+        roles = visit_of(request.scope).roles
+        return Access([role for role in ROLES if role in roles or "admin" in roles], rooms.settings.is_open)
+
+    @get(
+        "/problems/{word:str}",
+        tags=TAGS,
+        operation_id="explainProblem",
+        responses=problems(),
+    )
+    async def explain(word: ProblemWord) -> ProblemKind:
+        """What a problem's type stands for, and what to do about it."""
+        if word not in KINDS:
+            raise ProblemError("not-found")
+        status, title, advice = KINDS[word]
+        return ProblemKind(f"/problems/{word}", title, status, advice)
+
+    return [livez, readyz, read_metrics, access, explain]

@@ -1,0 +1,177 @@
+"""Rank and Reward, as users of Azure Personalizer have them in their code: point the endpoint at an experiment.
+
+The first action is what the app does today, the baseline. An event that is ranked with `deferActivation` may never be
+shown, so that the learner has no say in it: the baseline is ranked first, and the round counts when it is activated.
+"""
+
+import secrets
+from collections import OrderedDict
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
+from msgspec import Meta
+
+from surefoot.errors import InputError, SurefootError
+from surefoot.experiment import Question
+from surefoot.experiment.questions import read_id
+from surefoot.service import answers, wire
+from surefoot.service.access import needs, visit_of
+from surefoot.service.hashing import hashed
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import Fault, Problem, ProblemError
+from surefoot.service.rooms import Room, Rooms
+from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.parameters import EventId, ExperimentName, Version
+
+TAGS = ["personalizer"]
+BASE = "/v1/experiments/{name:str}/personalizer/{version:str}"
+MOST_DEFERRED = 10_000
+ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
+
+
+class RankableAction(msgspec.Struct):
+    """An action and its features, in nested JSON."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=200)]
+    features: list[dict[str, Any]] = []
+
+
+class RankRequest(msgspec.Struct):
+    """Rank actions; the first of them is what would be shown today."""
+
+    actions: Annotated[list[RankableAction], Meta(min_length=1)]
+    contextFeatures: list[dict[str, Any]] = []  # noqa: N815
+    excludedActions: list[str] = []  # noqa: N815
+    eventId: wire.Identifier | None = None  # noqa: N815
+    deferActivation: bool = False  # noqa: N815
+
+
+class RankedAction(msgspec.Struct):
+    """An action, and the probability with which it is shown: decisions here are not drawn, so 1 or 0."""
+
+    id: str
+    probability: float
+
+
+class RankResponse(msgspec.Struct):
+    """`rewardActionId` is to be shown, and its reward to be sent for `eventId`."""
+
+    ranking: list[RankedAction]
+    eventId: str  # noqa: N815
+    rewardActionId: str  # noqa: N815
+
+
+class RewardRequest(msgspec.Struct):
+    """The reward of what was shown."""
+
+    value: float
+
+
+def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
+    """The handlers."""
+    limits = rooms.settings.limits
+    deferred: OrderedDict[tuple[str, str], Question] = OrderedDict()
+
+    def question(room: Room, data: RankRequest) -> Question:
+        names = [action.id for action in data.actions]
+        if len(names) > limits.actions:
+            rule = f"at most {limits.actions} actions are taken, but got {len(names)}"
+            raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions", rule)])
+        if data.excludedActions:
+            raise InputError("`excludedActions` must be empty: leave out actions that must not be shown.")
+        settings = room.experiment.settings.settings
+        features = None
+        if "dim" in settings:
+            actions = [(action.id, action.features) for action in data.actions]
+            bound = float(settings["feature_bound"])
+            features = hashed(data.contextFeatures, actions, dim=int(settings["dim"]), bound=bound)
+        return Question(features, 0, None, data.eventId or secrets.token_hex(16), names)
+
+    @post(
+        f"{BASE}/rank",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="rank",
+        responses=problems(*ABOUT, "decision-conflict", body=True),
+    )
+    async def rank(
+        name: ExperimentName, version: Version, data: JSONBody[RankRequest], request: Request[Any, Any, Any]
+    ) -> RankResponse:
+        """Decide which action to show."""
+        room = await rooms.find(name)
+        asked = question(room, data)
+        event_id, names = str(asked.decision_id), list(asked.actions or ())
+        chosen = 0
+        if data.deferActivation:
+            keep(name, event_id, asked)
+        else:
+            answer = (await room.lane.decide([asked]))[0]
+            if isinstance(answer, SurefootError):
+                raise answer
+            metrics.decided(name, answer)
+            chosen = answer.action
+        visit_of(request.scope).notes.update(experiment=name, decision_id=event_id)
+        order = [chosen, *(index for index in range(len(names)) if index != chosen)]
+        ranking = [RankedAction(names[index], 1.0 if index == chosen else 0.0) for index in order]
+        return RankResponse(ranking, event_id, names[chosen])
+
+    def keep(name: str, event_id: str, asked: Question) -> None:
+        deferred[name, event_id] = asked
+        while len(deferred) > MOST_DEFERRED:
+            deferred.popitem(last=False)
+
+    @post(
+        f"{BASE}/events/{{event_id:str}}/activate",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="activate",
+        status_code=204,
+        responses=problems(*ABOUT, "unknown-decision", "decision-conflict", "invalid"),
+    )
+    async def activate(name: ExperimentName, version: Version, event_id: EventId) -> None:
+        """Say that a deferred event was shown: from now on its round counts. An active one stays as it is."""
+        room = await rooms.find(name)
+        asked = deferred.get((name, event_id))
+        if asked is None:
+            await rooms.run(room.experiment.find, event_id)
+            return
+        answer = await rooms.run(
+            room.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions
+        )
+        deferred.pop((name, event_id), None)
+        metrics.decided(name, answer)
+
+    @post(
+        f"{BASE}/events/{{event_id:str}}/reward",
+        before_request=needs("decide"),
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="rewardEvent",
+        status_code=204,
+        responses=problems(
+            *ABOUT, "unknown-decision", "reward-conflict", "reward-too-late", "reward-out-of-range", body=True
+        ),
+    )
+    async def reward(
+        name: ExperimentName,
+        version: Version,
+        event_id: EventId,
+        data: JSONBody[RewardRequest],
+        request: Request[Any, Any, Any],
+    ) -> Response[None]:
+        """Hand in the reward of what was shown."""
+        room = await rooms.find(name)
+        receipt = (await room.lane.reward([(read_id(event_id), data.value)]))[0]
+        metrics.rewarded(name, receipt)
+        visit_of(request.scope).notes.update(experiment=name, decision_id=event_id, refused=receipt.refused)
+        told = answers.received(receipt)
+        if isinstance(told, Problem):
+            raise ProblemError.of(told)
+        return Response(None, status_code=204)
+
+    return [rank, activate, reward]

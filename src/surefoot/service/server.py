@@ -1,0 +1,171 @@
+"""Running the app on uvicorn: connections that dawdle are closed, and a stop is graceful."""
+
+import asyncio
+import gc
+import socket
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from surefoot.errors import ConfigError
+from surefoot.service.app import Service, create_app
+from surefoot.service.logs import configure, log
+from surefoot.service.problems import MEDIA_TYPE, encode, problem
+from surefoot.service.settings import Limits, Settings, without_password
+
+
+class Server(uvicorn.Server):
+    """A server that tells the app when it begins to stop, so that streams end and requests can be drained."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; a second time, stop at once. (uvicorn would end the process by the same signal again.)"""
+        self.force_exit = self.should_exit
+        self.stop()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second; look for callers who dawdle twice a second."""
+        if counter % 5 == 0:
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.lose_patience(self._service.settings.limits)
+        return await super().on_tick(counter)
+
+    def stop(self) -> None:
+        """Begin to stop, from any thread."""
+        self._service.stop()
+        self.should_exit = True
+
+
+def _too_slow() -> bytes:
+    body = encode(problem("timeout"))
+    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+    return f"{head}connection: close\r\n\r\n".encode() + body
+
+
+TOO_SLOW = _too_slow()
+
+
+class Together:
+    """A transport that sends what is written in one turn of the loop in one go: a head and its body are one packet."""
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._waiting = transport, loop, list[bytes]()
+
+    def write(self, data: bytes) -> None:
+        """Send soon."""
+        self._waiting.append(data)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Send now."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
+
+    def close(self) -> None:
+        """Close, once everything is sent."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Protocol(HttpToolsProtocol):
+    """uvicorn's protocol, which remembers since when it waits for a head or a body, and can lose its patience.
+
+    One look at all connections now and then is cheaper than timers for every request.
+    """
+
+    _awaited: str | None = None
+    _since = 0.0
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
+        self._await("head")
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._await("head")
+
+    def on_headers_complete(self) -> None:
+        """The head is here."""
+        self._await("body")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of it is here."""
+        self._awaited = None
+        super().on_message_complete()
+
+    def lose_patience(self, limits: Limits) -> None:
+        """Hang up where the caller takes too long; one who has sent a head is told."""
+        waited = self.loop.time() - self._since
+        if self._awaited == "head" and waited > limits.head_seconds:
+            self.transport.close()
+        elif self._awaited == "body" and waited > limits.body_seconds and not self.cycle.response_started:
+            self.transport.write(TOO_SLOW)
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+
+    def _await(self, what: str) -> None:
+        self._awaited, self._since = what, self.loop.time()
+
+
+def config_of(settings: Settings, service: Service) -> uvicorn.Config:
+    """How uvicorn is to run the app."""
+    limits = settings.limits
+    return uvicorn.Config(
+        service,
+        host=settings.host,
+        port=settings.port,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
+        limit_concurrency=limits.connections,
+    )
+
+
+def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> None:
+    """Serve until told to stop."""
+    configure(settings.log)
+    service = create_app(settings)
+    log.info(
+        "serving",
+        extra={
+            "host": settings.host,
+            "port": settings.port,
+            "database": without_password(settings.database),
+            "asks_for_tokens": not settings.is_open,
+        },
+    )
+    server = Server(config_of(settings, service), service)
+    _calm_collector()
+    server.run(sockets=sockets)
+    if not server.started:
+        raise ConfigError(f"The server could not start on {settings.host}:{settings.port}; its log says why.")
+    log.info("stopped")
+
+
+def _calm_collector() -> None:
+    """What was loaded at the start lives for ever: looking through it again and again costs half of the speed."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

@@ -1,0 +1,235 @@
+"""The shell: what every request passes on its way in and every answer on its way out, matched by a route or not.
+
+In: a name of its own, the token, the rate. Out: security headers, one line in the log, one
+count in the metrics. Nothing that a caller sent is logged, apart from method and route.
+"""
+
+import secrets
+import time
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+from litestar import Litestar
+from litestar.types import Message, Receive, Send
+
+from surefoot.errors import SurefootError
+from surefoot.service.access import KEY, OPEN, Visit
+from surefoot.service.document import methods_of
+from surefoot.service.express import Express
+from surefoot.service.logs import RequestLog, log
+from surefoot.service.metrics import Metrics
+from surefoot.service.problems import MEDIA_TYPE, ProblemError, encode, of_error
+from surefoot.service.settings import Settings, is_loopback
+from surefoot.service.tokens import TokenFile
+
+# The page loads nothing from elsewhere, and nobody may frame it; plotly writes style attributes into its charts.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+# Answers that hold data only, and are never shown as a page.
+BRIEF = [
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+]
+DATA = [(b"content-type", b"application/json"), *BRIEF]
+PUBLIC = ("/livez", "/readyz", "/openapi.json", "/static/", "/problems/", "/favicon.ico")
+KEYED = b"ocp-apim-subscription-key"  # where users of Personalizer have their key
+MOST_CALLERS = 10_000
+
+
+class Shell:
+    """An ASGI app around the app."""
+
+    def __init__(
+        self, app: Litestar, express: Express, settings: Settings, metrics: Metrics, requests: RequestLog
+    ) -> None:
+        self._express, self._requests = express, requests
+        self._app, self._settings, self._metrics = app, settings, metrics
+        self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
+        self._rates = Rates(settings.limits.rate, settings.limits.burst)
+        self._prefix = secrets.token_hex(4)
+        self._count = 0
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        self._count += 1
+        visit = Visit(f"{self._prefix}-{self._count}")
+        scope[KEY] = visit
+        out = _Out(send, visit)
+        try:
+            headers = dict(scope["headers"])
+            self._admit(scope, headers, visit)
+            _refuse_media_type(scope["method"], headers)
+            if scope["method"] == "OPTIONS" and (allowed := methods_of(self._app, scope["path"])):
+                await out.allow(allowed)
+                return
+            timely = _In(receive).receive
+            quick = await self._express.answer(scope, timely, visit)
+            if quick is not None:
+                await out.answer(*quick)
+            else:
+                await self._app(scope, timely, out.send)
+        except ProblemError as error:
+            await out.refuse(error)
+        except SurefootError as error:
+            await out.refuse(as_problem(error))
+        except Exception:
+            log.exception("a mistake of ours", extra={"request_id": visit.request_id})
+            if not out.status:
+                await out.refuse(ProblemError("internal"))
+        finally:
+            self._note(scope, visit, out.status, time.perf_counter() - began)
+
+    def _admit(self, scope: Any, headers: dict[bytes, bytes], visit: Visit) -> None:
+        address = (scope.get("client") or ("", 0))[0]
+        if self._tokens is None:
+            self._refuse_host(headers)
+            visit.roles = OPEN
+            self._rates.spend(address)
+            return
+        presented = _presented(headers)
+        token = None if presented is None else self._tokens.find(presented)
+        self._rates.spend(address if token is None else token.id)
+        if token is not None:
+            visit.token, visit.roles = token.id, frozenset(token.roles)
+        elif scope["path"] != "/" and not scope["path"].startswith(PUBLIC):
+            raise ProblemError("no-token", WWW_Authenticate='Bearer realm="surefoot"')
+
+    def _refuse_host(self, headers: dict[bytes, bytes]) -> None:
+        """Pages of other sites must not reach a server without tokens by a name that they made point here."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if not is_loopback(name.lower()) or (origin and origin.partition("://")[2] != host.lower()):
+            raise ProblemError("wrong-host")
+
+    def _note(self, scope: Any, visit: Visit, status: int, seconds: float) -> None:
+        route = scope.get("path_template") or "unmatched"
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self._metrics.answered(method, route, status, seconds)
+        self._requests.note(
+            {
+                "request_id": visit.request_id,
+                "method": method,
+                "route": route,
+                "status": status,
+                "seconds": round(seconds, 6),
+                "token": visit.token,
+                **visit.notes,
+            }
+        )
+
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class _In:
+    """The body of a request; one that ends before it is whole came too slowly, or not at all."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._is_whole = receive, False
+
+    async def receive(self) -> Any:
+        message: Any = await self._receive()
+        if message["type"] == "http.disconnect" and not self._is_whole:
+            raise ProblemError("timeout", Connection="close")
+        self._is_whole = self._is_whole or not message.get("more_body", False)
+        return message
+
+
+class _Out:
+    """The answer, with the headers that every answer has."""
+
+    def __init__(self, send: Send, visit: Visit) -> None:
+        self._send, self._visit, self.status = send, visit, 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], *HEADERS, (b"x-request-id", self._visit.request_id.encode())]
+        await self._send(message)
+
+    async def allow(self, methods: list[str]) -> None:
+        headers = [(b"allow", ", ".join(methods).encode()), (b"content-length", b"0")]
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def answer(self, status: int, body: bytes) -> None:
+        named = ((b"content-length", b"%d" % len(body)), (b"x-request-id", self._visit.request_id.encode()))
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": [*DATA, *named]})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def refuse(self, error: ProblemError) -> None:
+        found = error.problem
+        body = encode(msgspec.structs.replace(found, request_id=self._visit.request_id))
+        headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        await self.send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def as_problem(error: SurefootError) -> ProblemError:
+    """The answer to an error of the library's; what went wrong on our side is told to the log only."""
+    found = of_error(error)
+    if found.status >= 500:
+        log.error("the journal failed", extra={"error": type(error).__name__, "detail": str(error)})
+    told = ProblemError.of(found)
+    told.headers = {"Retry-After": "1"} if found.status == 503 else {}
+    return told
+
+
+class Rates:
+    """A bucket for each caller: `burst` requests at once, `rate` a second in the long run; 0 is no limit."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate, self._burst = rate, float(burst)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # when, and what was left
+
+    def spend(self, caller: str) -> None:
+        """Take one, or refuse."""
+        if not self._rate:
+            return
+        now = time.monotonic()
+        when, left = self._buckets.pop(caller, (now, self._burst))
+        left = min(self._burst, left + (now - when) * self._rate)
+        self._buckets[caller] = (now, max(left - 1.0, 0.0) if left >= 1.0 else left)
+        while len(self._buckets) > MOST_CALLERS:
+            self._buckets.popitem(last=False)
+        if left < 1.0:
+            seconds = str(max(1, round((1.0 - left) / self._rate)))
+            raise ProblemError("too-many-requests", Retry_After=seconds)
+
+
+def _refuse_media_type(method: str, headers: dict[bytes, bytes]) -> None:
+    """A body must say that it is JSON: what another site's form can send without being asked never does."""
+    has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+    media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if method in ("POST", "PUT", "PATCH") and has_body and media != b"application/json":
+        raise ProblemError("media-type")
+
+
+def _presented(headers: dict[bytes, bytes]) -> str | None:
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    key = headers.get(KEYED)
+    return None if key is None else key.decode("latin-1")

@@ -1,0 +1,118 @@
+"""Tokens: who may decide, read, or administer.
+
+A token is `surefoot_<id>_<secret>`; the file holds its id, its roles and the SHA-256 of the whole. The secret is 256
+random bits, which nobody can guess however quick the hash: a slow one (scrypt) protects words that people choose, and
+would cost every request a tenth of a second here. Hashes are compared in constant time, and an unknown id is compared
+too, so that the time of an answer tells nothing.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from surefoot.errors import ConfigError
+
+Role: TypeAlias = Literal["decide", "read", "admin"]
+ROLES: tuple[Role, ...] = ("decide", "read", "admin")
+PREFIX = "surefoot"
+NOBODY = "0" * 64
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A token as the file keeps it: enough to recognise it, not enough to use it."""
+
+    id: str
+    roles: list[Role]
+    hash: str
+    created: float
+    note: str = ""
+
+    def allows(self, role: Role) -> bool:
+        """Whether it may act in this role; an admin may in all."""
+        return role in self.roles or "admin" in self.roles
+
+
+class TokenFile:
+    """The tokens in a file, readable by its owner only. A change is noticed without a restart."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._known: dict[str, Token] = {}
+        self._stamp: tuple[int, int, int] | None = None
+        self._looked = -1.0
+
+    def all(self) -> list[Token]:
+        """The tokens, oldest first; none where there is no file."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise ConfigError(f"`tokens` must be a file that can be read, but {self.path}: {error}.") from None
+        try:
+            return msgspec.json.decode(data, type=list[Token])
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"`tokens` must be a file of `surefoot token`, but {self.path} is not: {error}") from None
+
+    def create(self, roles: list[Role], *, note: str = "") -> str:
+        """Make a token, and return it: the only time that anyone sees it."""
+        if not roles or not set(roles) <= set(ROLES):
+            raise ConfigError(f"`roles` must be some of {', '.join(ROLES)}, but got {', '.join(roles) or 'none'}.")
+        identity = secrets.token_hex(4)
+        token = f"{PREFIX}_{identity}_{secrets.token_urlsafe(32)}"
+        kept = Token(identity, sorted(set(roles)), digest(token), time.time(), note)
+        self._write([*self.all(), kept])
+        return token
+
+    def revoke(self, identity: str) -> None:
+        """Let a token open nothing any more."""
+        tokens = self.all()
+        rest = [token for token in tokens if token.id != identity]
+        if len(rest) == len(tokens):
+            raise ConfigError(f"There is no token {identity!r:.40}; `surefoot token list` shows those there are.")
+        self._write(rest)
+
+    def find(self, presented: str) -> Token | None:
+        """The token that was presented, if it is one."""
+        self._refresh()
+        known = self._known.get(presented.split("_", 2)[1]) if presented.count("_") >= 2 else None
+        is_right = hmac.compare_digest(digest(presented), NOBODY if known is None else known.hash)
+        return known if is_right else None
+
+    def _refresh(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < 0.5:
+            return
+        self._looked = now
+        try:
+            found = self.path.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except FileNotFoundError:
+            stamp = (0, 0, 0)
+        if stamp != self._stamp:
+            self._known = {token.id: token for token in self.all()}
+            self._stamp = stamp
+
+    def _write(self, tokens: list[Token]) -> None:
+        """Replace the file as a whole, so that no reader sees half of it."""
+        data = msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n"
+        beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            beside.replace(self.path)
+        except OSError as error:
+            raise ConfigError(f"`tokens` must be a file that can be written, but {self.path}: {error}.") from None
+
+
+def digest(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,145 @@
+"""What goes over the wire: the requests of the API, with the rules that can be told without knowing the experiment.
+
+Numbers that are not finite have no JSON: where one may occur, it is null, and the field's documentation says so.
+"""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+Mode: TypeAlias = Literal["shadow", "guarded", "paused"]
+Identifier: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@=+~-]*$",
+        description="Letters, digits and . _ : @ = + ~ -, beginning with a letter or digit.",
+    ),
+]
+Name: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="Letters, digits and . _ -, beginning with a letter or digit.",
+    ),
+]
+ActionName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+Digest: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 that names a catalogue.")]
+Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
+
+
+class Wire(msgspec.Struct, forbid_unknown_fields=True):
+    """A request."""
+
+
+class Action(Wire, kw_only=True):
+    """One thing that may be played. Policies over plain arms need no features."""
+
+    id: ActionName
+    features: list[float] | None = None
+
+
+class Decide(Wire, kw_only=True):
+    """Decide one round.
+
+    Give `actions`, or the `catalogue` that they were registered as. The `baseline` is the id of the action that would
+    be played today, by convention the first. `baseline_reward` is its mean reward, if known, or [low, high].
+    `context` is kept beside the decision; a catalogue with a feature map needs `context_features`. Asking again with
+    the same `decision_id` gives the same answer.
+    """
+
+    actions: Annotated[list[Action], Meta(min_length=1)] | None = None
+    catalogue: Digest | None = None
+    baseline: ActionName | None = None
+    baseline_reward: float | Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    context: dict[str, Any] | None = None
+    context_features: list[float] | None = None
+    decision_id: Identifier | None = None
+
+
+class Fallback(Decide, kw_only=True):
+    """A round in which the caller played the baseline on its own, for the service could not be reached."""
+
+    decision_id: Identifier
+
+
+class Reward(Wire, kw_only=True):
+    """The reward of a decision."""
+
+    value: float
+
+
+class NamedReward(Reward, kw_only=True):
+    """The reward of the decision that is named."""
+
+    decision_id: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class DecideBatch(Wire, kw_only=True):
+    """Many rounds, decided in order and made durable together."""
+
+    decisions: Annotated[list[Decide], Meta(min_length=1)]
+
+
+class FallbackBatch(Wire, kw_only=True):
+    """Many rounds of the baseline that callers played on their own."""
+
+    fallbacks: Annotated[list[Fallback], Meta(min_length=1)]
+
+
+class RewardBatch(Wire, kw_only=True):
+    """Many rewards, each accepted or refused on its own."""
+
+    rewards: Annotated[list[NamedReward], Meta(min_length=1)]
+
+
+class FeatureMap(Wire, kw_only=True):
+    """How actions and a context become feature rows: `surefoot.Shared` or `surefoot.Interactions`."""
+
+    kind: Literal["shared", "interactions"]
+    context_dim: Annotated[int, Meta(ge=1, le=10_000)]
+    context_bound: Annotated[float, Meta(gt=0)]
+
+
+class Catalogue(Wire, kw_only=True):
+    """Actions that stay the same from round to round."""
+
+    actions: Annotated[list[Action], Meta(min_length=1)]
+    feature_map: FeatureMap | None = None
+
+
+class History(Wire, kw_only=True):
+    """Logged rows of the baseline and their rewards, learned before the first decision."""
+
+    features: list[list[float]]
+    rewards: list[float]
+
+
+class CreateExperiment(Wire, kw_only=True):
+    """Begin an experiment; its settings never change.
+
+    `policy` and its `settings` are those of the library, such as `SafeLUCB` with dim, alpha, delta, noise, theta_bound
+    and feature_bound. With `reward_window` (seconds) a reward is learned when its window closes, and `default_reward`
+    where none came.
+    """
+
+    name: Name
+    policy: Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB"] = "SafeLUCB"
+    settings: dict[str, Any]
+    mode: Mode = "shadow"
+    reward_window: Annotated[float, Meta(gt=0)] | None = None
+    default_reward: float | None = None
+    reward_bounds: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    history: History | None = None
+    description: Text = ""
+
+
+class ChangeMode(Wire, kw_only=True):
+    """Go over to another mode."""
+
+    mode: Mode
+    reason: Text = ""

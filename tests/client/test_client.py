@@ -1,0 +1,155 @@
+"""Clients against a real server: typed answers, retries that are safe, and a shop that goes on without the service."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from surefoot.client import AsyncClient, Client, ServiceError
+from surefoot.client.later import Entry, Later
+from surefoot.errors import ConfigError, InputError
+from surefoot.service.settings import Settings
+from tests.service.servers import POLICY, free_port, running
+
+ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("client")
+    with running(Settings(database=str(folder / "shop.journal"))) as address:
+        with Client(address, patience=120) as client:
+            client.create_experiment("shop", POLICY, mode="guarded")
+        yield address
+
+
+def test_a_client_decides_and_rewards(address: str) -> None:
+    with Client(address, timeout=10) as client:
+        decision = client.decide("shop", ROWS, baseline="red", decision_id="visit-1", context={"page": "home"})
+        assert (decision.action_id, decision.source, decision.is_fallback) == ("red", "baseline", False)
+        assert client.reward("shop", "visit-1", 0.5).is_accepted
+        assert client.reward("shop", "visit-1", 0.5).is_repeat
+        assert client.reward("shop", "visit-1", 0.6).refused == "conflict"
+        assert client.reward("shop", "nobody", 0.6).refused == "unknown"
+        assert client.decide("shop", ROWS, baseline="red", decision_id="visit-1", context={"page": "home"}).is_repeat
+        assert client.decision("shop", "visit-1")["asked"]["context"] == {"page": "home"}
+        assert client.experiment("shop")["rounds"] >= 1
+
+
+def test_an_async_client_does_the_same(address: str) -> None:
+    async def visit() -> None:
+        async with AsyncClient(address, timeout=10) as client:
+            made = await asyncio.gather(*(client.decide("shop", ROWS) for _ in range(20)))
+            assert len({decision.decision_id for decision in made}) == 20
+            receipts = await asyncio.gather(*(client.reward("shop", one.decision_id, 1.0) for one in made))
+            assert all(receipt.is_accepted and not receipt.is_queued for receipt in receipts)
+
+    asyncio.run(visit())
+
+
+def test_catalogues_are_registered_and_used(address: str) -> None:
+    with Client(address, timeout=10) as client:
+        catalogue = client.register("shop", ROWS)
+        assert client.decide("shop", catalogue=catalogue, baseline="red").action_id == "red"
+
+
+def test_mistakes_of_the_caller_are_raised_and_not_hidden_by_a_fallback(address: str) -> None:
+    with Client(address, timeout=10) as client:
+        with pytest.raises(ServiceError, match="dim=2") as caught:
+            client.decide("shop", {"blue": [1.0]})
+        assert (caught.value.status, caught.value.type) == (422, "/problems/invalid")
+        with pytest.raises(ServiceError) as caught:
+            client.decide("nobody", ROWS)
+        assert caught.value.type == "/problems/unknown-experiment"
+
+
+def test_a_dead_service_never_breaks_the_shop(tmp_path: Path) -> None:
+    port = free_port()
+    with Client(f"http://127.0.0.1:{port}", timeout=0.2) as client:
+        decisions = [client.decide("shop", ROWS, baseline="red", decision_id=f"visit-{n}") for n in range(5)]
+        assert {decision.action_id for decision in decisions} == {"red"}
+        assert all(decision.is_fallback for decision in decisions)
+        assert all(client.reward("shop", one.decision_id, 1.0).is_queued for one in decisions)
+        assert len(client.later) == 10
+        client.close(0.1)
+
+
+def test_rounds_that_were_played_alone_are_booked_when_the_service_is_back(address: str) -> None:
+    lost = _Flaky(address)
+    with Client(address, timeout=0.3, transport=lost) as client:
+        before = client.experiment("shop")
+        lost.is_down = True
+        decision = client.decide("shop", ROWS)
+        receipt = client.reward("shop", decision.decision_id, 1.0)
+        assert (decision.is_fallback, receipt.is_queued) == (True, True)
+        lost.is_down = False
+        assert client.flush(20)
+        after = client.experiment("shop")
+        assert len(client.later) == 0
+        assert list(client.later.refused) == []
+        assert after["fallback_rounds"] == before["fallback_rounds"] + 1
+        assert after["rewards"] == before["rewards"] + 1
+
+
+def test_an_answer_that_was_lost_is_asked_for_again_and_the_round_counts_once(address: str) -> None:
+    lost = _Flaky(address, loses_answers=2)
+    with Client(address, timeout=20, transport=lost) as client:
+        before = client.experiment("shop")["rounds"]
+        decision = client.decide("shop", ROWS)
+        assert (decision.is_repeat, decision.is_fallback) == (True, False)
+        assert client.experiment("shop")["rounds"] == before + 1
+
+
+def test_a_fallback_has_an_id_of_its_own_where_the_service_may_have_decided(address: str) -> None:
+    lost = _Flaky(address, loses_answers=10**6)
+    with Client(address, timeout=0.3, transport=lost) as client:
+        decision = client.decide("shop", ROWS, decision_id="unsure")
+        assert (decision.decision_id, decision.is_fallback) == ("unsure~fallback", True)
+        lost.loses_answers = 0
+        assert client.flush(20)
+        assert client.decision("shop", "unsure")["is_fallback"] is False
+        assert client.decision("shop", "unsure~fallback")["is_fallback"] is True
+
+
+class _Flaky(httpx.BaseTransport):
+    """The way to the server, down or with answers that get lost."""
+
+    def __init__(self, address: str, *, loses_answers: int = 0) -> None:
+        self.is_down, self.loses_answers = False, loses_answers
+        self._way = httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.is_down:
+            raise httpx.ConnectError("down")
+        answer = self._way.handle_request(request)
+        if self.loses_answers and request.url.path.endswith("/decisions"):
+            self.loses_answers -= 1
+            answer.read()
+            raise httpx.ReadTimeout("lost")
+        return answer
+
+    def close(self) -> None:
+        self._way.close()
+
+
+def test_what_waits_is_bounded_and_what_is_dropped_is_counted() -> None:
+    later = Later(3)
+    for n in range(5):
+        later.put(Entry("shop", "fallbacks", str(n), {}))
+    assert (len(later), later.lost) == (3, 2)
+    first = later.peek()
+    assert first is not None
+    assert first.decision_id == "2"
+
+
+def test_a_client_must_know_where_the_service_is_and_what_the_baseline_is() -> None:
+    with pytest.raises(ConfigError, match="url"):
+        Client("127.0.0.1:8080")
+    with Client(NOBODY, timeout=0.05) as client:
+        with pytest.raises(InputError, match="baseline"):
+            client.decide("shop", ROWS, baseline="green")
+        with pytest.raises(InputError, match="actions"):
+            client.decide("shop", catalogue="0" * 64)

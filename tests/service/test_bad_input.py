@@ -1,0 +1,140 @@
+"""Bad input: the right status, a problem that names the field and the rule, and nothing changed."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from surefoot.service.problems import KINDS
+from tests.service.servers import ACTIONS, POLICY
+
+SHOP = "/v1/experiments/shop"
+JSON = {"content-type": "application/json"}
+
+BODIES: dict[str, tuple[bytes | dict[str, Any], str, str]] = {
+    "truncated": (b'{"actions": [', "malformed", ""),
+    "not json": (b"hello", "malformed", ""),
+    "nothing": (b"", "malformed", ""),
+    "a list": (b"[]", "malformed", ""),
+    "nan": (b'{"actions":[{"id":"a","features":[1,NaN]}]}', "malformed", ""),
+    "infinite": (b'{"actions":[{"id":"a","features":[1,1e999]}]}', "malformed", ""),
+    "wrong type": ({"actions": 3}, "malformed", "actions"),
+    "unknown field": ({"actions": ACTIONS, "basline": "blue"}, "malformed", "basline"),
+    "no actions": ({}, "invalid", "actions"),
+    "empty actions": ({"actions": []}, "malformed", "actions"),
+    "both": ({"actions": ACTIONS, "catalogue": "0" * 64}, "unknown-catalogue", ""),
+    "wrong dimensions": ({"actions": [{"id": "a", "features": [1, 2, 3]}]}, "invalid", "features"),
+    "ragged": ({"actions": [*ACTIONS, {"id": "c", "features": [1]}]}, "invalid", "actions[2].features"),
+    "no features": ({"actions": [{"id": "a"}]}, "invalid", "features"),
+    "too long": ({"actions": [{"id": "a", "features": [9, 9]}]}, "broken-assumption", ""),
+    "twice the same": ({"actions": [ACTIONS[0], ACTIONS[0]]}, "invalid", "actions"),
+    "unknown baseline": ({"actions": ACTIONS, "baseline": "green"}, "invalid", "baseline"),
+    "negative baseline": ({"actions": ACTIONS, "baseline_reward": -1}, "broken-assumption", ""),
+    "bad id": ({"actions": ACTIONS, "decision_id": "a/b"}, "malformed", "decision_id"),
+    "context without map": ({"actions": ACTIONS, "context_features": [1]}, "invalid", "context_features"),
+    "too many actions": ({"actions": [{"id": str(n), "features": [0, 0]} for n in range(1001)]}, "invalid", "actions"),
+    "too many features": ({"actions": [{"id": "a", "features": [0.0] * 1001}]}, "invalid", "actions[].features"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_bad_question_is_refused_and_changes_nothing(client: httpx.Client, name: str) -> None:
+    body, word, field = BODIES[name]
+    before = client.get(SHOP).json()["events"]
+    sent: dict[str, Any] = {"content": body, "headers": JSON} if isinstance(body, bytes) else {"json": body}
+    answer = client.post(f"{SHOP}/decisions", **sent)
+    found = answer.json()
+    assert (answer.status_code, found["type"]) == (KINDS[word][0], f"/problems/{word}"), found
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert field in str(found.get("errors", "")), found
+    assert client.get(SHOP).json()["events"] == before
+
+
+@pytest.mark.parametrize("value", [b"NaN", b'"much"', b"null", b"[1]", b"1e999"])
+def test_a_bad_reward_is_refused(client: httpx.Client, value: bytes) -> None:
+    client.post(f"{SHOP}/decisions", json={"actions": ACTIONS, "decision_id": "rewarded-badly"})
+    before = client.get(SHOP).json()["rewards"]
+    answer = client.post(f"{SHOP}/decisions/rewarded-badly/reward", content=b'{"value":%s}' % value, headers=JSON)
+    assert (answer.status_code, answer.json()["type"]) == (400, "/problems/malformed")
+    assert client.get(SHOP).json()["rewards"] == before
+
+
+def test_a_reward_outside_of_its_bounds_is_refused(client: httpx.Client) -> None:
+    client.post("/v1/experiments/patient/decisions", json={"actions": ACTIONS, "decision_id": "bounded"})
+    answer = client.post("/v1/experiments/patient/decisions/bounded/reward", json={"value": 7})
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/reward-out-of-range")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"name": "shop"}, "experiment-exists"),
+        ({"name": "a/b"}, "malformed"),
+        ({"policy": "Oracle"}, "malformed"),
+        ({"settings": {**POLICY, "alpha": 2}}, "invalid"),
+        ({"settings": {**POLICY, "alhpa": 2}}, "invalid"),
+        ({"settings": {**POLICY, "dim": 5000}}, "invalid"),
+        ({"settings": {}}, "invalid"),
+        ({"default_reward": 1.0}, "invalid"),
+        ({"reward_bounds": [1, 0]}, "invalid"),
+        ({"history": {"features": [[1, 2, 3]], "rewards": [1]}}, "invalid"),
+        ({"reward_window": 0}, "malformed"),
+    ],
+)
+def test_a_bad_experiment_is_refused(client: httpx.Client, change: dict[str, Any], word: str) -> None:
+    before = [entry["name"] for entry in client.get("/v1/experiments").json()["experiments"]]
+    answer = client.post("/v1/experiments", json={"name": "new", "settings": POLICY, **change})
+    assert (answer.status_code, answer.json()["type"]) == (KINDS[word][0], f"/problems/{word}"), answer.text
+    assert [entry["name"] for entry in client.get("/v1/experiments").json()["experiments"]] == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "word"),
+    [
+        ("GET", "/v1/experiments/nobody", "unknown-experiment"),
+        ("GET", "/v1/experiments/nobody/live", "unknown-experiment"),
+        ("GET", f"{SHOP}/decisions/nobody", "unknown-decision"),
+        ("GET", f"{SHOP}/decisions?limit=0", "malformed"),
+        ("GET", "/v1/nothing", "not-found"),
+        ("DELETE", SHOP, "method-not-allowed"),
+        ("PATCH", "/livez", "method-not-allowed"),
+    ],
+)
+def test_what_does_not_exist_is_a_problem_too(client: httpx.Client, method: str, path: str, word: str) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.json()["type"]) == (KINDS[word][0], f"/problems/{word}")
+
+
+def test_only_json_is_taken_so_that_no_form_of_another_site_is(client: httpx.Client) -> None:
+    body = b'{"actions":[{"id":"a","features":[0,0]}]}'
+    for media in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        answer = client.post(f"{SHOP}/decisions", content=body, headers={"content-type": media})
+        assert (answer.status_code, answer.json()["type"]) == (415, "/problems/media-type")
+
+
+def test_too_large_a_body_is_refused(client: httpx.Client) -> None:
+    answer = client.post(f"{SHOP}/decisions", content=b" " * 1_100_000, headers=JSON)
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
+    batch = {"rewards": [{"decision_id": "x", "value": 1}] * 501}
+    answer = client.post(f"{SHOP}/reward-batches", json=batch)
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
+
+
+def test_every_problem_is_explained_at_its_own_address(client: httpx.Client) -> None:
+    for word, (status, title, _) in KINDS.items():
+        found = client.get(f"/problems/{word}").json()
+        assert (found["type"], found["status"], found["title"]) == (f"/problems/{word}", status, title)
+
+
+def test_other_sites_cannot_reach_a_server_without_tokens(client: httpx.Client) -> None:
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"origin": "null"}):
+        answer = client.get("/v1/experiments", headers=headers)
+        assert (answer.status_code, answer.json()["type"]) == (403, "/problems/wrong-host")
+
+
+def test_every_answer_has_its_security_headers(client: httpx.Client) -> None:
+    for path in ("/", "/livez", "/v1/experiments", "/v1/nothing", "/openapi.json"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
+        assert "server" not in headers

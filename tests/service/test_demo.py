@@ -1,0 +1,110 @@
+"""The demo: one command, a story that takes a minute, and nothing left behind."""
+
+import math
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+import surefoot
+from surefoot.errors import ConfigError
+from surefoot.service.demo import run
+from surefoot.service.demo_shop import CHOICES, Choice
+
+COMMAND = [sys.executable, "-m", "surefoot.cli", "demo"]
+
+
+@contextmanager
+def demo(folder: Path, *options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The demo in a process of its own, with `folder` for its temporary files; and its address."""
+    env = {**os.environ, "TMPDIR": str(folder), "PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            yield process, address_of(process)
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def address_of(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+            return found.group()
+    raise AssertionError(f"the demo said no address, and ended with {process.wait()}")
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, None])
+def test_the_demo_ends_when_told_to_and_leaves_nothing(tmp_path: Path, sign: signal.Signals | None) -> None:
+    with demo(tmp_path, *(["--seconds", "2"] if sign is None else [])) as (process, address):
+        assert list(tmp_path.glob("surefoot-demo-*/demo.journal*"))
+        listening = [c.laddr for c in psutil.Process(process.pid).net_connections() if c.status == psutil.CONN_LISTEN]
+        assert [place.ip for place in listening] == ["127.0.0.1"]
+        names = [found["name"] for found in httpx.get(f"{address}/v1/experiments", timeout=60).json()["experiments"]]
+        assert names == [choice.name for choice in CHOICES]
+        if sign is not None:
+            process.send_signal(sign)
+        assert process.stdout is not None
+        rest = process.stdout.read()
+        assert process.wait(60) == 0
+        assert "Ended after" in rest
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_refused_with_a_word_on_what_to_do() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"`port` must be free, but {port} is not .*; 0 takes a free one"):
+            run(port=port)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("rate", 0.0), ("rate", math.nan), ("seconds", 0.0), ("seconds", -1.0)])
+def test_a_demo_that_could_not_run_is_refused(setting: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"`{setting} > 0` must hold"):
+        run(**{setting: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.name)
+def test_what_the_demo_declares_is_true_of_its_shop(choice: Choice) -> None:
+    declared = choice.experiment(window=1.0)["settings"]
+    theta, (low, high) = np.array([*choice.means, *choice.slopes]), declared["reward_range"]
+    assert np.linalg.norm(theta) <= declared["theta_bound"]
+    assert declared["noise"] >= (high - low) / 2  # a reward within [low, high] is sub-Gaussian with half of its width
+    for visitor in (-1, 1):
+        rows = choice.rows(visitor)
+        assert np.linalg.norm(rows, axis=1).max() <= declared["feature_bound"]
+        chances = [choice.chance(action, visitor=visitor) for action in range(len(rows))]
+        np.testing.assert_allclose(rows @ theta, chances)
+        assert low <= min(chances) <= max(chances) <= high
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_learner_goes_from_its_baseline_to_free_play_within_a_minute(seed: int) -> None:
+    """The same policy and the same world without the service: 1,500 visitors are a minute of the demo."""
+    choice, random = CHOICES[0], np.random.default_rng(seed)
+    policy = surefoot.SafeLUCB(**choice.experiment(window=1.0)["settings"])
+    sources, earned, baseline, late = [], 0.0, 0.0, list[tuple[surefoot.Decision, float]]()
+    for _ in range(1500):
+        visitor = int(random.choice((-1, 1)))
+        decision = policy.decide(choice.rows(visitor), baseline=0)
+        chance = choice.chance(decision.action, visitor=visitor)
+        late.append((decision, float(random.random() < chance)))
+        if len(late) > 40:  # as many wait for their window to close
+            policy.observe(*late.pop(0))
+        sources.append(decision.source)
+        earned, baseline = earned + chance, baseline + choice.chance(0, visitor=visitor)
+        assert earned >= 0.9 * baseline - 1e-9
+    assert sources[:100].count("learner") <= 20
+    assert sources[-100:].count("learner") == 100

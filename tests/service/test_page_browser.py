@@ -1,0 +1,181 @@
+"""The page in a real browser: it grows by itself, changes modes, and fits both themes and a phone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from surefoot.service.demo_shop import CHOICES
+from surefoot.service.tokens import TokenFile
+from tests.service.page_browser import Browser, Tab, browser
+from tests.service.servers import ACTIONS, Apart, create
+from tests.service.test_demo import demo
+
+POINTS = "(document.querySelector('#chart .line.floor')?.points.length ?? 0)"
+NEWEST = "document.querySelector('#decisions li')?.dataset.id"
+MODE = "document.getElementById('mode').textContent"
+STATE = "document.getElementById('connection').dataset.state"
+GUARDED, SHADOW = (choice.name for choice in CHOICES)
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shop(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The demo, with more visitors than usual; only where there is a browser to look at it."""
+    folder = tmp_path_factory.mktemp("demo")
+    with demo(folder, "--seconds", "400", "--rate", "50") as (process, address):
+        yield address
+        process.terminate()
+        assert process.wait(60) == 0
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def tab(chrome: Browser) -> Iterator[Tab]:
+    with chrome.tab() as found:
+        found.size(1280, 900)
+        yield found
+
+
+def mode_of(address: str, name: str) -> str:
+    return str(httpx.get(f"{address}/v1/experiments/{name}", timeout=60).json()["mode"])
+
+
+def test_chart_and_decisions_grow_without_reloading(tab: Tab, shop: str) -> None:
+    tab.open(shop)
+    tab.run("window.isTheSamePage = true")
+    points, newest = tab.wait(POINTS), tab.wait(NEWEST)
+    tab.wait(f"{POINTS} > {points} + 2 && {NEWEST} !== {newest!r}")
+    assert tab.run("window.isTheSamePage")
+    assert tab.run(STATE) == "live"
+    tab.wait("document.querySelectorAll('#chart .margin').length > 0")
+    tab.wait("document.querySelectorAll('#decisions li').length === 12")
+    sentences = tab.run("[...document.querySelectorAll('.why')].map((why) => why.textContent)")
+    assert all(sentence.startswith(("Played the learner: ", "Played the baseline: ")) for sentence in sentences)
+    assert all(" the floor" in sentence for sentence in sentences)
+    assert tab.complaints == []
+
+
+def test_everything_that_a_manager_asks_for_is_on_the_page(tab: Tab, shop: str) -> None:
+    tab.open(f"{shop}/#/{GUARDED}")
+    tab.wait("document.querySelectorAll('.belief').length === 8")
+    tab.wait("document.querySelectorAll('#assumptions dt').length > 5")
+    text = tab.text()
+    for word in ("of what the baseline would have earned", "Margin above the floor", "With the learner"):
+        assert word in text
+    for word in ("Rewards pending", "95% certain", "Guaranteed", "Estimated", "reward_window 1.5", GUARDED, SHADOW):
+        assert word in text
+    assert tab.complaints == []
+
+
+def test_looking_back_by_keyboard_shows_an_earlier_decision(tab: Tab, shop: str) -> None:
+    tab.open(shop)
+    tab.wait(f"{POINTS} > 4")
+    tab.run("document.getElementById('look').focus()")
+    tab.press("Home", 36)
+    tab.wait("document.querySelector('#chart .cursor') && !document.getElementById('when').textContent.includes('now')")
+    tab.press("End", 35)
+    tab.wait("document.getElementById('when').textContent.endsWith('now')")
+    assert tab.complaints == []
+
+
+def test_a_mode_changes_by_keyboard_after_a_confirmation_and_not_before(tab: Tab, shop: str) -> None:
+    tab.open(f"{shop}/#/{SHADOW}")
+    tab.wait("!!document.querySelector('#modes [data-mode=guarded]')")
+    for key, code in (("Enter", 13), ("Escape", 27)):
+        tab.run("document.querySelector('#modes [data-mode=guarded]').focus()")
+        tab.press(key, code)
+    assert not tab.run("document.getElementById('mode-dialog').open")
+    assert mode_of(shop, SHADOW) == "shadow"
+    tab.run("document.querySelector('#modes [data-mode=guarded]').focus()")
+    tab.press("Enter", 13)
+    assert tab.wait("document.getElementById('mode-dialog').open")
+    tab.run("document.getElementById('mode-reason').focus()")
+    tab.type("it has watched for long enough")
+    assert mode_of(shop, SHADOW) == "shadow"
+    tab.press("Enter", 13)
+    tab.wait(f"{MODE} === 'guarded' && !document.getElementById('mode-dialog').open")
+    assert mode_of(shop, SHADOW) == "guarded"
+    tab.wait("!!document.querySelector('#modes [data-mode=paused]')")
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390, 320])
+def test_nothing_scrolls_sideways_in_either_theme(tab: Tab, shop: str, width: int) -> None:
+    tab.size(width, 800)
+    tab.open(shop)
+    tab.wait(f"{POINTS} > 4 && document.querySelectorAll('.belief').length")
+    grounds = set()
+    for theme in ("light", "dark"):
+        tab.theme(theme)
+        assert tab.run("document.documentElement.scrollWidth") <= width  # innerWidth would grow with it on a phone
+        wide = (
+            "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)"
+        )
+        assert tab.run(f"{wide}.map((e) => e.outerHTML.slice(0, 80))") == []
+        grounds.add(tab.run("getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
+    assert tab.complaints == []
+
+
+def test_a_stream_that_does_not_get_through_is_replaced_by_asking(tab: Tab, shop: str) -> None:
+    tab.call("Network.enable")
+    tab.call("Network.setBlockedURLs", urls=["*/live"])
+    tab.open(shop)
+    tab.wait(f"{STATE} === 'asking'")
+    newest = tab.wait(NEWEST)
+    tab.wait(f"{NEWEST} !== {newest!r}")
+
+
+def test_a_tab_that_nobody_sees_holds_no_connection(tab: Tab, shop: str) -> None:
+    """A browser has six for a server, and tabs share them."""
+    ended = "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/live')).length"
+    see = "document.dispatchEvent(new Event('visibilitychange'))"
+    tab.open(shop)
+    tab.wait(NEWEST)
+    assert tab.run(ended) == 0
+    tab.run(f"Object.defineProperty(document, 'hidden', {{ value: true, configurable: true }}); {see}")
+    tab.wait(f"{ended} === 1")
+    newest = tab.run(NEWEST)
+    tab.run(f"Object.defineProperty(document, 'hidden', {{ value: false }}); {see}")
+    tab.wait(f"{NEWEST} !== {newest!r}")
+    assert tab.complaints == []
+
+
+def present(tab: Tab, token: str) -> None:
+    """Type a token when the page asks for one."""
+    tab.wait("document.getElementById('token-dialog').open")
+    tab.run("document.getElementById('token').focus()")
+    tab.type(token)
+    tab.press("Enter", 13)
+
+
+def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> None:
+    tokens = TokenFile(str(tmp_path / "tokens"))
+    reader, admin = tokens.create(["read"]), tokens.create(["admin"])
+    with Apart(tmp_path, tokens=tmp_path / "tokens") as server:
+        headers = {"Authorization": f"Bearer {admin}"}
+        with httpx.Client(base_url=server.address, headers=headers, timeout=60, trust_env=False) as client:
+            create(client)
+            client.post("/v1/experiments/shop/decisions", json={"actions": ACTIONS}).raise_for_status()
+        tab.open(server.address)
+        present(tab, "sf_00000000_wrong")
+        tab.wait("document.getElementById('token-fault').textContent.includes('opens nothing')")
+        present(tab, reader)
+        tab.wait(f"{MODE} === 'guarded'")
+        assert "An admin's token may change the mode." in tab.text()
+        assert tab.run("document.querySelectorAll('#modes button').length") == 0
+        assert tab.run("[sessionStorage.length, localStorage.length, document.cookie]") == [1, 0, ""]
+        server.kill()
+        tab.wait(f"{STATE} === 'lost'")
+        server.start()
+        tab.wait(f"{STATE} === 'live'")
+        tokens.revoke(reader.split("_")[1])
+        present(tab, admin)
+        tab.wait("document.querySelectorAll('#modes button').length === 1")
