@@ -280,3 +280,17 @@ def test_large_pieces_that_cancel_do_not_buy_tolerance(weight: float, gain: floa
         "question": Proof(question * (1 + gain), (Piece(Ball(1.0), question, least), *padding), least),
     }
     assert [what for what, forged in forgeries.items() if passes(forged)] == []
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_a_proof_whose_fact_was_altered_fails_even_where_the_fact_gives_more(factor: float) -> None:
+    question = np.array([2.0, 1.0])
+    floor, ball = Linear(np.array([1.0, 1.0]), 0.5, "floor"), Ball(2.0)
+    proof = assemble(question, [(floor, np.array([1.0, 1.0])), (ball, np.array([1.0, 0.0]))])
+    check(proof)
+    altered: Linear | Ball
+    for place, altered in ((0, Linear(np.array([1.0, 1.0]), 0.5 * factor, "floor")), (1, Ball(2.0 * factor))):
+        pieces = list(proof.pieces)
+        pieces[place] = Piece(altered, pieces[place].vector, pieces[place].bound)
+        with pytest.raises(ProofError, match=f"Piece {place} claims"):
+            check(Proof(question, tuple(pieces), proof.value))
