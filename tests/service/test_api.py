@@ -52,9 +52,11 @@ def test_the_learner_plays_what_is_proved(client: httpx.Client) -> None:
 def test_a_decision_can_be_read_with_its_question_and_proof(client: httpx.Client) -> None:
     made = decide(client, decision_id="read-me", context={"page": "home"})
     found = client.get(f"{SHOP}/decisions/read-me").json()
-    assert {key: found[key] for key in made if key != "is_repeat"} == {
-        key: value for key, value in made.items() if key != "is_repeat"
+    told = {"is_repeat", "explanation"}
+    assert {key: found[key] for key in made if key not in told} == {
+        key: value for key, value in made.items() if key not in told
     }
+    assert found["explanation"].startswith(made["explanation"].rstrip("."))
     assert found["asked"]["context"] == {"page": "home"}
     assert found["proof"]["pieces"]
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from surefoot.errors import ConfigError
 from surefoot.service.settings import Settings, load
 
 ConfigOption = Annotated[
@@ -22,8 +23,12 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP until told to stop (Ctrl-C, or SIGTERM)."""
     settings = read_settings(config, database=database, host=host, port=port, tokens=tokens)
-    from surefoot.service.server import serve as run
-
+    try:
+        from surefoot.service.server import serve as run
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"The service needs a few more packages: pip install 'surefoot[service]' ({error.name} is missing)"
+        ) from None
     run(settings)
 
 

@@ -89,7 +89,7 @@ def _litestar(service: Service) -> Litestar:
         [
             *experiments.routes(rooms, service.catalogues),
             *decisions.routes(rooms, service.desk),
-            *personalizer.routes(rooms, metrics),
+            *personalizer.routes(rooms, service.desk, metrics),
             *reading.routes(rooms, service.stopping),
             *operations.routes(rooms, metrics),
             *page.handlers(),

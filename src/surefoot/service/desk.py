@@ -58,7 +58,9 @@ class Desk:
         """One reward; a refusal is a problem."""
         room = await self._rooms.find(name)
         receipt = (await room.lane.reward([(read_id(decision_id), value)]))[0]
-        visit.notes.update(experiment=name, decision_id=decision_id, refused=receipt.refused)
+        visit.notes.update(experiment=name, refused=receipt.refused)
+        if receipt.refused != "unknown":  # an id that does not exist may be anything
+            visit.notes["decision_id"] = decision_id
         told = self._told(name, receipt)
         if isinstance(told, Problem):
             raise ProblemError.of(told)

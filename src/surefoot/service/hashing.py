@@ -21,7 +21,7 @@ import numpy as np
 from surefoot.arrays import Matrix
 from surefoot.errors import InputError
 
-MOST_FEATURES = 2_000  # of one action, crossed ones included
+MOST_FEATURES = 100_000  # of one request, crossed ones included
 DEEPEST = 8
 
 
@@ -29,10 +29,12 @@ def hashed(context: Sequence[Any], actions: Sequence[tuple[str, Sequence[Any]]],
     """One row per action."""
     around = list(_flat("c", list(context), 0))
     rows = np.zeros((len(actions), dim))
+    work = 0
     for row, (name, features) in zip(rows, actions, strict=True):
         own = [(f"id={name}", 1.0), *_flat("a", list(features), 0)]
-        if len(own) * (1 + len(around)) > MOST_FEATURES:
-            raise InputError(f"`features` must be at most {MOST_FEATURES} for an action, crossed with the context.")
+        work += len(own) * (1 + len(around))
+        if work > MOST_FEATURES:
+            raise InputError(f"`features` must be at most {MOST_FEATURES:,} for all actions, crossed with the context.")
         for word, value in own:
             _add(row, word, value)
             for other, weight in around:

@@ -28,19 +28,20 @@ class Room:
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
         self.lane = Lane(experiment, executor, most=settings.limits.waiting)
         self.picture, self.recent = Picture(settings.history_points), Recent()
-        self._most, self._is_replayed = settings.history_points // 2, False
+        self._most = settings.history_points // 2
         self._status: Status | None = None
 
     def look(self) -> Status:
         """The newest status; the picture and the last decisions go on with it. May wait for the journal."""
         if self._status is None or self._journal.head(self.name).number != self._status.events:
             self._status = self.experiment.status()
-        if not self._is_replayed:
-            self._is_replayed = True
-            for point in replayed(self._journal.view(self.name), self._most):
-                self.picture.add(point)
         self.picture.add(point_of(self._status))
         return self._status
+
+    def replay(self) -> None:
+        """Draw the past, once, before anybody looks."""
+        for point in replayed(self._journal.view(self.name), self._most):
+            self.picture.add(point)
 
     def newest(self, limit: int, *, after: int = 0) -> list[Answer]:
         """The last decisions, the newest first, whichever server made them. May wait for the journal."""
@@ -131,6 +132,7 @@ class Rooms:
     async def _enter(self, experiment: Experiment) -> Room:
         await self.run(warm_up, experiment.settings)
         room = Room(experiment, self.journal, self.executor, self.settings)
+        await self.run(room.replay)
         return self._rooms.setdefault(experiment.name, room)
 
     async def _keep(self) -> None:

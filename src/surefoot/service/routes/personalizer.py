@@ -16,19 +16,19 @@ from msgspec import Meta
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Question
-from surefoot.experiment.questions import read_id
-from surefoot.service import answers, wire
+from surefoot.service import wire
 from surefoot.service.access import needs, visit_of
+from surefoot.service.desk import Desk
 from surefoot.service.hashing import hashed
 from surefoot.service.metrics import Metrics
-from surefoot.service.problems import Fault, Problem, ProblemError
+from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.rooms import Room, Rooms
 from surefoot.service.routes.answering import TOKEN, problems
 from surefoot.service.routes.parameters import EventId, ExperimentName, Version
 
 TAGS = ["personalizer"]
 BASE = "/v1/experiments/{name:str}/personalizer/{version:str}"
-MOST_DEFERRED = 10_000
+MOST_DEFERRED, MOST_NUMBERS = 10_000, 5_000_000  # events, and features of all of them together
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
 
 
@@ -70,10 +70,11 @@ class RewardRequest(msgspec.Struct):
     value: float
 
 
-def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
+def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]:
     """The handlers."""
     limits = rooms.settings.limits
     deferred: OrderedDict[tuple[str, str], Question] = OrderedDict()
+    numbers = 0
 
     def question(room: Room, data: RankRequest) -> Question:
         names = [action.id for action in data.actions]
@@ -103,7 +104,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     ) -> RankResponse:
         """Decide which action to show."""
         room = await rooms.find(name)
-        asked = question(room, data)
+        asked = await rooms.run(question, room, data)
         event_id, names = str(asked.decision_id), list(asked.actions or ())
         chosen = 0
         if data.deferActivation:
@@ -120,9 +121,15 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         return RankResponse(ranking, event_id, names[chosen])
 
     def keep(name: str, event_id: str, asked: Question) -> None:
+        nonlocal numbers
+        numbers += size_of(asked) - size_of(deferred.pop((name, event_id), None))
         deferred[name, event_id] = asked
-        while len(deferred) > MOST_DEFERRED:
-            deferred.popitem(last=False)
+        while len(deferred) > MOST_DEFERRED or numbers > MOST_NUMBERS:
+            numbers -= size_of(deferred.popitem(last=False)[1])
+
+    def forget(name: str, event_id: str) -> None:
+        nonlocal numbers
+        numbers -= size_of(deferred.pop((name, event_id), None))
 
     @post(
         f"{BASE}/events/{{event_id:str}}/activate",
@@ -143,7 +150,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         answer = await rooms.run(
             room.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions
         )
-        deferred.pop((name, event_id), None)
+        forget(name, event_id)
         metrics.decided(name, answer)
 
     @post(
@@ -165,13 +172,12 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
         request: Request[Any, Any, Any],
     ) -> Response[None]:
         """Hand in the reward of what was shown."""
-        room = await rooms.find(name)
-        receipt = (await room.lane.reward([(read_id(event_id), data.value)]))[0]
-        metrics.rewarded(name, receipt)
-        visit_of(request.scope).notes.update(experiment=name, decision_id=event_id, refused=receipt.refused)
-        told = answers.received(receipt)
-        if isinstance(told, Problem):
-            raise ProblemError.of(told)
+        await desk.reward(name, event_id, data.value, visit_of(request.scope))
         return Response(None, status_code=204)
 
     return [rank, activate, reward]
+
+
+def size_of(asked: Question | None) -> int:
+    """How many numbers a question holds."""
+    return 0 if asked is None else int(getattr(asked.features, "size", 1))

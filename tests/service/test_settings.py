@@ -1,0 +1,85 @@
+"""Settings: one file, the environment over it, options over both; what does not exist is named. And the commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from surefoot.cli.app import app
+from surefoot.errors import ConfigError
+from surefoot.service.settings import Settings, load
+from surefoot.service.tokens import TokenFile
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "service.toml"
+    path.write_text('database = "from-file.journal"\nport = 1000\n[limits]\nactions = 10\n')
+    return path
+
+
+def test_options_win_over_the_environment_and_that_over_the_file(file: Path) -> None:
+    environment = {"SUREFOOT_PORT": "2000", "SUREFOOT_LIMITS_BATCH": "7", "SUREFOOT_TOKEN": "a client's", "HOME": "/"}
+    settings = load(file, environment=environment, given={"port": 3000, "host": None})
+    assert (settings.database, settings.port, settings.host) == ("from-file.journal", 3000, "127.0.0.1")
+    assert (settings.limits.actions, settings.limits.batch, settings.limits.rate) == (10, 7, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prot = 1", "`prot` is not a setting; did you mean `port`"),
+        ("[limits]\nation = 1", r"`limits.ation` is not a setting; did you mean `limits.actions`"),
+        ("zzzzzz = 1", "there are `database`"),
+        ('port = "many"', "Expected `int`"),
+        ("port = 70000", "<= 65535"),
+        ("limits = 3", "Expected `object`"),
+        ("port = ", "TOML"),
+        ('log = "loud"', "loud"),
+    ],
+)
+def test_a_wrong_file_is_refused_and_the_message_says_why(file: Path, text: str, message: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load(file)
+
+
+def test_the_environment_is_held_to_the_same(file: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean `SUREFOOT_LIMITS_ACTIONS`"):
+        load(environment={"SUREFOOT_LIMITS_ACTION": "3"})
+    with pytest.raises(ConfigError, match="Expected `int`"):
+        load(environment={"SUREFOOT_PORT": "many"})
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(file / "nothing")
+
+
+def test_a_password_is_never_shown() -> None:
+    shown = Settings(database="postgresql://me:secret@db/shop?password=secret").shown()
+    assert shown["database"] == "postgresql://me:***@db/shop"
+
+
+def test_the_config_commands_check_and_show(file: Path) -> None:
+    run = CliRunner().invoke
+    checked = run(app, ["config", "check", "--config", str(file)])
+    assert (checked.exit_code, "in order" in checked.output) == (0, True)
+    shown = run(app, ["config", "show", "--config", str(file)])
+    assert json.loads(shown.output)["limits"]["actions"] == 10
+    file.write_text("prot = 1")
+    assert isinstance(run(app, ["config", "check", "--config", str(file)]).exception, ConfigError)
+
+
+def test_the_token_commands_create_list_and_revoke(tmp_path: Path) -> None:
+    run, tokens = CliRunner().invoke, ["--tokens", str(tmp_path / "tokens")]
+    made = run(app, ["token", "create", "--role", "decide", "--role", "read", "--note", "the shop", *tokens])
+    token = made.stdout.strip().splitlines()[0]
+    assert TokenFile(tmp_path / "tokens").find(token) is not None
+    identity = token.split("_")[1]
+    listed = run(app, ["token", "list", *tokens]).output
+    assert identity in listed
+    assert "the shop" in listed
+    assert token.split("_", 2)[2] not in listed
+    assert run(app, ["token", "revoke", identity, *tokens]).exit_code == 0
+    assert TokenFile(tmp_path / "tokens").find(token) is None
+    assert isinstance(run(app, ["token", "revoke", identity, *tokens]).exception, ConfigError)
+    assert isinstance(run(app, ["token", "create", "--role", "king", *tokens]).exception, ConfigError)
