@@ -53,6 +53,8 @@ def _again(found: Event, question: Read) -> Answer | SurefootError:
 
 def _refuse_actions(turn: Turn, question: Read) -> InputError | None:
     asked, arms = question.asked, turn.state.created.settings.get("arms")
+    if question.features is None and arms is None:
+        return InputError("`features` must be given: one row per action. Only policies over plain arms need none.")
     if question.features is None and asked.actions is not None and len(asked.actions) != arms:
         return InputError(f"`actions` must name each of {arms} arms, but got {len(asked.actions)} names.")
     return None

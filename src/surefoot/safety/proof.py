@@ -77,7 +77,9 @@ def check(proof: Proof) -> None:
     for number, piece in enumerate(proof.pieces):
         given = piece.fact.lower(piece.vector)
         if not abs(piece.bound - given) <= TOLERANCE * size:  # a fact that gives more is another fact than was used
-            raise ProofError(f"Piece {number} claims {piece.bound!r}, but the {piece.fact.name} gives {given!r} for it.")
+            raise ProofError(
+                f"Piece {number} claims {piece.bound!r}, but the {piece.fact.name} gives {given!r} for it."
+            )
     added = math.fsum(piece.bound for piece in proof.pieces)
     if not abs(proof.value - added) <= TOLERANCE * size:
         raise ProofError(f"The bounds add up to {added!r}, but the proof claims {proof.value!r}.")

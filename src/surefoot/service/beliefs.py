@@ -43,10 +43,10 @@ def beliefs_of(state: Mapping[str, Any]) -> Beliefs:
 
 
 def _coordinates(policy: LinearPolicy) -> Beliefs:
-    region, found = policy.confidence_set, []
+    region, bound, found = policy.confidence_set, float(policy.settings["theta_bound"]), []
     for index, axis in enumerate(np.eye(policy.dim)):
-        mean, spread = region.support(axis)
-        found.append(Belief(index, finite(mean), finite(mean - spread), finite(mean + spread)))
+        low, high = max(region.lower(axis), -bound), min(region.upper(axis), bound)  # no longer was declared
+        found.append(Belief(index, finite(float(policy.ridge.theta[index])), finite(low), finite(high)))
     return Beliefs("coordinate", 1 - float(policy.settings["delta"]), policy.ridge.count, found)
 
 
