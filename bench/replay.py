@@ -17,7 +17,7 @@ from surefoot.replay.player import Declared, Player, check_length
 from surefoot.simulation.specs import Spec
 
 ACTIONS = 20
-SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 10.0))  # actions, dims, bar
+SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 20.0))  # actions, dims, bar
 ROWS = 10_000_000
 GROWTH = 1.25  # the peak of ten million rows over that of one million
 

@@ -70,7 +70,7 @@ from surefoot.safety.memory import (
     set_at,
     working_at,
 )
-from surefoot.safety.proof import Proof, assemble
+from surefoot.safety.proof import Piece, Proof
 from surefoot.safety.search import (
     BASELINE_LEAST,
     BASELINE_MOST,
@@ -353,19 +353,32 @@ def safe_note(
 
 def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
     """The split that the gate found: linear facts by their weights, tangents by the ball, the rest by the set."""
-    at = part_at.function(QUESTION, dim)
+    at, width = RECORD_HEAD + QUESTION * dim, 3 + dim
     question = record[at : at + dim].copy()
-    split = _split_of.function(record, dim)[: int(record[FACTS])]
-    parts: list[tuple[Fact, Vector]] = []
+    count = int(record[FACTS])
+    if count == 0:  # the usual case, and a service writes a proof for every decision
+        return _summed(question, [Piece(known, question, known.lower(question))])
+    split = record[at + dim : at + dim + count * width].reshape(count, width)
+    pieces: list[Piece] = []
     rest, ball = question.copy(), np.zeros(dim)
-    for fact in split[split[:, WEIGHT] > 0]:
-        piece = fact[WEIGHT] * fact[NORMAL:]
-        rest -= piece
-        if fact[KIND] == TANGENT:
-            ball += piece
-        else:
-            parts.append((Linear(fact[NORMAL:].copy(), float(fact[LEVEL]), NAMES[int(fact[KIND])]), piece))
-    return assemble(question, [(known, rest), *parts, (Ball(float(settings[THETA_BOUND])), ball)])
+    for fact in split:
+        weight = float(fact[WEIGHT])
+        if weight > 0.0:
+            normal = fact[NORMAL:].copy()
+            piece = weight * normal
+            rest -= piece
+            if fact[KIND] == TANGENT:
+                ball += piece
+            else:
+                level = float(fact[LEVEL])
+                pieces.append(Piece(Linear(normal, level, NAMES[int(fact[KIND])]), piece, weight * level))
+    whole = Ball(float(settings[THETA_BOUND]))
+    sets: list[tuple[Fact, Vector]] = [(known, rest), (whole, ball)]
+    return _summed(question, [Piece(fact, x, fact.lower(x)) for fact, x in sets if x.any()] + pieces)
+
+
+def _summed(question: Vector, pieces: list[Piece]) -> Proof:
+    return Proof(question, tuple(pieces), math.fsum(piece.bound for piece in pieces))
 
 
 def new_safe_record(dim: int) -> Vector:
