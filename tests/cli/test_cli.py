@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from surefoot.cli.app import app
+from surefoot.cli.app import COMMANDS, app
 from surefoot.paper.setting import SAFE, SAFE_KNOWN, SAFE_RANGE
 
 ROOT = Path(__file__).parents[2]
@@ -145,6 +147,32 @@ def test_mistakes_end_with_a_sentence_and_exit_code_2(args: tuple[str, ...], mes
 
 def test_every_command_is_in_the_documentation() -> None:
     text = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
-    for command in app.registered_commands:
-        assert command.callback is not None
-        assert f"surefoot {command.name or command.callback.__name__}" in text
+    group: Any = typer.main.get_command(app)
+    names = group.list_commands(None)
+    assert {*COMMANDS, "version"} == set(names)
+    for name in names:
+        assert group.get_command(None, name) is not None
+        assert f"surefoot {name}" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "extra"),
+    [
+        ("reproduce", "litestar", None),
+        ("reproduce", "matplotlib", "simulation"),
+        ("replay", "matplotlib", None),
+        ("replay", "polars", "replay"),
+        ("token", "polars", None),
+        ("token", "rich", "service"),
+    ],
+)
+def test_a_command_needs_the_packages_of_its_own_extra_alone(
+    name: str, missing: str, extra: str | None, tmp_path: Path
+) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from surefoot.cli import main; main()"
+    command = [sys.executable, "-c", code, name, "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if extra is None else 2), done.stderr
+    if extra is not None:
+        assert f"pip install 'surefoot[{extra}]' ({missing} is missing)" in done.stderr
+        assert "Traceback" not in done.stderr

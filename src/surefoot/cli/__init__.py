@@ -2,19 +2,22 @@
 
 import sys
 
-EXTRA = "The command line needs a few more packages: pip install 'surefoot[simulation]'"
-
 
 def main() -> None:
     """Run the command line; errors of this package end it with their message and exit code 2."""
-    try:
-        from surefoot.cli.app import app
-    except ModuleNotFoundError as error:
-        sys.exit(f"{EXTRA} ({error.name} is missing)")
     from surefoot.errors import SurefootError
 
+    extra = "simulation"
     try:
+        from surefoot.cli.app import COMMANDS, app
+
+        extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", extra)
         app()
+    except ModuleNotFoundError as error:
+        package = (error.name or "one of them").partition(".")[0]
+        hint = f"this needs a few more packages: pip install 'surefoot[{extra}]' ({package} is missing)"
+        print(f"surefoot: {hint}", file=sys.stderr)
+        sys.exit(2)
     except SurefootError as error:
         print(f"surefoot: {error}", file=sys.stderr)
         sys.exit(2)

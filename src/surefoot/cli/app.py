@@ -1,39 +1,73 @@
-"""The commands of surefoot."""
+"""The commands of surefoot, each imported when it is called: so it needs only the packages of its own extra."""
+
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from surefoot import __version__
-from surefoot.cli.audit import audit
-from surefoot.cli.config import config
-from surefoot.cli.demo import demo
-from surefoot.cli.experiment import experiment
-from surefoot.cli.fit_baseline import fit_baseline
-from surefoot.cli.plan import plan
-from surefoot.cli.replay import replay
-from surefoot.cli.reproduce import reproduce
-from surefoot.cli.serve import serve
-from surefoot.cli.simulate import simulate
-from surefoot.cli.token import token
 
-app = typer.Typer(
-    name="surefoot",
-    help="Contextual bandits that never lose their footing.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command()(reproduce)
-app.command()(simulate)
-app.command()(plan)
-app.command()(audit)
-app.command()(serve)
-app.command()(demo)
-app.add_typer(experiment, name="experiment")
-app.add_typer(config, name="config")
-app.add_typer(token, name="token")
-app.command()(replay)
-app.command("fit-baseline")(fit_baseline)
+# Every command, with the extra that brings its packages. A module of its name defines it: a function, or a Typer.
+COMMANDS = {
+    "reproduce": "simulation",
+    "simulate": "simulation",
+    "plan": "simulation",
+    "audit": "simulation",
+    "serve": "service",
+    "demo": "service",
+    "replay": "replay",
+    "fit-baseline": "replay",
+    "experiment": "simulation",
+    "config": "service",
+    "token": "service",
+}
+
+
+LOOK: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class Commands(TyperGroup):
+    """All commands, the ones above loaded on demand."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, as help lists them."""
+        return [*COMMANDS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One command; None for one that does not exist, or whose packages are missing."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        try:
+            return load(cmd_name)
+        except ModuleNotFoundError:
+            return None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was called; where its packages are missing, ModuleNotFoundError tells."""
+        if args[0] in COMMANDS:
+            load(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def load(name: str) -> Any:
+    """The command of that name, from its module."""
+    attribute = name.replace("-", "_")
+    found = getattr(import_module(f"surefoot.cli.{attribute}"), attribute)
+    alone = typer.Typer(**LOOK)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+    else:
+        alone.command(name)(found)
+    return typer.main.get_group(alone).commands[name]
+
+
+app = typer.Typer(name="surefoot", cls=Commands, no_args_is_help=True, **LOOK)
+
+
+@app.callback()
+def surefoot() -> None:
+    """Contextual bandits that never lose their footing."""
 
 
 @app.command()

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import surefoot
-from surefoot.cli.reproduce import parse_numbers
+from surefoot.cli.numbers import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.audit.words import when

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from surefoot.cli.reproduce import parse_numbers
+from surefoot.cli.numbers import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.simulation.plan import Answer, Plan
 from surefoot.simulation.plan import plan as make_plan

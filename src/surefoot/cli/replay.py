@@ -31,9 +31,9 @@ from surefoot.cli.log_options import (
     parse_pair,
     read_action_features,
 )
+from surefoot.cli.numbers import parse_numbers
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
-from surefoot.cli.reproduce import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.replay.batch import Log
 from surefoot.replay.configuration import Configuration, read_configuration, write_whole

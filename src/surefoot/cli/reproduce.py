@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from surefoot.cli.numbers import parse_numbers
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
 from surefoot.paper.claims import judge
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 DEFAULT_ALPHAS = ",".join(f"{alpha:g}" for alpha in ALPHAS)
-
-
-def parse_numbers(option: str, text: str) -> tuple[float, ...]:
-    """Numbers between commas."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(f"`{option}` must be numbers between commas, such as 0.05,0.1, but got {text!r}.") from None
 
 
 def reproduce(
