@@ -1,11 +1,16 @@
-"""Compiled code on disk never outlives the sources it was made from."""
+"""Compiled code on disk never outlives the sources it was made from, and counts from the front."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numba
+import numpy as np
 import pytest
+
+from surefoot.counting import Compiler
 
 USER = """
 import numpy as np
@@ -53,3 +58,16 @@ def test_a_change_in_what_was_imported_is_seen(
     assert run(tmp_path) == 10.0
     write_later(layout, after.format(head=head))
     assert run(tmp_path) == 20.0
+
+
+def test_a_computed_index_counts_from_the_front_and_a_constant_one_as_in_python() -> None:
+    def pick(x: Any, table: Any, i: int, j: int) -> float:
+        table[i, j] = x[i]
+        return float(table[i, j] + x[-1] + table[0, j:].sum())
+
+    x, table = np.arange(4.0), np.zeros((4, 3))
+    checked: Any = numba.njit(pick, pipeline_class=Compiler, boundscheck=True)
+    assert checked(x, table, 2, 1) == pick(x, np.zeros((4, 3)), 2, 1)
+    for bad in ((-1, 1), (2, -1), (4, 0)):
+        with pytest.raises(IndexError):
+            checked(x, table, *bad)

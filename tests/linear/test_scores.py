@@ -9,51 +9,18 @@ import pytest
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import AssumptionError
 from surefoot.linear.actions import Catalogue
-from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND, radius_of
-from surefoot.linear.ridge import REFRESH_EVERY, SHORT, Ridge, absorb
+from surefoot.linear.radius import radius_of
+from surefoot.linear.ridge import SHORT, Ridge
 from surefoot.linear.scores import (
     LENGTH_TOLERANCE,
     SCREEN_FROM,
     first_bad_row,
-    follow,
-    learn_catalogue,
+    new_scores,
     optimistic,
-    propose,
-    score_rows,
+    propose_new,
     screened,
 )
-
-EPS = 2.0**-53
-
-
-def settings_with(*, feature_bound: float = 10.0, noise: float = 0.5, ridge: float = 0.3) -> Vector:
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[RIDGE], settings[DELTA] = noise, ridge, 0.01
-    settings[THETA_BOUND], settings[FEATURE_BOUND] = 1.3, feature_bound
-    return settings
-
-
-def learned(dim: int, count: int, *, seed: int, ridge: float = 0.3, scale: Vector | None = None) -> Ridge:
-    rng = np.random.default_rng(seed)
-    state = Ridge(dim=dim, ridge=ridge)
-    for _ in range(count):
-        x = rng.normal(size=dim) / math.sqrt(dim)
-        state.observe(x if scale is None else x * scale, rng.normal())
-    return state
-
-
-def fresh(state: Ridge, rows: Matrix) -> tuple[Vector, Vector]:
-    """Means and squares by a numpy solve from V and b."""
-    theta = np.linalg.solve(state.gram, state.moment)
-    squares = np.einsum("ai,ia->a", rows, np.linalg.solve(state.gram, rows.T))
-    return rows @ theta, squares
-
-
-def scored(state: Ridge, rows: Matrix) -> Matrix:
-    scores = np.full((3, len(rows)), np.nan)
-    score_rows(state.buffer, rows, scores)
-    return scores
-
+from tests.linear.scoring import EPS, fresh, learned, scored, settings_with
 
 # ---------------------------------------------------------------------------------- score_rows
 
@@ -109,11 +76,11 @@ def test_the_first_of_equal_rows_is_the_optimistic_one(dim: int, count: int) -> 
         first = int(np.flatnonzero(order == best)[0])
         assert optimistic(settings, state.buffer, scored(state, mixed), radius_of(settings, state.buffer))[0] == first
         beta = radius_of(settings, state.buffer)
-        assert propose(settings, state.buffer, mixed, False, np.zeros((3, len(mixed))), beta)[0] == first
+        assert propose_new(settings, state.buffer, mixed, new_scores(len(mixed)), beta)[0] == first
 
 
-@pytest.mark.parametrize("dim", [5, 12, 13, 50])
-@pytest.mark.parametrize("copies", [3, 67])
+@pytest.mark.parametrize("dim", [1, 2, 4, 5, 12, 13, 50])
+@pytest.mark.parametrize("copies", [3, 5, 67])
 def test_copies_of_one_row_have_one_score_so_that_the_first_is_taken(dim: int, copies: int) -> None:
     settings = settings_with()
     state = learned(dim, 100, seed=7)
@@ -224,7 +191,7 @@ def test_screening_survives_a_bound_far_above_the_rows_and_one_long_row() -> Non
 
 @pytest.mark.parametrize("dim", [2, SCREEN_FROM])
 @pytest.mark.parametrize("count", [0, 50])
-def test_propose_takes_the_best_row_whatever_the_path(dim: int, count: int) -> None:
+def test_the_best_row_is_taken_whatever_the_path(dim: int, count: int) -> None:
     settings = settings_with(feature_bound=4.0)
     state = learned(dim, count, seed=5)
     rows = np.random.default_rng(6).normal(size=(SCREEN_FROM + 3, dim))
@@ -232,16 +199,15 @@ def test_propose_takes_the_best_row_whatever_the_path(dim: int, count: int) -> N
     scores = scored(state, rows)
     expected = optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))
     beta = radius_of(settings, state.buffer)
-    assert propose(settings, state.buffer, rows, True, scores, beta)[0] == expected[0]
-    row, upper = propose(settings, state.buffer, rows, False, np.zeros_like(scores), beta)
+    row, upper = propose_new(settings, state.buffer, rows, np.zeros_like(scores), beta)
     assert row == expected[0]
     assert upper == pytest.approx(expected[1], rel=1e-12)
 
 
-def test_propose_names_the_row_that_breaks_the_bound() -> None:
+def test_a_proposal_names_the_row_that_breaks_the_bound() -> None:
     state = learned(2, 5, seed=5)
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
-    assert propose(settings_with(), state.buffer, rows, False, np.zeros((3, 3)), 1.0)[0] == -1 - 2
+    assert propose_new(settings_with(), state.buffer, rows, new_scores(3), 1.0)[0] == -1 - 2
 
 
 # ---------------------------------------------------------------------------------- first_bad_row
@@ -287,49 +253,3 @@ def test_rows_and_action_sets_are_held_to_the_same_tolerance(share: float) -> No
     assert (first_bad_row(rows, 3.0) >= 0) == is_long
     with pytest.raises(AssumptionError) if is_long else nullcontext():
         Catalogue(rows).check_length(3.0)
-
-
-# ---------------------------------------------------------------------------------- catalogues
-
-
-@pytest.mark.parametrize("dim", [1, 2, 4, 5, 20])
-def test_the_scores_of_a_catalogue_follow_thousands_of_observations(dim: int) -> None:
-    rng = np.random.default_rng(dim)
-    rows = rng.normal(size=(11, dim))
-    columns = np.ascontiguousarray(rows.T)
-    state = Ridge(dim=dim, ridge=0.3)
-    scores = scored(state, rows)
-    # Each step may lose a rounding error of what the square was at its largest, at the start.
-    slack = 4 * REFRESH_EVERY * EPS * float((rows**2).sum(axis=1).max() / 0.3)
-    for t in range(1, 2 * REFRESH_EVERY + 300):
-        learn_catalogue(state.buffer, rng.normal(size=dim), rng.normal(), rows, columns, scores)
-        if t < 5 or t % 97 == 0 or t % REFRESH_EVERY in (0, 1, REFRESH_EVERY - 1):
-            means, squares = fresh(state, rows)
-            np.testing.assert_allclose(scores[1], squares, rtol=1e-9, atol=slack)
-            np.testing.assert_allclose(scores[0], means, rtol=1e-9, atol=1e-11)
-            if t % REFRESH_EVERY == 0:  # computed anew, so the slack is gone
-                np.testing.assert_allclose(scores[1], squares, rtol=1e-11)
-
-
-@pytest.mark.parametrize("dim", [1, 3, 4, 13])
-def test_following_one_observation_moves_the_scores_as_scoring_anew_does(dim: int) -> None:
-    rng = np.random.default_rng(12)
-    rows = rng.normal(size=(7, dim))
-    state = learned(dim, 20, seed=12)
-    scores = scored(state, rows)
-    for _ in range(50):
-        gain, error = absorb(state.buffer, rng.normal(size=dim), rng.normal())
-        follow(state.buffer, np.ascontiguousarray(rows.T), gain, error, scores)
-        np.testing.assert_allclose(scores[:2], scored(state, rows)[:2], rtol=1e-10, atol=1e-13)
-
-
-def test_a_catalogue_follows_the_same_row_again_and_again_without_a_negative_square() -> None:
-    rows = np.array([[3.0, 1.0], [3.0, 1.0 + 1e-9], [1.0, -3.0]])
-    state = Ridge(dim=2, ridge=1e-6)
-    scores = scored(state, rows)
-    for _ in range(500):
-        learn_catalogue(state.buffer, rows[0], 0.1, rows, np.ascontiguousarray(rows.T), scores)
-        assert (scores[1] >= 0).all()
-    means, squares = fresh(state, rows)
-    np.testing.assert_allclose(scores[1], squares, rtol=1e-6, atol=600 * EPS * 10 / 1e-6)
-    np.testing.assert_allclose(scores[0], means, rtol=1e-6, atol=1e-6)

@@ -21,7 +21,7 @@ from surefoot.linear.factor import cholesky, condition, invert
 EPS = 2.0**-53  # unit roundoff of float64
 RECENT = 16  # rows that wait before they enter V together: few enough for BLAS to stay on this thread
 REFRESH_EVERY = 1024  # observations between two fresh factorisations
-SHORT = 12  # below this dimension plain loops beat those that add several terms at once
+SHORT = 8  # below this dimension plain loops beat those that add several terms at once
 DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh factorisation is due at once
 
 # The head of the array, then its blocks in this order: theta, whitener, step, moment and its carry, gram and its carry,
@@ -197,19 +197,44 @@ def _accumulate(state: Vector, x: Vector, reward: float, d: int) -> None:
         fold(state)
 
 
-@compiled_large
+@compiled_apart
 def fold(state: Vector) -> None:
     """Let the rows that wait enter V."""
-    d = int(state[DIM])
+    d, waiting = int(state[DIM]), int(state[WAITING])
+    if d < SHORT:
+        _fold_short(state, d, waiting)
+    else:
+        _fold_long(state, d, waiting)
+    state[WAITING] = 0.0
+
+
+@compiled
+def _enter(state: Vector, at: int, d: int, term: float) -> None:
+    state[at], lost = two_sum(state[at], term)
+    state[at + d * d] += lost
+
+
+@compiled
+def _fold_short(state: Vector, d: int, waiting: int) -> None:
     gram, recent = gram_at(d), recent_at(d)
-    rows = state[recent : recent + int(state[WAITING]) * d].reshape(int(state[WAITING]), d)
+    for i in range(d):
+        for j in range(i + 1):
+            term = 0.0
+            for k in range(waiting):
+                term += state[recent + k * d + i] * state[recent + k * d + j]
+            _enter(state, gram + i * d + j, d, term)
+            if j < i:
+                _enter(state, gram + j * d + i, d, term)
+
+
+@compiled_large
+def _fold_long(state: Vector, d: int, waiting: int) -> None:
+    gram, recent = gram_at(d), recent_at(d)
+    rows = state[recent : recent + waiting * d].reshape(waiting, d)
     block = np.dot(np.ascontiguousarray(rows.T), rows)
     for i in range(d):
         for j in range(d):
-            at = gram + i * d + j
-            state[at], lost = two_sum(state[at], block[i, j])
-            state[at + d * d] += lost
-    state[WAITING] = 0.0
+            _enter(state, gram + i * d + j, d, block[i, j])
 
 
 @compiled
@@ -234,22 +259,19 @@ def _update_whitener(state: Vector, d: int) -> None:
 
 def _estimate(state: Vector, d: int) -> None:
     """theta = M^T (M b), and the energy b^T V^-1 b."""
-    moment = moment_at(d)
-    theta = state[HEAD : HEAD + d]
-    total = state[scratch_at(d) : scratch_at(d) + d]
+    moment, total = moment_at(d), scratch_at(d)
     for i in range(d):
-        total[i] = state[moment + i] + state[moment + d + i]
-        theta[i] = 0.0
-    start, energy = whitener_at(d), 0.0
+        state[total + i] = state[moment + i] + state[moment + d + i]
+        state[HEAD + i] = 0.0
+    row, energy = whitener_at(d), 0.0
     for i in range(d):
-        row = state[start : start + d]
         entry = 0.0
         for j in range(i + 1):
-            entry += row[j] * total[j]
+            entry += state[row + j] * state[total + j]
         energy += entry * entry
         for j in range(i + 1):
-            theta[j] += row[j] * entry
-        start += d
+            state[HEAD + j] += state[row + j] * entry
+        row += d
     state[ENERGY] = energy
 
 

@@ -1,7 +1,8 @@
 """Means and widths of many rows at once: what the optimistic choice among finitely many actions needs.
 
-`scores` has three rows: means; squares, i.e. ||phi||^2_{V^-1} (or ||phi||^2 while the set is the ball), so that
-UCB = mean + factor sqrt(square); and scratch. For a fixed catalogue it follows every observation in O(actions x dim).
+`scores` has a column for each action. Its first two rows are means and squares, i.e. ||phi||^2_{V^-1} (or ||phi||^2
+while the set is the ball), so that UCB = mean + factor sqrt(square); then come scratch, and the short list of a
+catalogue (`surefoot.linear.catalogue`), which begins with its length.
 """
 
 import math
@@ -9,22 +10,19 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum
+from surefoot.compiled import compiled, compiled_apart, compiled_fused, compiled_large, compiled_sum
 from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND
 from surefoot.linear.ridge import (
     COUNT,
     EPS,
     FAVOURITE,
     HEAD,
-    REFRESH_EVERY,
-    SHORT,
-    absorb,
     norm,
-    step_at,
     whitener_at,
     whitener_of,
 )
 
+MEANS, SQUARES, SCRATCH, LIST, SCORE_ROWS = range(5)
 LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share: the rounding of whoever computed D
 SCREEN_FROM = 64  # actions and dimensions from which it pays to look at all rows in single precision first
 EPS_SINGLE = 2.0**-24
@@ -43,8 +41,9 @@ def first_bad_row(rows: Matrix, bound: float) -> int:
     return -1
 
 
+@compiled_sum
 def _score(state: Vector, rows: Matrix, i: int) -> tuple[float, float]:
-    """<theta, phi> and ||phi||^2_{V^-1} of one row; the same row has the same score wherever it stands."""
+    """<theta, phi> and ||phi||^2_{V^-1} of one row."""
     d = rows.shape[1]
     at = whitener_at(d)
     mean, square = 0.0, 0.0
@@ -58,53 +57,71 @@ def _score(state: Vector, rows: Matrix, i: int) -> tuple[float, float]:
     return mean, square
 
 
-_score_short, _score_long = compiled(_score), compiled_sum(_score)
-
-
-@compiled
-def _score_four(state: Vector, rows: Matrix, i: int, scores: Matrix) -> None:
-    """`_score_short` of four rows side by side, each in its own order: while one sum waits, the others go on."""
+@compiled_fused
+def _score_block(state: Vector, rows: Matrix, i: int, scores: Matrix) -> None:
+    """Four rows side by side, by two rows of M at a time: while one sum waits, the others go on."""
     d = rows.shape[1]
     at = whitener_at(d)
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for j in range(d):
-        theta = state[HEAD + j]
-        m0 += theta * rows[i, j]
-        m1 += theta * rows[i + 1, j]
-        m2 += theta * rows[i + 2, j]
-        m3 += theta * rows[i + 3, j]
+    for j in range(0, d, 2):
         e0, e1, e2, e3 = 0.0, 0.0, 0.0, 0.0
+        f0, f1, f2, f3 = 0.0, 0.0, 0.0, 0.0
+        below = at + d if j + 1 < d else at
         for k in range(j + 1):
+            x0, x1, x2, x3 = rows[i, k], rows[i + 1, k], rows[i + 2, k], rows[i + 3, k]
             weight = state[at + k]
-            e0 += weight * rows[i, k]
-            e1 += weight * rows[i + 1, k]
-            e2 += weight * rows[i + 2, k]
-            e3 += weight * rows[i + 3, k]
-        s0 += e0 * e0
-        s1 += e1 * e1
-        s2 += e2 * e2
-        s3 += e3 * e3
-        at += d
-    scores[0, i], scores[0, i + 1], scores[0, i + 2], scores[0, i + 3] = m0, m1, m2, m3
-    scores[1, i], scores[1, i + 1], scores[1, i + 2], scores[1, i + 3] = s0, s1, s2, s3
+            e0, e1, e2, e3 = e0 + weight * x0, e1 + weight * x1, e2 + weight * x2, e3 + weight * x3
+            weight = state[below + k]
+            f0, f1, f2, f3 = f0 + weight * x0, f1 + weight * x1, f2 + weight * x2, f3 + weight * x3
+        s0, s1, s2, s3 = s0 + e0 * e0, s1 + e1 * e1, s2 + e2 * e2, s3 + e3 * e3
+        weight = state[HEAD + j]
+        m0, m1 = m0 + weight * rows[i, j], m1 + weight * rows[i + 1, j]
+        m2, m3 = m2 + weight * rows[i + 2, j], m3 + weight * rows[i + 3, j]
+        if j + 1 < d:
+            x0, x1, x2, x3 = rows[i, j + 1], rows[i + 1, j + 1], rows[i + 2, j + 1], rows[i + 3, j + 1]
+            weight = state[below + j + 1]
+            f0, f1, f2, f3 = f0 + weight * x0, f1 + weight * x1, f2 + weight * x2, f3 + weight * x3
+            s0, s1, s2, s3 = s0 + f0 * f0, s1 + f1 * f1, s2 + f2 * f2, s3 + f3 * f3
+            weight = state[HEAD + j + 1]
+            m0, m1, m2, m3 = m0 + weight * x0, m1 + weight * x1, m2 + weight * x2, m3 + weight * x3
+        at = below + d
+    scores[MEANS, i], scores[MEANS, i + 1], scores[MEANS, i + 2], scores[MEANS, i + 3] = m0, m1, m2, m3
+    scores[SQUARES, i], scores[SQUARES, i + 1], scores[SQUARES, i + 2], scores[SQUARES, i + 3] = s0, s1, s2, s3
+
+
+@compiled_fused
+def _score_four_columns(state: Vector, rows: Matrix, scores: Matrix) -> None:
+    """All rows in the paper's dimension, written out so that the processor takes several of them at once."""
+    at = whitener_at(4)
+    t0, t1, t2, t3 = state[HEAD], state[HEAD + 1], state[HEAD + 2], state[HEAD + 3]
+    a0, b0, b1 = state[at], state[at + 4], state[at + 5]
+    c0, c1, c2 = state[at + 8], state[at + 9], state[at + 10]
+    d0, d1, d2, d3 = state[at + 12], state[at + 13], state[at + 14], state[at + 15]
+    for i in range(rows.shape[0]):
+        x0, x1, x2, x3 = rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3]
+        scores[MEANS, i] = t0 * x0 + t1 * x1 + t2 * x2 + t3 * x3
+        a, b, c = a0 * x0, b0 * x0 + b1 * x1, c0 * x0 + c1 * x1 + c2 * x2
+        d = d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
+        scores[SQUARES, i] = a * a + b * b + c * c + d * d
 
 
 @compiled_apart
 def score_rows(state: Vector, rows: Matrix, scores: Matrix) -> None:
-    """Fill means and squares, the two rows of `scores`, for rows that are new."""
-    first = 0
-    if state[COUNT] > 0.0 and rows.shape[1] < SHORT:
-        first = rows.shape[0] - rows.shape[0] % 4
-        for i in range(0, first, 4):
-            _score_four(state, rows, i, scores)
-    for i in range(first, rows.shape[0]):
-        if state[COUNT] == 0.0:
-            scores[0, i], scores[1, i] = 0.0, _square_length(rows, i)
-        elif rows.shape[1] < SHORT:
-            scores[0, i], scores[1, i] = _score_short(state, rows, i)
-        else:
-            scores[0, i], scores[1, i] = _score_long(state, rows, i)
+    """Fill in means and squares for rows that are new; equal rows have equal scores."""
+    n, d = rows.shape
+    scores[LIST, 0] = 0.0
+    if state[COUNT] == 0.0:
+        for i in range(n):
+            scores[MEANS, i], scores[SQUARES, i] = 0.0, _square_length(rows, i)
+    elif d == 4:
+        _score_four_columns(state, rows, scores)
+    elif n >= 4:
+        for i in range(0, n, 4):
+            _score_block(state, rows, min(i, n - 4), scores)  # the last block may go over some rows again
+    else:
+        for i in range(n):
+            scores[MEANS, i], scores[SQUARES, i] = _score(state, rows, i)
 
 
 @compiled_sum
@@ -116,26 +133,6 @@ def _square_length(rows: Matrix, i: int) -> float:
 
 
 @compiled
-def follow(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
-    """Move means and squares of a fixed catalogue along with one observation: (gain, error) as `absorb` returned."""
-    step = step_at(columns.shape[0])
-    if columns.shape[0] == 4:  # the paper's dimension, in one pass and in the same order
-        a, b, c, d = state[step], state[step + 1], state[step + 2], state[step + 3]
-        for i in range(columns.shape[1]):
-            scores[2, i] = ((columns[0, i] * a + columns[1, i] * b) + columns[2, i] * c) + columns[3, i] * d
-    else:
-        for i in range(columns.shape[1]):
-            scores[2, i] = columns[0, i] * state[step]
-        for j in range(1, columns.shape[0]):
-            weight = state[step + j]
-            for i in range(columns.shape[1]):
-                scores[2, i] += columns[j, i] * weight
-    for i in range(columns.shape[1]):
-        scores[0, i] += error * scores[2, i]
-        scores[1, i] = max(0.0, scores[1, i] - gain * scores[2, i] * scores[2, i])
-
-
-@compiled
 def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> tuple[int, float]:
     """The row with the largest UCB, the first one on a tie, and that UCB.  (paper, Algorithm 1, line 4)
 
@@ -143,18 +140,18 @@ def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> 
     """
     factor = settings[THETA_BOUND] if state[COUNT] == 0.0 else beta
     guess = int(state[FAVOURITE]) if state[FAVOURITE] < scores.shape[1] else 0
-    bar = scores[0, guess] + factor * math.sqrt(scores[1, guess])
+    bar = scores[MEANS, guess] + factor * math.sqrt(scores[SQUARES, guess])
     square = factor * factor * (1.0 + 1e-12)
     rivals = 0
     for i in range(scores.shape[1]):
         # Whatever rounding did to the bar or to a mean, a row that may reach the bar counts as a rival.
-        gap = max(0.0, bar - scores[0, i] - 4.0 * EPS * (abs(bar) + abs(scores[0, i])))
-        rivals += int(i != guess and square * scores[1, i] >= gap * gap)
+        gap = max(0.0, bar - scores[MEANS, i] - 4.0 * EPS * (abs(bar) + abs(scores[MEANS, i])))
+        rivals += int(i != guess and square * scores[SQUARES, i] >= gap * gap)
     if rivals == 0:
         return guess, bar
     best, highest = guess, -math.inf
     for i in range(scores.shape[1]):
-        upper = scores[0, i] + factor * math.sqrt(scores[1, i])
+        upper = scores[MEANS, i] + factor * math.sqrt(scores[SQUARES, i])
         if upper > highest:
             best, highest = i, upper
     state[FAVOURITE] = best
@@ -187,7 +184,7 @@ def screened(settings: Vector, state: Vector, rows: Matrix, factor: float) -> tu
     best, highest = 0, -math.inf
     for i in range(rows.shape[0]):
         if not rough[i] + error < bar:
-            mean, square = _score_long(state, rows, i)
+            mean, square = _score(state, rows, i)
             upper = mean + factor * math.sqrt(square)
             if upper > highest:
                 best, highest = i, upper
@@ -222,33 +219,17 @@ def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> Non
 
 
 @compiled
-def propose(
-    settings: Vector, state: Vector, rows: Matrix, cached: bool, scores: Matrix, beta: float
-) -> tuple[int, float]:
-    """The optimistic row and its UCB; for row r that breaks the bound D or is not finite, (-1 - r, 0).
-
-    With `cached`, rows are a catalogue that was checked before and whose scores are up to date.
-    """
-    if not cached:
-        bad = first_bad_row(rows, settings[FEATURE_BOUND])
-        if bad >= 0:
-            return -1 - bad, 0.0
-        if state[COUNT] > 0.0 and min(rows.shape) >= SCREEN_FROM:
-            return screened(settings, state, rows, beta)
-        score_rows(state, rows, scores)
+def propose_new(settings: Vector, state: Vector, rows: Matrix, scores: Matrix, beta: float) -> tuple[int, float]:
+    """The optimistic row and its UCB; for row r that breaks the bound D or is not finite, (-1 - r, 0)."""
+    bad = first_bad_row(rows, settings[FEATURE_BOUND])
+    if bad >= 0:
+        return -1 - bad, 0.0
+    if state[COUNT] > 0.0 and min(rows.shape) >= SCREEN_FROM:
+        return screened(settings, state, rows, beta)
+    score_rows(state, rows, scores)
     return optimistic(settings, state, scores, beta)
 
 
-@compiled
-def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, columns: Matrix, scores: Matrix) -> None:
-    """Take in one observation, and move the scores of the catalogue along.
-
-    They are computed afresh at the first observation, where the ball becomes an ellipsoid, then whenever the count has
-    doubled, and in the long run every REFRESH_EVERY observations.
-    """
-    gain, error = absorb(state, x, reward)
-    count = int(state[COUNT])
-    if count % REFRESH_EVERY == 0 or count & (count - 1) == 0:
-        score_rows(state, rows, scores)
-    else:
-        follow(state, columns, gain, error, scores)
+def new_scores(actions: int) -> Matrix:
+    """Room for the scores of so many actions."""
+    return np.zeros((SCORE_ROWS, actions))

@@ -27,6 +27,7 @@ from surefoot.arrays import (
 from surefoot.compiled import Compiled
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
+from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.radius import (
     ALPHA,
@@ -47,7 +48,7 @@ from surefoot.linear.radius import (
 )
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
-from surefoot.linear.scores import first_bad_row, learn_catalogue, score_rows
+from surefoot.linear.scores import first_bad_row, new_scores, score_rows
 from surefoot.policies.base import Decision, Policy, refill
 from surefoot.policies.step import FREE, HOLD
 from surefoot.safety.certificate import Certificate
@@ -103,7 +104,7 @@ class LinearPolicy(Policy):
         self._run_step = type(self)._step.dispatcher
         self._run_absorb = absorb.dispatcher
         self._catalogue: Catalogue | None = None
-        self._catalogue_scores = self._scratch = np.zeros((3, 0))
+        self._catalogue_scores = self._scratch = new_scores(0)
         self._frozen: Vector | None = None
 
     @staticmethod
@@ -265,14 +266,14 @@ class LinearPolicy(Policy):
 
     def _scratch_for(self, rows: int) -> Matrix:
         if self._scratch.shape[1] != rows:
-            self._scratch = np.zeros((3, rows))
+            self._scratch = new_scores(rows)
         return self._scratch
 
     def _adopt(self, catalogue: Catalogue) -> None:
         if self._catalogue is not None and self._catalogue.digest == catalogue.digest:
             return
         catalogue.check_length(float(self._settings[FEATURE_BOUND]))
-        scores = np.zeros((3, catalogue.rows.shape[0]))
+        scores = new_scores(catalogue.rows.shape[0])
         score_rows(self._state, catalogue.rows, scores)
         self._catalogue, self._catalogue_scores = catalogue, scores
 
@@ -361,8 +362,7 @@ class LinearPolicy(Policy):
         if "catalogue" in arrays:
             catalogue = Catalogue(arrays["catalogue"])
             self._check_shape(catalogue.rows)
-            scores = np.zeros((3, catalogue.rows.shape[0]))
-            refill(scores, arrays["catalogue_scores"], "catalogue_scores")
+            scores = restored_scores(np.asarray(arrays["catalogue_scores"]), catalogue.rows.shape[0])
             self._catalogue, self._catalogue_scores = catalogue, scores
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import Compiled, compiled, compiled_apart
+from surefoot.compiled import Compiled, compiled
+from surefoot.linear.catalogue import propose
 from surefoot.linear.radius import radius_of
-from surefoot.linear.scores import propose
 from surefoot.safety.gates import BETA, OPTIMISM, book
 
 R = TypeVar("R")
@@ -122,7 +122,7 @@ def step_with(
     conclude: Compiled[..., bool], choose: Compiled[..., tuple[int, float]] = plain_choice
 ) -> Compiled[..., tuple[int, bool]]:
     """One round with this gate."""
-    return compiled_apart(_linked(_step, f"{conclude.__name__}_step", conclude=conclude, choose=choose))
+    return compiled(_linked(_step, f"{conclude.__name__}_step", conclude=conclude, choose=choose))
 
 
 def _linked(function: Callable[..., R], name: str, **parts: Compiled[..., Any]) -> Callable[..., R]:

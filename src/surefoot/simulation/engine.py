@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, count
 from surefoot.errors import ConfigError
 from surefoot.linear.ridge import new_state
-from surefoot.linear.scores import score_rows
+from surefoot.linear.scores import new_scores, score_rows
 from surefoot.policies.conservative_ucb import arm_settings
 from surefoot.policies.linear import setting_array
 from surefoot.policies.safe_lucb import safe_settings
@@ -94,7 +94,7 @@ class Runner:
         self.arms = np.zeros((4, actions))
         self.record = new_safe_record(dim) if self.kind == kernel.SAFE_LUCB else new_record(dim)
         self.is_told = spec.knows_baseline
-        self.scores, self.columns = np.zeros((3, actions)), np.zeros((0, 0))
+        self.scores, self.columns = new_scores(actions), np.zeros((0, 0))
         if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2, kernel.SAFE_LUCB):
             self.columns = np.ascontiguousarray(first.features[0].T)
             score_rows(self.state, first.features[0], self.scores)

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
+from surefoot.linear.catalogue import learn_catalogue
 from surefoot.linear.ridge import absorb
-from surefoot.linear.scores import learn_catalogue
 from surefoot.policies.arms import observe_arm
 from surefoot.policies.clucb import clucb_step
 from surefoot.policies.clucb2 import clucb2_step
@@ -52,7 +52,7 @@ def count_round(tally: Vector, watched: Vector, mean: float, best: float, owed: 
             tally[TALLY_HEAD + i] += 1.0
 
 
-@compiled_apart
+@compiled
 def learn_round(
     kind: int,
     state: Vector,
