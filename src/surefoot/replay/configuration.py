@@ -7,8 +7,6 @@ policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward,
 
 import inspect
 import json
-import os
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from surefoot.policies import Policy
 from surefoot.replay.encoding import Encoder, Label, Number
 from surefoot.replay.fit import Fit
 from surefoot.replay.tables import TableLog, map_of
+from surefoot.simulation.files import whole_file
 from surefoot.simulation.specs import nearest
 
 NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
@@ -98,7 +97,10 @@ class Configuration:
         place = Path(path)
         if place.exists():
             raise ConfigError(f"`{place}` must not exist yet, but it does. Remove it first, or choose another name.")
-        return write_whole(place, self.to_toml().encode())
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(place) as file:
+            file.write(self.to_toml().encode())
+        return place
 
 
 def configuration_of(
@@ -163,18 +165,3 @@ def _number(value: float) -> str:
 
 def _policies() -> list[str]:
     return sorted(name for name in Policy._registry if not name.startswith("_") and name != "LinearPolicy")
-
-
-def write_whole(path: Path, content: bytes) -> Path:
-    """Write a file such that it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
