@@ -15,13 +15,13 @@ from typing import Any
 
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
+from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy
 from surefoot.replay.encoding import Encoder, Label, Number
 from surefoot.replay.fit import Fit
 from surefoot.replay.tables import TableLog, map_of
 from surefoot.simulation.files import whole_file
-from surefoot.simulation.specs import nearest
 
 NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
 TOP = ("policy", *NUMBERS, "actions", "context")
@@ -135,7 +135,7 @@ def read_configuration(path: str | Path) -> Configuration:
         raise ConfigError(f"`{path}` must be valid TOML, but is not: {error}") from None
     for key in data:
         if key not in TOP:
-            raise ConfigError(f"Every key of `{path}` must be known, but got {key!r}. {nearest(key, list(TOP))}")
+            raise ConfigError(f"Every key of `{path}` must be known, but got {key!r}. {nearest(key, TOP)}")
     try:
         given = data["actions"]
         names = tuple(str(name) for name in given["names"])
