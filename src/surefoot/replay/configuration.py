@@ -15,6 +15,7 @@ from typing import Any
 
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
+from surefoot.experiment.policy import policy_kind
 from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy
@@ -66,9 +67,7 @@ class Configuration:
 
     def new_policy(self) -> Policy:
         """The policy, told all that it takes."""
-        kind: Any = Policy._registry.get(self.policy)
-        if kind is None:
-            raise ConfigError(f"`policy` must be known, but got {self.policy!r}. {nearest(self.policy, _policies())}")
+        kind: Any = policy_kind(self.policy)
         told = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
         taken = inspect.signature(kind).parameters
         made: Policy = kind(**{name: value for name, value in told.items() if name in taken})
@@ -161,7 +160,3 @@ def _part(entry: Mapping[str, Any]) -> Number | Label:
 def _number(value: float) -> str:
     text = repr(float(value))
     return text if "e" not in text or "." in text else text.replace("e", ".0e")
-
-
-def _policies() -> list[str]:
-    return sorted(name for name in Policy._registry if not name.startswith("_") and name != "LinearPolicy")

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from surefoot.experiment.policy import PolicyName
+
 Mode: TypeAlias = Literal["shadow", "guarded", "paused"]
 Identifier: TypeAlias = Annotated[
     str,
@@ -128,7 +130,7 @@ class CreateExperiment(Wire, kw_only=True):
     """
 
     name: Name
-    policy: Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB"] = "SafeLUCB"
+    policy: PolicyName = "SafeLUCB"
     settings: dict[str, Any]
     mode: Mode = "shadow"
     reward_window: Annotated[float, Meta(gt=0)] | None = None

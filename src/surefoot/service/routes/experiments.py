@@ -7,8 +7,7 @@ from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-import surefoot
-from surefoot.errors import ConfigError
+from surefoot.experiment.policy import make_policy
 from surefoot.experiment.records import Created
 from surefoot.policies import Policy
 from surefoot.service import answers, wire
@@ -73,7 +72,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         if isinstance(dim, int) and dim > limits.dimensions:
             rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
             raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
-        return new_policy(data.policy, data.settings)
+        return make_policy(data.policy, data.settings)
 
     @get(
         "/v1/experiments", before_request=needs("read"), tags=TAGS, operation_id="listExperiments", responses=problems()
@@ -139,16 +138,6 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         return answers.Registered(digest, len(known.names), known.dim)
 
     return [create, list_, read, settings, change_mode, register]
-
-
-def new_policy(name: str, settings: dict[str, Any]) -> Policy:
-    """A policy by its name and settings; what does not fit is named."""
-    try:
-        made: Policy = getattr(surefoot, name)(**settings)
-    except TypeError as error:
-        text = str(error).split(")", 1)[-1].strip() or str(error)
-        raise ConfigError(f"`settings` must be those of {name}: {text}.") from None
-    return made
 
 
 def settings_read(created: Created) -> SettingsRead:
