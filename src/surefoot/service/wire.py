@@ -87,12 +87,6 @@ class DecideBatch(Wire, kw_only=True):
     decisions: Annotated[list[Decide], Meta(min_length=1)]
 
 
-class FallbackBatch(Wire, kw_only=True):
-    """Many rounds of the baseline that callers played on their own."""
-
-    fallbacks: Annotated[list[Fallback], Meta(min_length=1)]
-
-
 class RewardBatch(Wire, kw_only=True):
     """Many rewards, each accepted or refused on its own."""
 
