@@ -87,21 +87,19 @@ class AsyncClient(Base):
 
     async def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """Begin an experiment."""
-        body = {"name": name, "settings": dict(settings), **fields}
-        return await self._patiently(calls.plain("POST", "/v1/experiments", body))
+        return await self._patiently(calls.create_experiment(name, settings, fields))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands."""
-        return await self._patiently(calls.plain("GET", f"/v1/experiments/{name}"))
+        return await self._patiently(calls.read_experiment(name))
 
     async def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
         """Go over to another mode."""
-        body = {"mode": mode, "reason": reason}
-        return await self._patiently(calls.plain("PUT", f"/v1/experiments/{name}/mode", body))
+        return await self._patiently(calls.set_mode(name, mode, reason))
 
     async def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
         """A decision with its explanation, its question and its proof."""
-        return await self._patiently(calls.plain("GET", f"/v1/experiments/{experiment}/decisions/{decision_id}"))
+        return await self._patiently(calls.read_decision(experiment, decision_id))
 
     async def flush(self, seconds: float = 30.0) -> bool:
         """Tell the service what waits; whether all of it was told within so many seconds."""

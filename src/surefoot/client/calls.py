@@ -67,7 +67,7 @@ def question(
 
 def decide(experiment: str, body: dict[str, Any]) -> Call[Decision]:
     """Decide one round."""
-    return Call("POST", f"/v1/experiments/{experiment}/decisions", body, lambda answer: _read(answer, Decision))
+    return Call("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, Decision))
 
 
 def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
@@ -76,8 +76,8 @@ def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
     def read(answer: httpx.Response) -> Receipt:
         return _receipt(decision_id, value, _read(answer, dict[str, Any])["results"][0])
 
-    body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
-    return Call("POST", f"/v1/experiments/{experiment}/{REWARD}", body, read)
+    waiting = rewarded(experiment, decision_id, value)
+    return Call("POST", f"{_path(experiment)}/{REWARD}", waiting.body, read)
 
 
 def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] | None) -> Call[str]:
@@ -85,18 +85,33 @@ def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] |
     body: dict[str, Any] = {"actions": named(actions)}
     if feature_map is not None:
         body["feature_map"] = dict(feature_map)
-    path = f"/v1/experiments/{experiment}/catalogues"
+    path = f"{_path(experiment)}/catalogues"
     return Call("POST", path, body, lambda answer: str(_read(answer, dict[str, Any])["catalogue"]))
 
 
-def plain(method: str, path: str, body: dict[str, Any] | None = None) -> Call[dict[str, Any]]:
-    """Any other call."""
-    return Call(method, path, body, lambda answer: _read(answer, dict[str, Any]))
+def create_experiment(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """Begin an experiment."""
+    return _plain("POST", "/v1/experiments", {"name": name, "settings": dict(settings), **fields})
+
+
+def read_experiment(name: str) -> Call[dict[str, Any]]:
+    """Where an experiment stands."""
+    return _plain("GET", _path(name))
+
+
+def set_mode(name: str, mode: str, reason: str) -> Call[dict[str, Any]]:
+    """Go over to another mode."""
+    return _plain("PUT", f"{_path(name)}/mode", {"mode": mode, "reason": reason})
+
+
+def read_decision(experiment: str, decision_id: str) -> Call[dict[str, Any]]:
+    """A decision with its explanation, its question and its proof."""
+    return _plain("GET", f"{_path(experiment)}/decisions/{decision_id}")
 
 
 def booking(entry: Entry) -> Call[dict[str, Any]]:
     """The call that tells an entry of the queue."""
-    return plain("POST", f"/v1/experiments/{entry.experiment}/{entry.kind}", entry.body)
+    return _plain("POST", f"{_path(entry.experiment)}/{entry.kind}", entry.body)
 
 
 def fallback(body: dict[str, Any], names: Sequence[str], *, never_sent: bool) -> tuple[Decision, dict[str, Any]]:
@@ -151,6 +166,14 @@ def problem(answer: httpx.Response) -> ServiceError:
         found = {}
     text = found.get("detail") or found.get("title") or f"The service answered {answer.status_code}."
     return ServiceError(str(text), type=str(found.get("type", "")), status=answer.status_code, problem=found)
+
+
+def _path(experiment: str) -> str:
+    return f"/v1/experiments/{experiment}"
+
+
+def _plain(method: str, path: str, body: dict[str, Any] | None = None) -> Call[dict[str, Any]]:
+    return Call(method, path, body, lambda answer: _read(answer, dict[str, Any]))
 
 
 def _read(answer: httpx.Response, kind: type[T]) -> T:
