@@ -19,8 +19,8 @@ from surefoot.experiment.audit.page import as_html
 from surefoot.experiment.audit.words import as_markdown, promise
 from surefoot.experiment.export import decisions
 from surefoot.journal import open_journal
-from tests.experiment.test_audit_honest import CONSTRAINTS, played, safe
-from tests.experiment.test_audit_tampering import load, save
+from tests.experiment.honest import CONSTRAINTS, played, safe
+from tests.experiment.tampering import load, save
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ["dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1.0", "feature_bound=1.0"]
