@@ -77,8 +77,9 @@ def swap(rows: list[Row], a: int, b: int) -> None:
         rows[a][column], rows[b][column] = rows[b][column], rows[a][column]
 
 
-def assert_found(report: Report, check: str, touched: int, later: int) -> None:
-    """A check must have caught it, in the event that was touched or at most so many events later."""
+def assert_named(folder: Path, name: str, tamper: Tamper, tmp_path: Path, *, check: str, later: int) -> None:
+    """A check must catch what a careful forger did, in the event that was touched or at most so many events later."""
+    touched, report = forged(folder, name, tamper, tmp_path, rehash=True)
     found = [finding for finding in report.findings if finding.what == check]
     assert found, [*report.findings]
     assert touched <= min(finding.event for finding in found) <= touched + later
