@@ -1,6 +1,5 @@
 """The calls of the API as plain values, shared by both clients: what to send, and how to read what comes back."""
 
-import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -18,9 +17,6 @@ except ImportError as error:
     raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
 
 T = TypeVar("T")
-RETRIED = frozenset({408, 429, 502, 503, 504})
-# The request never reached the service: its id is unused, and may be the fallback's.
-NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 
 
@@ -31,14 +27,6 @@ class Call(msgspec.Struct, Generic[T]):
     path: str
     body: dict[str, Any] | None
     read: Callable[[httpx.Response], T]
-
-
-class LostError(Exception):
-    """No usable answer in time; `never_sent` where the service cannot have seen any of the attempts."""
-
-    def __init__(self, error: ServiceError, *, never_sent: bool) -> None:
-        super().__init__(str(error))
-        self.error, self.never_sent = error, never_sent
 
 
 def question(
@@ -146,16 +134,6 @@ def rewarded(experiment: str, decision_id: str, value: float) -> Entry:
     """A reward that waits to be handed in."""
     body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
     return Entry(experiment, REWARD, decision_id, body)
-
-
-def pause(attempt: int) -> float:
-    """Seconds before the next attempt: twice as long each time, with a part that is drawn, so that callers spread."""
-    return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))
-
-
-def unreachable(error: httpx.HTTPError) -> ServiceError:
-    """The service was not reached."""
-    return ServiceError(f"The service must answer, but did not: {type(error).__name__}.")
 
 
 def problem(answer: httpx.Response) -> ServiceError:
