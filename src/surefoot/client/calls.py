@@ -4,17 +4,13 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+import httpx
 import msgspec
 
 from surefoot.client.errors import ServiceError
 from surefoot.client.later import BOOKING, REWARD, Entry
 from surefoot.client.told import REFUSED, Decision, Receipt, named
 from surefoot.errors import InputError
-
-try:
-    import httpx
-except ImportError as error:
-    raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
 
 T = TypeVar("T")
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
