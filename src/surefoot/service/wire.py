@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta
 
 from surefoot.experiment.policy import PolicyName
+from surefoot.experiment.records import ModeName
 
-Mode: TypeAlias = Literal["shadow", "guarded", "paused"]
 Identifier: TypeAlias = Annotated[
     str,
     Meta(
@@ -126,7 +126,7 @@ class CreateExperiment(Wire, kw_only=True):
     name: Name
     policy: PolicyName = "SafeLUCB"
     settings: dict[str, Any]
-    mode: Mode = "shadow"
+    mode: ModeName = "shadow"
     reward_window: Annotated[float, Meta(gt=0)] | None = None
     default_reward: float | None = None
     reward_bounds: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
@@ -137,5 +137,5 @@ class CreateExperiment(Wire, kw_only=True):
 class ChangeMode(Wire, kw_only=True):
     """Go over to another mode."""
 
-    mode: Mode
+    mode: ModeName
     reason: Text = ""
