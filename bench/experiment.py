@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import surefoot
-from bench.timing import HEADER, Ratio, compare, seconds_per_round
+from bench.timing import HEADER, Ratio, at_once, compare, seconds_per_round
 from surefoot.experiment import Experiment, Question, records
 from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.experiment.records import encode
@@ -41,24 +40,14 @@ def decide_one_by_one(experiment: Experiment) -> Callable[[int], None]:
     return play
 
 
-def decide_together(experiment: Experiment, rounds: int) -> None:
-    """The same by many callers at once."""
-    share = rounds // CALLERS
-    callers = [threading.Thread(target=decide_one_by_one(experiment), args=(share,)) for _ in range(CALLERS)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-
-
 def shared_flushes(folder: Path) -> Ratio:
     """Durable decisions of 32 callers, against one caller and one flush each."""
     with open_journal(folder / "flushes.journal") as journal:
-        experiment = new_experiment(journal)
+        alone = decide_one_by_one(new_experiment(journal))
         return compare(
             f"one durable decision on SQLite, {CALLERS} callers against one",
-            lambda: seconds_per_round(lambda rounds: decide_together(experiment, rounds), 40 * CALLERS),
-            lambda: seconds_per_round(decide_one_by_one(experiment), 200),
+            lambda: seconds_per_round(lambda rounds: at_once([alone] * CALLERS, rounds), 40 * CALLERS),
+            lambda: seconds_per_round(alone, 200),
             bar=4.0,
         )
 

@@ -3,12 +3,11 @@
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.timing import HEADER, Ratio, compare, seconds_per_round
+from bench.timing import HEADER, Ratio, at_once, compare, seconds_per_round
 from surefoot.journal import Journal, Transaction, canonical, open_journal
 
 CALLERS, EVENTS, TAIL = 32, 1_000_000, 10_000
@@ -31,25 +30,14 @@ def append_one_by_one(journal: Journal, prefix: str) -> Callable[[int], None]:
     return play
 
 
-def append_together(journal: Journal, rounds: int) -> None:
-    """The same by many callers at once."""
-    share = rounds // CALLERS
-    callers = [
-        threading.Thread(target=append_one_by_one(journal, str(caller)), args=(share,)) for caller in range(CALLERS)
-    ]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-
-
 def shared_flushes(folder: Path) -> Ratio:
     """Durable transactions per second of 32 callers, against one caller and one flush each."""
     with open_journal(folder / "flushes.journal") as journal:
         journal.create(NAME, b"{}", time=0.0)
+        callers = [append_one_by_one(journal, str(caller)) for caller in range(CALLERS)]
         return compare(
             f"one durable transaction on SQLite, {CALLERS} callers against one",
-            lambda: seconds_per_round(lambda rounds: append_together(journal, rounds), 200 * CALLERS),
+            lambda: seconds_per_round(lambda rounds: at_once(callers, rounds), 200 * CALLERS),
             lambda: seconds_per_round(append_one_by_one(journal, "alone"), 400),
             bar=4.0,
         )

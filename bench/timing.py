@@ -2,7 +2,8 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 
@@ -44,6 +45,12 @@ def seconds_per_round(play: Callable[[int], None], rounds: int) -> float:
     start = time.perf_counter()
     play(rounds)
     return (time.perf_counter() - start) / rounds
+
+
+def at_once(callers: Sequence[Callable[[int], None]], rounds: int) -> None:
+    """Callers in threads of their own, who share so many rounds; the first error of theirs is raised."""
+    with ThreadPoolExecutor(len(callers)) as threads:
+        list(threads.map(lambda play: play(rounds // len(callers)), callers))
 
 
 def _rested(side: Callable[[], float]) -> float:

@@ -61,7 +61,7 @@ class _Model(NamedTuple):
 def radius(
     observations: int, *, dim: int, delta: float, noise: float, ridge: float, theta_bound: float, feature_bound: float
 ) -> float:
-    """Radius of the paper's confidence ellipsoid after k observations.  (below eq. confset1; MATH.md section 2)
+    """Radius of the paper's confidence ellipsoid after k observations.  (below eq. confset1)
 
     beta = sigma sqrt(d ln((1 + (k + 1) D^2 / lambda) / delta)) + sqrt(lambda) B.
     CLUCB counts learner rounds only in k; LUCB and CLUCB2 count every round. Refused for d = 1.

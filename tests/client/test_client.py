@@ -1,6 +1,8 @@
 """Clients against a real server: typed answers, retries that are safe, and a shop that goes on without the service."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,3 +155,9 @@ def test_a_client_must_know_where_the_service_is_and_what_the_baseline_is() -> N
             client.decide("shop", ROWS, baseline="green")
         with pytest.raises(InputError, match="actions"):
             client.decide("shop", catalogue="0" * 64)
+
+
+def test_without_httpx_the_client_says_what_to_install() -> None:
+    code = "import sys; sys.modules['httpx'] = None; import surefoot; surefoot.Client"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: The client needs httpx. Install it with: pip install 'surefoot[client]'" in done.stderr

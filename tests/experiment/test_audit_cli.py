@@ -19,8 +19,8 @@ from surefoot.experiment.audit.page import as_html
 from surefoot.experiment.audit.words import as_markdown, promise
 from surefoot.experiment.export import decisions
 from surefoot.journal import open_journal
-from tests.experiment.test_audit_honest import CONSTRAINTS, played, safe
-from tests.experiment.test_audit_tampering import load, save
+from tests.experiment.honest import CONSTRAINTS, played, safe
+from tests.experiment.tampering import load, save
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = ["dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1.0", "feature_bound=1.0"]
@@ -110,7 +110,7 @@ def test_every_constraint_has_its_promise_in_words(name: str) -> None:
         (("audit", "{journal}", "--report", "report.pdf"), "must end in .html or .md"),
         (("experiment", "status", "{journal}", "other"), "has no experiment 'other'"),
         (("experiment", "export", "{journal}", "shop", "out.xlsx"), "must be one of parquet, csv, dsjson"),
-        (("experiment", "create", "{new}", "a", "--policy", "Oracle"), "must be one of SafeLUCB"),
+        (("experiment", "create", "{new}", "a", "--policy", "Oracle"), "got 'Oracle'. Known are SafeLUCB, CLUCB"),
         (("experiment", "create", "{new}", "a", "--set", "dim"), "must be key=value"),
         (("experiment", "create", "{new}", "a", "--set", "dim=2"), "missing 5 required"),
         (("experiment", "create", "{new}", "a", "--settings", "none.toml"), "must be a TOML file"),

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from surefoot.journal import Journal, open_journal
+from surefoot.journal.postgres import PostgresJournal
+from surefoot.journal.sqlite import SqliteJournal
 from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.journal.writer import NAME
 
 BACKENDS = ("memory", "sqlite", "postgres")
 
@@ -31,4 +34,30 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def journal(address: str) -> Iterator[Journal]:
     with open_journal(address) as journal:
+        yield journal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.journal"
+
+
+@pytest.fixture
+def sqlite(path: Path) -> Iterator[SqliteJournal]:
+    """A journal in a file, with one experiment."""
+    with SqliteJournal(path) as journal:
+        journal.create(NAME, b"{}", time=0.0)
+        yield journal
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return new_database(server)
+
+
+@pytest.fixture
+def postgres(url: str) -> Iterator[PostgresJournal]:
+    """A journal on PostgreSQL, with one experiment."""
+    with PostgresJournal(url) as journal:
+        journal.create(NAME, b"{}", time=0.0)
         yield journal

@@ -3,7 +3,6 @@
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,30 +12,12 @@ from surefoot.errors import (
     JournalCorruptedError,
     JournalError,
 )
-from surefoot.journal import Event
 from surefoot.journal.sqlite import SqliteJournal
-from tests.journal.writer import NAME
+from tests.journal.writer import NAME, append
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shop.journal"
-
-
-@pytest.fixture
-def journal(path: Path) -> Iterator[SqliteJournal]:
-    with SqliteJournal(path) as journal:
-        journal.create(NAME, b"{}", time=0.0)
-        yield journal
-
-
-def append(journal: SqliteJournal, key: str, size: int = 300) -> Event:
-    payload = b'"' + b"x" * size + b'"'
-    return journal.transact(NAME, lambda t: t.append("decision", payload, time=0.0, key=key))
-
-
-def test_a_log_that_was_cut_anywhere_gives_back_a_whole_beginning(journal: SqliteJournal, path: Path) -> None:
-    heads = [journal.head(NAME), *(append(journal, f"d{n}").head for n in range(30))]
+def test_a_log_that_was_cut_anywhere_gives_back_a_whole_beginning(sqlite: SqliteJournal, path: Path) -> None:
+    heads = [sqlite.head(NAME), *(append(sqlite, f"d{n}").head for n in range(30))]
     log = Path(f"{path}-wal").read_bytes()
     dice, found = random.Random(1), set[int]()
     for cut in sorted({0, 31, 32, len(log) - 1, *(dice.randrange(len(log)) for _ in range(60))}):
@@ -47,8 +28,8 @@ def test_a_log_that_was_cut_anywhere_gives_back_a_whole_beginning(journal: Sqlit
     assert _reopened(path, log) == heads[-1]
 
 
-def test_a_log_with_a_flipped_byte_gives_back_a_whole_beginning(journal: SqliteJournal, path: Path) -> None:
-    heads = [journal.head(NAME), *(append(journal, f"d{n}").head for n in range(30))]
+def test_a_log_with_a_flipped_byte_gives_back_a_whole_beginning(sqlite: SqliteJournal, path: Path) -> None:
+    heads = [sqlite.head(NAME), *(append(sqlite, f"d{n}").head for n in range(30))]
     log = Path(f"{path}-wal").read_bytes()
     dice = random.Random(2)
     for at in [dice.randrange(len(log)) for _ in range(60)]:
@@ -72,12 +53,12 @@ def _reopened(path: Path, log: bytes) -> tuple[int, str] | None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_damaged_page_is_an_error_or_harmless(journal: SqliteJournal, path: Path, seed: int) -> None:
+def test_a_damaged_page_is_an_error_or_harmless(sqlite: SqliteJournal, path: Path, seed: int) -> None:
     for n in range(60):
-        append(journal, f"d{n}")
-    digest = journal.transact(NAME, lambda t: t.attach(b"state" * 2_000))
-    truth = list(journal.read(NAME))
-    journal.close()
+        append(sqlite, f"d{n}")
+    digest = sqlite.transact(NAME, lambda t: t.attach(b"state" * 2_000))
+    truth = list(sqlite.read(NAME))
+    sqlite.close()
     whole, dice, errors = path.read_bytes(), random.Random(seed), 0
     for _ in range(40):
         at = dice.randrange(len(whole))
@@ -91,10 +72,10 @@ def test_a_damaged_page_is_an_error_or_harmless(journal: SqliteJournal, path: Pa
     assert errors > 10
 
 
-def test_a_wiped_page_is_found(journal: SqliteJournal, path: Path) -> None:
+def test_a_wiped_page_is_found(sqlite: SqliteJournal, path: Path) -> None:
     for n in range(200):
-        append(journal, f"d{n}", size=900)
-    journal.close()
+        append(sqlite, f"d{n}", size=900)
+    sqlite.close()
     whole = path.read_bytes()
     for page in range(1, len(whole) // 4096, 7):
         path.write_bytes(whole[: page * 4096] + bytes(4096) + whole[(page + 1) * 4096 :])
@@ -114,10 +95,10 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_from_outside_is_found(journal: SqliteJournal, path: Path, edit: str) -> None:
+def test_an_edit_from_outside_is_found(sqlite: SqliteJournal, path: Path, edit: str) -> None:
     for n in range(4):
-        append(journal, f"d{n}")
-    journal.close()
+        append(sqlite, f"d{n}")
+    sqlite.close()
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in EDITS[edit]:
             connection.execute(statement)
@@ -125,9 +106,9 @@ def test_an_edit_from_outside_is_found(journal: SqliteJournal, path: Path, edit:
         (list(edited.read(NAME)), edited.head(NAME))
 
 
-def test_a_missing_snapshot_is_none(journal: SqliteJournal, path: Path) -> None:
-    digests = journal.transact(NAME, lambda t: [t.attach(data) for data in (b"one", b"two")])
-    journal.close()
+def test_a_missing_snapshot_is_none(sqlite: SqliteJournal, path: Path) -> None:
+    digests = sqlite.transact(NAME, lambda t: [t.attach(data) for data in (b"one", b"two")])
+    sqlite.close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM attachments WHERE digest = ?", digests[:1])
         connection.execute("UPDATE attachments SET data = x'00' WHERE digest = ?", digests[1:])

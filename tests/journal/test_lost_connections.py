@@ -16,28 +16,12 @@ from surefoot.errors import (
     JournalUnavailableError,
     OutcomeUnknownError,
 )
-from surefoot.journal import Event, Transaction
+from surefoot.journal import Transaction
 from surefoot.journal.postgres import PostgresJournal
 from tests.journal.killing import Told, nothing_lost_nothing_twice
 from tests.journal.proxy import Proxy
-from tests.journal.servers import PostgresServer, new_database, running_server
-from tests.journal.writer import NAME
-
-
-@pytest.fixture
-def url(server: PostgresServer) -> str:
-    return new_database(server)
-
-
-@pytest.fixture
-def journal(url: str) -> Iterator[PostgresJournal]:
-    with PostgresJournal(url) as journal:
-        journal.create(NAME, b"{}", time=0.0)
-        yield journal
-
-
-def append(journal: PostgresJournal, key: str) -> Event:
-    return journal.transact(NAME, lambda t: t.append("decision", b"{}", time=0.0, key=key))
+from tests.journal.servers import running_server
+from tests.journal.writer import NAME, append
 
 
 @pytest.fixture
@@ -93,17 +77,17 @@ def _wait_until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
-def test_a_commit_whose_answer_is_lost_was_written_once(journal: PostgresJournal, proxy: Proxy) -> None:
+def test_a_commit_whose_answer_is_lost_was_written_once(postgres: PostgresJournal, proxy: Proxy) -> None:
     with PostgresJournal(proxy.url) as remote:
         append(remote, "before")
         proxy.lose = "answer"
-        assert append(remote, "d") == journal.find(NAME, "d")
+        assert append(remote, "d") == postgres.find(NAME, "d")
         proxy.lose = "answer"
-        assert remote.create("other", b"{}", time=0.0).head == journal.head("other")
+        assert remote.create("other", b"{}", time=0.0).head == postgres.head("other")
         assert append(remote, "after").number == 4
 
 
-def test_a_commit_that_never_arrives_was_not_written(journal: PostgresJournal, proxy: Proxy) -> None:
+def test_a_commit_that_never_arrives_was_not_written(postgres: PostgresJournal, proxy: Proxy) -> None:
     with PostgresJournal(proxy.url) as remote:
         proxy.lose = "request"
         with pytest.raises(JournalUnavailableError, match="nothing was written"):
@@ -111,49 +95,49 @@ def test_a_commit_that_never_arrives_was_not_written(journal: PostgresJournal, p
         proxy.lose = "request"
         with pytest.raises(JournalUnavailableError, match="nothing was written"):
             remote.create("other", b"{}", time=0.0)
-        assert journal.names() == [NAME]
+        assert postgres.names() == [NAME]
         assert append(remote, "d").number == 2
 
 
-def test_a_commit_with_no_way_to_look_is_an_unknown_outcome(journal: PostgresJournal, proxy: Proxy) -> None:
+def test_a_commit_with_no_way_to_look_is_an_unknown_outcome(postgres: PostgresJournal, proxy: Proxy) -> None:
     with PostgresJournal(proxy.url, patience=0.3) as remote:
         append(remote, "before")
         proxy.lose, proxy.accepts = "answer", False
         with pytest.raises(OutcomeUnknownError, match="Look it up by its key"):
             append(remote, "d")
         proxy.accepts = True
-        assert remote.find(NAME, "d") == journal.find(NAME, "d")
-        assert append(remote, "after") == journal.find(NAME, "after")
+        assert remote.find(NAME, "d") == postgres.find(NAME, "d")
+        assert append(remote, "after") == postgres.find(NAME, "after")
 
 
-def test_a_connection_that_died_idle_is_replaced(journal: PostgresJournal, url: str) -> None:
-    append(journal, "before")
+def test_a_connection_that_died_idle_is_replaced(postgres: PostgresJournal, url: str) -> None:
+    append(postgres, "before")
     _end_sessions(url)
-    assert journal.head(NAME).number == 2
+    assert postgres.head(NAME).number == 2
     _end_sessions(url)
-    assert append(journal, "after").number == 3
+    assert append(postgres, "after").number == 3
 
 
-def test_a_connection_that_dies_inside_a_transaction_writes_nothing(journal: PostgresJournal, url: str) -> None:
+def test_a_connection_that_dies_inside_a_transaction_writes_nothing(postgres: PostgresJournal, url: str) -> None:
     def work(transaction: Transaction) -> None:
         transaction.append("decision", b"", time=0.0, key="d")
         _end_sessions(url)
 
     with pytest.raises(JournalUnavailableError):
-        journal.transact(NAME, work)
-    assert journal.find(NAME, "d") is None
-    assert append(journal, "d").number == 2
+        postgres.transact(NAME, work)
+    assert postgres.find(NAME, "d") is None
+    assert append(postgres, "d").number == 2
 
 
-def test_work_that_swallows_an_error_of_the_server_is_not_acknowledged(journal: PostgresJournal) -> None:
+def test_work_that_swallows_an_error_of_the_server_is_not_acknowledged(postgres: PostgresJournal) -> None:
     def work(transaction: Transaction) -> None:
         transaction.append("decision", b"", time=0.0, key="d")
         with pytest.raises(JournalError):
             transaction.over._query("SELECT 1/0", ())  # type: ignore[attr-defined]
 
     with pytest.raises(JournalError):
-        journal.transact(NAME, work)
-    assert journal.head(NAME).number == 1
+        postgres.transact(NAME, work)
+    assert postgres.head(NAME).number == 1
 
 
 def _end_sessions(url: str) -> None:
@@ -164,7 +148,7 @@ def _end_sessions(url: str) -> None:
         )
 
 
-def test_work_runs_alone_even_when_the_server_forgets_its_lock(journal: PostgresJournal, url: str) -> None:
+def test_work_runs_alone_even_when_the_server_forgets_its_lock(postgres: PostgresJournal, url: str) -> None:
     order = list[str]()
 
     def first(transaction: Transaction) -> None:
@@ -178,9 +162,9 @@ def test_work_runs_alone_even_when_the_server_forgets_its_lock(journal: Postgres
         order.append("second began")
         transaction.append("decision", b"", time=0.0, key="e")
 
-    other = threading.Thread(target=lambda: journal.transact(NAME, second))
+    other = threading.Thread(target=lambda: postgres.transact(NAME, second))
     with pytest.raises(JournalUnavailableError):
-        journal.transact(NAME, first)
+        postgres.transact(NAME, first)
     other.join()
     assert order == ["first ended", "second began"]
-    assert [event.key for event in journal.read(NAME, 1)] == ["e"]
+    assert [event.key for event in postgres.read(NAME, 1)] == ["e"]

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,37 +15,21 @@ from surefoot.errors import (
     JournalSchemaError,
     JournalUnavailableError,
 )
-from surefoot.journal import Event, open_journal
+from surefoot.journal import open_journal
 from surefoot.journal.postgres import PostgresJournal
 from tests.journal.killing import Told, kill_at_random, nothing_lost_nothing_twice, start
 from tests.journal.servers import PostgresServer, new_database
-from tests.journal.writer import NAME
+from tests.journal.writer import NAME, append
 
 
-@pytest.fixture
-def url(server: PostgresServer) -> str:
-    return new_database(server)
-
-
-@pytest.fixture
-def journal(url: str) -> Iterator[PostgresJournal]:
-    with PostgresJournal(url) as journal:
-        journal.create(NAME, b"{}", time=0.0)
-        yield journal
-
-
-def append(journal: PostgresJournal, key: str) -> Event:
-    return journal.transact(NAME, lambda t: t.append("decision", b"{}", time=0.0, key=key))
-
-
-def test_two_journals_drive_one_chain(journal: PostgresJournal, url: str) -> None:
+def test_two_journals_drive_one_chain(postgres: PostgresJournal, url: str) -> None:
     with PostgresJournal(url) as other:
 
-        def count_up(journal: PostgresJournal) -> None:
+        def count_up(postgres: PostgresJournal) -> None:
             for _ in range(40):
-                journal.transact(NAME, lambda t: t.append("decision", b"%d" % t.head.number, time=0.0))
+                postgres.transact(NAME, lambda t: t.append("decision", b"%d" % t.head.number, time=0.0))
 
-        threads = [threading.Thread(target=count_up, args=(each,)) for each in (journal, other, journal, other)]
+        threads = [threading.Thread(target=count_up, args=(each,)) for each in (postgres, other, postgres, other)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -69,18 +52,18 @@ def test_many_processes_may_open_an_empty_database_at_once(url: str) -> None:
 
 
 @pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.long)])
-def test_killed_writers_lose_nothing_that_they_acknowledged(journal: PostgresJournal, url: str, kills: int) -> None:
+def test_killed_writers_lose_nothing_that_they_acknowledged(postgres: PostgresJournal, url: str, kills: int) -> None:
     dice, told = random.Random(kills), Told()
     for n in range(kills):
         unsure = sorted(told.unsure)
         writers = [start(url, f"{n}{w}", set(unsure[i::2])) for i, w in enumerate("ab")]
         kill_at_random(writers, dice, told, 0.2)
-        nothing_lost_nothing_twice(journal, told)
+        nothing_lost_nothing_twice(postgres, told)
     assert len(told.done) > 5 * kills
 
 
-def test_a_reader_writes_nothing(journal: PostgresJournal, url: str, server: PostgresServer) -> None:
-    append(journal, "d")
+def test_a_reader_writes_nothing(postgres: PostgresJournal, url: str, server: PostgresServer) -> None:
+    append(postgres, "d")
     with open_journal(url, read_only=True) as reader:
         assert reader.head(NAME).number == 2
         with pytest.raises(JournalReadOnlyError):
@@ -94,15 +77,15 @@ def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
         open_journal(f"postgresql://postgres@/postgres?host={tmp_path}")
 
 
-def test_a_newer_journal_and_edited_events_are_refused(journal: PostgresJournal, url: str) -> None:
-    append(journal, "d")
+def test_a_newer_journal_and_edited_events_are_refused(postgres: PostgresJournal, url: str) -> None:
+    append(postgres, "d")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE surefoot.events SET time = 1 WHERE number = 2")
         with pytest.raises(JournalCorruptedError, match="event 2"):
-            list(journal.read(NAME))
+            list(postgres.read(NAME))
         connection.execute("DELETE FROM surefoot.events WHERE number = 2")
         with pytest.raises(JournalCorruptedError, match="missing"):
-            append(journal, "e")
+            append(postgres, "e")
         connection.execute("INSERT INTO surefoot.schema VALUES (999)")
     for read_only in (False, True):
         with pytest.raises(JournalSchemaError, match="version 999"):

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -22,42 +21,25 @@ from surefoot.errors import (
     JournalReadOnlyError,
     JournalSchemaError,
 )
-from surefoot.journal import Event, Transaction, open_journal
+from surefoot.journal import Transaction, open_journal
 from surefoot.journal.sqlite import SqliteJournal
 from tests.journal.killing import Told, kill_at_random, nothing_lost_nothing_twice, start
-from tests.journal.writer import NAME
+from tests.journal.writer import NAME, append
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "shop.journal"
-
-
-@pytest.fixture
-def journal(path: Path) -> Iterator[SqliteJournal]:
-    with SqliteJournal(path) as journal:
-        journal.create(NAME, b"{}", time=0.0)
-        yield journal
-
-
-def append(journal: SqliteJournal, key: str, size: int = 300) -> Event:
-    payload = b'"' + b"x" * size + b'"'
-    return journal.transact(NAME, lambda t: t.append("decision", payload, time=0.0, key=key))
-
-
-def test_a_second_writer_is_told_that_the_file_is_taken(journal: SqliteJournal, path: Path) -> None:
+def test_a_second_writer_is_told_that_the_file_is_taken(sqlite: SqliteJournal, path: Path) -> None:
     with pytest.raises(JournalBusyError, match="read_only=True"):
         SqliteJournal(path)
     code = "import sys; from surefoot.journal import open_journal; open_journal(sys.argv[1])"
     other = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert "JournalBusyError" in other.stderr
-    append(journal, "still mine")
+    append(sqlite, "still mine")
 
 
-def test_readers_follow_a_writer_at_any_time(journal: SqliteJournal, path: Path) -> None:
+def test_readers_follow_a_writer_at_any_time(sqlite: SqliteJournal, path: Path) -> None:
     with open_journal(path, read_only=True) as reader:
         for n in range(20):
-            written = append(journal, f"d{n}")
+            written = append(sqlite, f"d{n}")
             assert reader.head(NAME) == written.head
         with pytest.raises(JournalReadOnlyError, match="opened to be read"):
             reader.transact(NAME, lambda t: None)
@@ -65,17 +47,17 @@ def test_readers_follow_a_writer_at_any_time(journal: SqliteJournal, path: Path)
             reader.create("other", b"", time=0.0)
 
 
-def test_a_reader_never_sees_what_is_not_yet_committed(journal: SqliteJournal) -> None:
+def test_a_reader_never_sees_what_is_not_yet_committed(sqlite: SqliteJournal) -> None:
     def work(transaction: Transaction) -> int:
         transaction.append("decision", b"", time=0.0)
-        return journal.head(NAME).number
+        return sqlite.head(NAME).number
 
-    assert journal.transact(NAME, work) == 1
+    assert sqlite.transact(NAME, work) == 1
 
 
 @pytest.mark.parametrize("kills", [25, pytest.param(300, marks=pytest.mark.long)])
-def test_a_killed_writer_loses_nothing_that_it_acknowledged(journal: SqliteJournal, path: Path, kills: int) -> None:
-    journal.close()
+def test_a_killed_writer_loses_nothing_that_it_acknowledged(sqlite: SqliteJournal, path: Path, kills: int) -> None:
+    sqlite.close()
     dice, told = random.Random(kills), Told()
     for n in range(kills):
         kill_at_random([start(str(path), str(n), told.unsure)], dice, told, 0.1)
@@ -84,13 +66,13 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(journal: SqliteJourn
     assert len(told.done) > 10 * kills
 
 
-def test_a_full_disk_is_an_error_and_no_loss(journal: SqliteJournal) -> None:
-    pages = journal._file.connection.execute("PRAGMA page_count").fetchone()[0]
-    journal._file.connection.execute(f"PRAGMA max_page_count = {pages + 40}")
+def test_a_full_disk_is_an_error_and_no_loss(sqlite: SqliteJournal) -> None:
+    pages = sqlite._file.connection.execute("PRAGMA page_count").fetchone()[0]
+    sqlite._file.connection.execute(f"PRAGMA max_page_count = {pages + 40}")
 
     def attempt(n: int) -> bool:
         try:
-            append(journal, f"d{n}")
+            append(sqlite, f"d{n}")
         except JournalFullError:
             return False
         return True
@@ -98,11 +80,11 @@ def test_a_full_disk_is_an_error_and_no_loss(journal: SqliteJournal) -> None:
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(attempt, range(400)))
     assert 20 < sum(done) < 400
-    assert {event.key for event in journal.read(NAME, 1)} == {f"d{n}" for n, is_done in enumerate(done) if is_done}
+    assert {event.key for event in sqlite.read(NAME, 1)} == {f"d{n}" for n, is_done in enumerate(done) if is_done}
     with pytest.raises(JournalFullError, match="make room"):
-        journal.transact(NAME, lambda t: t.attach(bytes(10**6)))
-    journal._file.connection.execute("PRAGMA max_page_count = 100000")
-    assert append(journal, "room again").number == sum(done) + 2
+        sqlite.transact(NAME, lambda t: t.attach(bytes(10**6)))
+    sqlite._file.connection.execute("PRAGMA max_page_count = 100000")
+    assert append(sqlite, "room again").number == sum(done) + 2
 
 
 WRITE_UNTIL_REFUSED = """
@@ -124,8 +106,8 @@ except JournalError as error:
 """
 
 
-def test_a_commit_that_the_system_refuses_stops_the_journal(journal: SqliteJournal, path: Path) -> None:
-    journal.close()
+def test_a_commit_that_the_system_refuses_stops_the_journal(sqlite: SqliteJournal, path: Path) -> None:
+    sqlite.close()
     command = [sys.executable, "-c", WRITE_UNTIL_REFUSED, str(path)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
     assert said[-3:] == ["error OutcomeUnknownError", "later JournalUnavailableError", ""]
@@ -155,9 +137,9 @@ except JournalError as error:
 """
 
 
-def test_a_file_without_write_permission_can_be_read_and_not_written(journal: SqliteJournal, path: Path) -> None:
-    append(journal, "d")
-    journal.close()
+def test_a_file_without_write_permission_can_be_read_and_not_written(sqlite: SqliteJournal, path: Path) -> None:
+    append(sqlite, "d")
+    sqlite.close()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "shop.journal"
         shutil.copy(path, copy)
@@ -185,8 +167,8 @@ def test_what_is_not_a_journal_is_refused(tmp_path: Path, path: Path) -> None:
             open_journal(other, read_only=read_only)
 
 
-def test_a_journal_of_a_newer_surefoot_is_refused(journal: SqliteJournal, path: Path) -> None:
-    journal.close()
+def test_a_journal_of_a_newer_surefoot_is_refused(sqlite: SqliteJournal, path: Path) -> None:
+    sqlite.close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO schema (version) VALUES (999)")
     before = path.read_bytes()

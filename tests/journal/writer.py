@@ -10,7 +10,7 @@ import sys
 import threading
 
 from surefoot.errors import JournalError
-from surefoot.journal import Journal, Transaction, canonical, open_journal
+from surefoot.journal import Event, Journal, Transaction, canonical, open_journal
 
 THREADS = 6
 NAME = "shop"
@@ -26,6 +26,12 @@ def send(journal: Journal, key: str) -> None:
     os.write(1, f"sent {key}\n".encode())
     journal.transact(NAME, work)
     os.write(1, f"done {key}\n".encode())
+
+
+def append(journal: Journal, key: str, size: int = 300) -> Event:
+    """One event of about that many bytes."""
+    payload = b'"' + b"x" * size + b'"'
+    return journal.transact(NAME, lambda t: t.append("decision", payload, time=0.0, key=key))
 
 
 def keep_sending(journal: Journal, prefix: str) -> None:

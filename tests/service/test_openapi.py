@@ -29,6 +29,11 @@ def test_the_document_is_served_and_names_no_host(client: httpx.Client) -> None:
     assert set(found["paths"]) == set(SCHEMA["paths"])
 
 
+@pytest.mark.parametrize("path", sorted(path for path in SCHEMA["paths"] if path.startswith("/v1/")))
+def test_the_document_says_that_a_token_is_needed(path: str) -> None:
+    assert all(operation["security"] == [{"token": []}] for operation in SCHEMA["paths"][path].values())
+
+
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("openapi")

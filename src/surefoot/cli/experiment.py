@@ -12,16 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-import surefoot
 from surefoot.cli.numbers import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.audit.words import when
 from surefoot.experiment.export import export as write_export
+from surefoot.experiment.policy import POLICIES, make_policy
 from surefoot.experiment.records import ModeName
 from surefoot.journal import Journal, open_journal
 
-POLICIES = ("SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB")
 experiment = typer.Typer(help="Create experiments in a journal, and look at them.", no_args_is_help=True)
 
 JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")]
@@ -45,7 +44,7 @@ def create(
     description: Annotated[str, typer.Option(help="What it is about.")] = "",
 ) -> None:
     """Create an experiment; the journal is made where there is none."""
-    made = _policy(policy, _settings(settings, set_ or []))
+    made = make_policy(policy, _settings(settings, set_ or []), advice="Give them with --set or --settings.")
     with open_journal(journal) as opened:
         Experiment.create(
             opened,
@@ -114,19 +113,6 @@ def export(
 
 def _status(journal: Journal, name: str) -> Status:
     return Experiment.open(journal, name).status()
-
-
-def _policy(name: str, settings: dict[str, Any]) -> surefoot.Policy:
-    if name not in POLICIES:
-        raise ConfigError(f"`--policy` must be one of {', '.join(POLICIES)}, but got {name!r}.")
-    try:
-        made: surefoot.Policy = getattr(surefoot, name)(**settings)
-    except TypeError as error:
-        text = str(error).split(")", 1)[-1].strip()
-        raise ConfigError(
-            f"The settings must be those of {name}: {text}. Give them with --set or --settings."
-        ) from None
-    return made
 
 
 def _settings(file: Path | None, pairs: list[str]) -> dict[str, Any]:

@@ -30,11 +30,8 @@ from surefoot.errors import ConfigError
 from surefoot.replay.configuration import configuration_of
 from surefoot.replay.fit import Fit
 from surefoot.replay.fit import fit_baseline as fit
-from surefoot.replay.player import PLAYABLE
 from surefoot.replay.reading import read_log
 from surefoot.replay.tables import TableLog
-
-PREFERRED = "SafeLUCB" if "SafeLUCB" in PLAYABLE else "CLUCB2"
 
 
 def fit_baseline(
@@ -49,7 +46,7 @@ def fit_baseline(
     id_column: IdColumn = None,
     action_features: ActionFeatures = None,
     reward_range: RewardRange = None,
-    policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = PREFERRED,
+    policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
     alpha: Annotated[float, typer.Option(help="Share of the baseline you accept losing.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
     ridge: Annotated[float, typer.Option(help="Regulariser.")] = 1.0,

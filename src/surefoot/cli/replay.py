@@ -36,7 +36,7 @@ from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
 from surefoot.replay.batch import Log
-from surefoot.replay.configuration import Configuration, read_configuration, write_whole
+from surefoot.replay.configuration import Configuration, read_configuration
 from surefoot.replay.doubts import Doubt
 from surefoot.replay.evaluate import EvaluatorName
 from surefoot.replay.evaluate import replay as run_replay
@@ -45,6 +45,7 @@ from surefoot.replay.intervals import Estimate
 from surefoot.replay.outcome import Outcome
 from surefoot.replay.player import PLAYABLE, Declared
 from surefoot.replay.reading import read_log
+from surefoot.simulation.files import whole_file
 from surefoot.simulation.specs import Spec
 
 FREE = "LUCB"
@@ -198,8 +199,10 @@ def _write(
     files = {f"{name}.png": draw(name, outcomes) for name in FIGURES}
     files["report.html"] = report_html(log, outcomes, settings=settings, doubts=doubts).encode()
     files["replay.json"] = json.dumps(_as_json(log, outcomes, settings, doubts), ensure_ascii=False).encode()
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        write_whole(folder / name, content)
+        with whole_file(folder / name) as file:
+            file.write(content)
 
 
 def _print(log: Log, outcomes: Sequence[Outcome], doubts: Sequence[Doubt], folder: Path) -> None:

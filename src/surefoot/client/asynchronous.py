@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from surefoot.client import calls
-from surefoot.client.calls import Actions, Call, LostError
+from surefoot.client.attempts import RETRIED, Attempts, LostError, pause
+from surefoot.client.calls import Actions, Call
 from surefoot.client.errors import ServiceError
 from surefoot.client.settings import Base
 from surefoot.client.told import Decision, Receipt
@@ -63,8 +64,7 @@ class AsyncClient(Base):
         try:
             return await self._ask(calls.decide(experiment, body), self.timeout)
         except LostError as lost:
-            told, book = calls.fallback(body, self.names(body), never_sent=lost.never_sent)
-            self.later.put(calls.booked(experiment, book))
+            told = self.fall_back(experiment, body, never_sent=lost.never_sent)
             self._tell_soon()
             return told
 
@@ -87,21 +87,19 @@ class AsyncClient(Base):
 
     async def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """Begin an experiment."""
-        body = {"name": name, "settings": dict(settings), **fields}
-        return await self._patiently(calls.plain("POST", "/v1/experiments", body))
+        return await self._patiently(calls.create_experiment(name, settings, fields))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands."""
-        return await self._patiently(calls.plain("GET", f"/v1/experiments/{name}"))
+        return await self._patiently(calls.read_experiment(name))
 
     async def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
         """Go over to another mode."""
-        body = {"mode": mode, "reason": reason}
-        return await self._patiently(calls.plain("PUT", f"/v1/experiments/{name}/mode", body))
+        return await self._patiently(calls.set_mode(name, mode, reason))
 
     async def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
         """A decision with its explanation, its question and its proof."""
-        return await self._patiently(calls.plain("GET", f"/v1/experiments/{experiment}/decisions/{decision_id}"))
+        return await self._patiently(calls.read_decision(experiment, decision_id))
 
     async def flush(self, seconds: float = 30.0) -> bool:
         """Tell the service what waits; whether all of it was told within so many seconds."""
@@ -145,22 +143,16 @@ class AsyncClient(Base):
             raise lost.error from None
 
     async def _ask(self, call: Call[T], seconds: float) -> T:
-        deadline, attempt, never_sent = time.monotonic() + seconds, 0, True
+        attempts = Attempts(seconds)
         while True:
             try:
-                left = max(0.001, deadline - time.monotonic())
-                answer = await self._http.request(call.method, call.path, json=call.body, timeout=left)
-                if answer.status_code not in calls.RETRIED:
+                answer = await self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
+                if answer.status_code not in RETRIED:
                     return call.read(answer)
-                failed, never_sent = calls.problem(answer), False
+                rest = attempts.refused(answer)
             except httpx.HTTPError as error:
-                failed = calls.unreachable(error)
-                never_sent = never_sent and isinstance(error, calls.NEVER_SENT)
-            rest = calls.pause(attempt)
-            if time.monotonic() + rest >= deadline:
-                raise LostError(failed, never_sent=never_sent)
+                rest = attempts.failed(error)
             await asyncio.sleep(rest)
-            attempt += 1
 
     def _tell_soon(self) -> None:
         if self._teller is None or self._teller.done():
@@ -169,5 +161,5 @@ class AsyncClient(Base):
     async def _tell(self) -> None:
         attempt = 0
         while len(self.later):
-            await asyncio.sleep(calls.pause(attempt) * 5)
+            await asyncio.sleep(pause(attempt) * 5)
             attempt = 0 if await self.flush(self.patience) else attempt + 1

@@ -1,10 +1,10 @@
 """The calls of the API as plain values, shared by both clients: what to send, and how to read what comes back."""
 
-import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+import httpx
 import msgspec
 
 from surefoot.client.errors import ServiceError
@@ -12,15 +12,7 @@ from surefoot.client.later import BOOKING, REWARD, Entry
 from surefoot.client.told import REFUSED, Decision, Receipt, named
 from surefoot.errors import InputError
 
-try:
-    import httpx
-except ImportError as error:
-    raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
-
 T = TypeVar("T")
-RETRIED = frozenset({408, 429, 502, 503, 504})
-# The request never reached the service: its id is unused, and may be the fallback's.
-NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 
 
@@ -31,14 +23,6 @@ class Call(msgspec.Struct, Generic[T]):
     path: str
     body: dict[str, Any] | None
     read: Callable[[httpx.Response], T]
-
-
-class LostError(Exception):
-    """No usable answer in time; `never_sent` where the service cannot have seen any of the attempts."""
-
-    def __init__(self, error: ServiceError, *, never_sent: bool) -> None:
-        super().__init__(str(error))
-        self.error, self.never_sent = error, never_sent
 
 
 def question(
@@ -67,7 +51,7 @@ def question(
 
 def decide(experiment: str, body: dict[str, Any]) -> Call[Decision]:
     """Decide one round."""
-    return Call("POST", f"/v1/experiments/{experiment}/decisions", body, lambda answer: _read(answer, Decision))
+    return Call("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, Decision))
 
 
 def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
@@ -76,8 +60,8 @@ def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
     def read(answer: httpx.Response) -> Receipt:
         return _receipt(decision_id, value, _read(answer, dict[str, Any])["results"][0])
 
-    body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
-    return Call("POST", f"/v1/experiments/{experiment}/{REWARD}", body, read)
+    waiting = rewarded(experiment, decision_id, value)
+    return Call("POST", f"{_path(experiment)}/{REWARD}", waiting.body, read)
 
 
 def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] | None) -> Call[str]:
@@ -85,18 +69,33 @@ def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] |
     body: dict[str, Any] = {"actions": named(actions)}
     if feature_map is not None:
         body["feature_map"] = dict(feature_map)
-    path = f"/v1/experiments/{experiment}/catalogues"
+    path = f"{_path(experiment)}/catalogues"
     return Call("POST", path, body, lambda answer: str(_read(answer, dict[str, Any])["catalogue"]))
 
 
-def plain(method: str, path: str, body: dict[str, Any] | None = None) -> Call[dict[str, Any]]:
-    """Any other call."""
-    return Call(method, path, body, lambda answer: _read(answer, dict[str, Any]))
+def create_experiment(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """Begin an experiment."""
+    return _plain("POST", "/v1/experiments", {"name": name, "settings": dict(settings), **fields})
+
+
+def read_experiment(name: str) -> Call[dict[str, Any]]:
+    """Where an experiment stands."""
+    return _plain("GET", _path(name))
+
+
+def set_mode(name: str, mode: str, reason: str) -> Call[dict[str, Any]]:
+    """Go over to another mode."""
+    return _plain("PUT", f"{_path(name)}/mode", {"mode": mode, "reason": reason})
+
+
+def read_decision(experiment: str, decision_id: str) -> Call[dict[str, Any]]:
+    """A decision with its explanation, its question and its proof."""
+    return _plain("GET", f"{_path(experiment)}/decisions/{decision_id}")
 
 
 def booking(entry: Entry) -> Call[dict[str, Any]]:
     """The call that tells an entry of the queue."""
-    return plain("POST", f"/v1/experiments/{entry.experiment}/{entry.kind}", entry.body)
+    return _plain("POST", f"{_path(entry.experiment)}/{entry.kind}", entry.body)
 
 
 def fallback(body: dict[str, Any], names: Sequence[str], *, never_sent: bool) -> tuple[Decision, dict[str, Any]]:
@@ -133,16 +132,6 @@ def rewarded(experiment: str, decision_id: str, value: float) -> Entry:
     return Entry(experiment, REWARD, decision_id, body)
 
 
-def pause(attempt: int) -> float:
-    """Seconds before the next attempt: twice as long each time, with a part that is drawn, so that callers spread."""
-    return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))
-
-
-def unreachable(error: httpx.HTTPError) -> ServiceError:
-    """The service was not reached."""
-    return ServiceError(f"The service must answer, but did not: {type(error).__name__}.")
-
-
 def problem(answer: httpx.Response) -> ServiceError:
     """What the service said when it refused."""
     try:
@@ -151,6 +140,14 @@ def problem(answer: httpx.Response) -> ServiceError:
         found = {}
     text = found.get("detail") or found.get("title") or f"The service answered {answer.status_code}."
     return ServiceError(str(text), type=str(found.get("type", "")), status=answer.status_code, problem=found)
+
+
+def _path(experiment: str) -> str:
+    return f"/v1/experiments/{experiment}"
+
+
+def _plain(method: str, path: str, body: dict[str, Any] | None = None) -> Call[dict[str, Any]]:
+    return Call(method, path, body, lambda answer: _read(answer, dict[str, Any]))
 
 
 def _read(answer: httpx.Response, kind: type[T]) -> T:

@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from surefoot.client import calls
-from surefoot.client.calls import Actions, Call, LostError
+from surefoot.client.attempts import RETRIED, Attempts, LostError, pause
+from surefoot.client.calls import Actions, Call
 from surefoot.client.errors import ServiceError
 from surefoot.client.settings import Base
 from surefoot.client.told import Decision, Receipt
@@ -75,8 +76,7 @@ class Client(Base):
         try:
             return self._ask(calls.decide(experiment, body), self.timeout)
         except LostError as lost:
-            told, book = calls.fallback(body, self.names(body), never_sent=lost.never_sent)
-            self.later.put(calls.booked(experiment, book))
+            told = self.fall_back(experiment, body, never_sent=lost.never_sent)
             self._tell_soon()
             return told
 
@@ -99,20 +99,19 @@ class Client(Base):
 
     def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """Begin an experiment."""
-        body = {"name": name, "settings": dict(settings), **fields}
-        return self._patiently(calls.plain("POST", "/v1/experiments", body))
+        return self._patiently(calls.create_experiment(name, settings, fields))
 
     def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands."""
-        return self._patiently(calls.plain("GET", f"/v1/experiments/{name}"))
+        return self._patiently(calls.read_experiment(name))
 
     def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
         """Go over to another mode."""
-        return self._patiently(calls.plain("PUT", f"/v1/experiments/{name}/mode", {"mode": mode, "reason": reason}))
+        return self._patiently(calls.set_mode(name, mode, reason))
 
     def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
         """A decision with its explanation, its question and its proof."""
-        return self._patiently(calls.plain("GET", f"/v1/experiments/{experiment}/decisions/{decision_id}"))
+        return self._patiently(calls.read_decision(experiment, decision_id))
 
     def flush(self, seconds: float = 30.0) -> bool:
         """Tell the service what waits; whether all of it was told within so many seconds."""
@@ -154,22 +153,16 @@ class Client(Base):
             raise lost.error from None
 
     def _ask(self, call: Call[T], seconds: float) -> T:
-        deadline, attempt, never_sent = time.monotonic() + seconds, 0, True
+        attempts = Attempts(seconds)
         while True:
             try:
-                left = max(0.001, deadline - time.monotonic())
-                answer = self._http.request(call.method, call.path, json=call.body, timeout=left)
-                if answer.status_code not in calls.RETRIED:
+                answer = self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
+                if answer.status_code not in RETRIED:
                     return call.read(answer)
-                failed, never_sent = calls.problem(answer), False
+                rest = attempts.refused(answer)
             except httpx.HTTPError as error:
-                failed = calls.unreachable(error)
-                never_sent = never_sent and isinstance(error, calls.NEVER_SENT)
-            rest = calls.pause(attempt)
-            if time.monotonic() + rest >= deadline:
-                raise LostError(failed, never_sent=never_sent)
+                rest = attempts.failed(error)
             time.sleep(rest)
-            attempt += 1
 
     def _tell_soon(self) -> None:
         if self._teller is None or not self._teller.is_alive():
@@ -178,7 +171,7 @@ class Client(Base):
 
     def _tell(self) -> None:
         attempt = 0
-        while len(self.later) and not self._closing.wait(calls.pause(attempt) * 5):
+        while len(self.later) and not self._closing.wait(pause(attempt) * 5):
             try:
                 attempt = 0 if self.flush(1.0) else attempt + 1
             except RuntimeError:  # the connections were closed meanwhile

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surefoot.arrays import count, positive
+from surefoot.client import calls
 from surefoot.client.calls import Actions
 from surefoot.client.later import Later
+from surefoot.client.told import Decision
 from surefoot.errors import ConfigError
 
 
@@ -31,6 +33,12 @@ class Base:
         if "actions" in body:
             return [action["id"] for action in body["actions"]]
         return self._catalogues.get(str(body.get("catalogue")), [])
+
+    def fall_back(self, experiment: str, body: dict[str, Any], *, never_sent: bool) -> Decision:
+        """The baseline, chosen here; the round waits to be booked."""
+        told, book = calls.fallback(body, self.names(body), never_sent=never_sent)
+        self.later.put(calls.booked(experiment, book))
+        return told
 
     def know(self, catalogue: str, actions: Actions) -> None:
         """Remember a catalogue's names, for fallbacks."""

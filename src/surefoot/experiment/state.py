@@ -12,6 +12,7 @@ import numpy as np
 
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalSchemaError, SurefootError
 from surefoot.experiment import records
+from surefoot.experiment.policy import make_policy
 from surefoot.experiment.records import FORMAT, Created, ModeName, Record
 from surefoot.experiment.tally import Tally
 from surefoot.experiment.windows import Windows
@@ -117,13 +118,8 @@ def begin(view: View) -> State:
 
 def new_policy(created: Created) -> Policy:
     """The policy as it stands before the first decision: the same bits in every process."""
-    kind = Policy._registry.get(created.policy)
-    if kind is None:
-        raise ConfigError(
-            f"`policy` must be one of {', '.join(sorted(Policy._registry))}, but got {created.policy!r}. "
-            "Import the module that defines it first."
-        )
-    policy = Policy.from_state({**kind(**created.settings).state(), "id": created.policy_id})
+    fresh = make_policy(created.policy, created.settings)
+    policy = Policy.from_state({**fresh.state(), "id": created.policy_id})
     if created.history is not None:
         _warm_start(policy, created.history)
     return policy

@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from surefoot.arrays import Vector
 from surefoot.errors import InputError
 from surefoot.paper.claims import FIRST, SURE
-from surefoot.paper.looks import DASHES, INK, LEAST, MARKERS, STYLE, Look, colour_of, looks_for
+from surefoot.paper.looks import DASHES, LEAST, MARKERS, PAPER_STYLE, Look, colour_of, looks_for
 from surefoot.paper.rows import (
     all_alphas,
     alphas_of,
@@ -42,6 +42,7 @@ from surefoot.paper.rows import (
     worlds,
 )
 from surefoot.simulation.files import whole_file
+from surefoot.simulation.style import INK
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
@@ -132,7 +133,7 @@ def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: s
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
     for number, draw in enumerate(FIGURES, start=1):
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(PAPER_STYLE):
             figure = _panels(pooled(table), draw, note)
             for suffix in ("png", "pdf"):
                 written.append(Path(folder) / f"figure{number}.{suffix}")

@@ -12,26 +12,13 @@ import matplotlib as mpl
 from matplotlib.colors import to_hex
 
 from surefoot.paper.setting import SAFE, SAFE_KNOWN, SAFE_RANGE
+from surefoot.simulation.style import INK, STYLE
 
-INK = "#1a1a1a"
 LEAST = 0.1  # rounds; less is drawn here, as a logarithmic axis has no zero
 MARKERS = "osD^v<p>h8d*"  # by alpha
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5)), "dashdot": (0, (5, 1.5, 1, 1.5))}
 HATCHES = {"": "", "/": "/////", ".": "...", "x": "xx", "\\": "\\\\\\\\\\", "-": "----", "+": "+++"}
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.6,
-    "hatch.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "pdf.fonttype": 42,
-}
+PAPER_STYLE = STYLE | {"axes.titlesize": 9.5, "hatch.linewidth": 0.6, "pdf.fonttype": 42}
 
 
 @dataclass(frozen=True, slots=True)

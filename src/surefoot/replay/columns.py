@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
+from surefoot.hints import nearest
 from surefoot.replay.frames import Frame
-from surefoot.simulation.specs import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def guess_columns(header: Sequence[str]) -> Columns:
 
 def _missing(names: Iterable[str], header: Sequence[str], path: object) -> Any:
     listed = ", ".join(repr(name) for name in names)
-    hint = nearest(next(iter(names)), list(header))
+    hint = nearest(next(iter(names)), header)
     raise LogError(f"`{path}` must have the column(s) {listed}, but its columns are {', '.join(header)}. {hint}")
 
 

@@ -7,8 +7,6 @@ policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward,
 
 import inspect
 import json
-import os
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,12 +15,14 @@ from typing import Any
 
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
+from surefoot.experiment.policy import policy_kind
+from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy
 from surefoot.replay.encoding import Encoder, Label, Number
 from surefoot.replay.fit import Fit
 from surefoot.replay.tables import TableLog, map_of
-from surefoot.simulation.specs import nearest
+from surefoot.simulation.files import whole_file
 
 NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
 TOP = ("policy", *NUMBERS, "actions", "context")
@@ -67,9 +67,7 @@ class Configuration:
 
     def new_policy(self) -> Policy:
         """The policy, told all that it takes."""
-        kind: Any = Policy._registry.get(self.policy)
-        if kind is None:
-            raise ConfigError(f"`policy` must be known, but got {self.policy!r}. {nearest(self.policy, _policies())}")
+        kind: Any = policy_kind(self.policy)
         told = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
         taken = inspect.signature(kind).parameters
         made: Policy = kind(**{name: value for name, value in told.items() if name in taken})
@@ -98,7 +96,10 @@ class Configuration:
         place = Path(path)
         if place.exists():
             raise ConfigError(f"`{place}` must not exist yet, but it does. Remove it first, or choose another name.")
-        return write_whole(place, self.to_toml().encode())
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(place) as file:
+            file.write(self.to_toml().encode())
+        return place
 
 
 def configuration_of(
@@ -133,7 +134,7 @@ def read_configuration(path: str | Path) -> Configuration:
         raise ConfigError(f"`{path}` must be valid TOML, but is not: {error}") from None
     for key in data:
         if key not in TOP:
-            raise ConfigError(f"Every key of `{path}` must be known, but got {key!r}. {nearest(key, list(TOP))}")
+            raise ConfigError(f"Every key of `{path}` must be known, but got {key!r}. {nearest(key, TOP)}")
     try:
         given = data["actions"]
         names = tuple(str(name) for name in given["names"])
@@ -159,22 +160,3 @@ def _part(entry: Mapping[str, Any]) -> Number | Label:
 def _number(value: float) -> str:
     text = repr(float(value))
     return text if "e" not in text or "." in text else text.replace("e", ".0e")
-
-
-def _policies() -> list[str]:
-    return sorted(name for name in Policy._registry if not name.startswith("_") and name != "LinearPolicy")
-
-
-def write_whole(path: Path, content: bytes) -> Path:
-    """Write a file such that it appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path

@@ -15,23 +15,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from surefoot.replay.outcome import Outcome
+from surefoot.simulation.style import INK, STYLE
 
-INK = "#1a1a1a"
 COLOURS = ("#31688e", "#1f9e89", "#b0562f", "#8a6bb8", "#c59b08", "#7a7a7a")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "surefoot",
-}
+REPLAY_STYLE = STYLE | {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
 
 
 def reward_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
@@ -87,7 +75,7 @@ FIGURES: dict[str, tuple[Callable[[Sequence[Outcome], Axes], Axes], str]] = {
 
 def draw(name: str, outcomes: Sequence[Outcome], kind: str = "png") -> bytes:
     """One of the figures as a file: png, svg or pdf."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(REPLAY_STYLE):
         figure = Figure(figsize=(7.2, 3.9), layout="constrained")
         FigureCanvasAgg(figure)
         FIGURES[name][0](outcomes, figure.add_subplot())

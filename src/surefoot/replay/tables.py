@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError, LogError
+from surefoot.hints import nearest
 from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
 from surefoot.replay.columns import Columns, guess_columns
@@ -17,7 +18,6 @@ from surefoot.replay.encoding import Encoder, Ranges, sort_labels
 from surefoot.replay.frames import TableFile, open_table
 from surefoot.replay.rounds import Rounds, RowReader
 from surefoot.replay.rows import RowMaker
-from surefoot.simulation.specs import nearest
 
 Format = Literal["parquet", "csv", "jsonl", "dsjson"]
 SUFFIXES: dict[str, Format] = {
@@ -92,7 +92,7 @@ class TableLog(Log):
         if baseline not in self.actions:
             raise ConfigError(
                 f"`baseline` must be one of the actions, or {LOGGED!r}, but got {baseline!r}. "
-                f"{nearest(baseline, list(self.actions))}"
+                f"{nearest(baseline, self.actions)}"
             )
         return self.actions.index(baseline)
 

@@ -5,10 +5,9 @@
 (9000, 50, '127.0.0.1')
 >>> load(environment={"SUREFOOT_PROT": "9000"})
 Traceback (most recent call last):
-surefoot.errors.ConfigError: `SUREFOOT_PROT` is not a setting; did you mean `SUREFOOT_PORT`?
+surefoot.errors.ConfigError: `SUREFOOT_PROT` is not a setting. Did you mean 'SUREFOOT_PORT'?
 """
 
-import difflib
 import ipaddress
 import tomllib
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from surefoot.errors import ConfigError
+from surefoot.hints import nearest
 
 PREFIX = "SUREFOOT_"
 OTHERS = frozenset({"SUREFOOT_CONFIG", "SUREFOOT_URL", "SUREFOOT_TOKEN"})  # read by the command line and by clients
@@ -152,7 +152,8 @@ def _read(file: Path) -> dict[str, Any]:
 def _refuse_unknown(found: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str) -> None:
     for key in found:
         if key not in kind.__struct_fields__:
-            raise ConfigError(f"`{prefix}{key}` is not a setting; {_nearest(key, kind.__struct_fields__, prefix)}")
+            hint = nearest(key, kind.__struct_fields__, prefix=prefix)
+            raise ConfigError(f"`{prefix}{key}` is not a setting. {hint}")
 
 
 def _put(found: dict[str, Any], name: str, text: str) -> None:
@@ -160,7 +161,7 @@ def _put(found: dict[str, Any], name: str, text: str) -> None:
     names = {f"{PREFIX}{field.upper()}": (field,) for field in Settings.__struct_fields__ if field != "limits"}
     names |= {f"{PREFIX}LIMITS_{field.upper()}": ("limits", field) for field in Limits.__struct_fields__}
     if name not in names:
-        raise ConfigError(f"`{name}` is not a setting; {_nearest(name, tuple(names))}")
+        raise ConfigError(f"`{name}` is not a setting. {nearest(name, names)}")
     *above, last = names[name]
     home = found
     for key in above:
@@ -177,10 +178,3 @@ def _value(field: str, text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
-
-
-def _nearest(key: str, known: tuple[str, ...], prefix: str = "") -> str:
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean `{prefix}{close[0]}`?"
-    return f"there are {', '.join(f'`{prefix}{name}`' for name in known)}."

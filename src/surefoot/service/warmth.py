@@ -5,8 +5,8 @@ from contextlib import suppress
 import numpy as np
 
 from surefoot.errors import SurefootError
+from surefoot.experiment.policy import make_policy
 from surefoot.experiment.records import Created
-from surefoot.policies import Policy
 from surefoot.policies.linear import LinearPolicy
 
 _warm: set[str] = set()
@@ -14,10 +14,9 @@ _warm: set[str] = set()
 
 def warm_up(created: Created) -> None:
     """Have a policy of the same kind decide and learn once; it is thrown away."""
-    kind = Policy._registry.get(created.policy)
-    if kind is None or created.policy in _warm:
+    if created.policy in _warm:
         return
-    policy = kind(**created.settings)
+    policy = make_policy(created.policy, created.settings)
     rows = np.zeros((2, policy.dim)) if isinstance(policy, LinearPolicy) else None
     known = 0.5 if getattr(policy, "needs_baseline_reward", False) else None
     with suppress(SurefootError):

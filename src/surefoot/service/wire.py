@@ -8,7 +8,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-Mode: TypeAlias = Literal["shadow", "guarded", "paused"]
+from surefoot.experiment.policy import PolicyName
+from surefoot.experiment.records import ModeName
+
 Identifier: TypeAlias = Annotated[
     str,
     Meta(
@@ -85,12 +87,6 @@ class DecideBatch(Wire, kw_only=True):
     decisions: Annotated[list[Decide], Meta(min_length=1)]
 
 
-class FallbackBatch(Wire, kw_only=True):
-    """Many rounds of the baseline that callers played on their own."""
-
-    fallbacks: Annotated[list[Fallback], Meta(min_length=1)]
-
-
 class RewardBatch(Wire, kw_only=True):
     """Many rewards, each accepted or refused on its own."""
 
@@ -128,9 +124,9 @@ class CreateExperiment(Wire, kw_only=True):
     """
 
     name: Name
-    policy: Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB"] = "SafeLUCB"
+    policy: PolicyName = "SafeLUCB"
     settings: dict[str, Any]
-    mode: Mode = "shadow"
+    mode: ModeName = "shadow"
     reward_window: Annotated[float, Meta(gt=0)] | None = None
     default_reward: float | None = None
     reward_bounds: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
@@ -141,5 +137,5 @@ class CreateExperiment(Wire, kw_only=True):
 class ChangeMode(Wire, kw_only=True):
     """Go over to another mode."""
 
-    mode: Mode
+    mode: ModeName
     reason: Text = ""

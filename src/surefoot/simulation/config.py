@@ -1,20 +1,21 @@
 """A sweep from a TOML file. Every key is known or refused, with the nearest name that is."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from surefoot.arrays import count
 from surefoot.errors import ConfigError
+from surefoot.hints import nearest
 from surefoot.linear.radius import RADII
 from surefoot.safety.certify import GATES
 from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
 from surefoot.safety.optimism import OPTIMISMS
 from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
-from surefoot.simulation.specs import Spec, nearest
+from surefoot.simulation.specs import Spec
 from surefoot.simulation.sweep import Part, Sweep
 
 WORLDS: dict[str, tuple[type[World], tuple[str, ...]]] = {
@@ -146,23 +147,23 @@ def _number(where: str, value: Any) -> float:
     return value
 
 
-def _word(where: str, value: Any, known: Iterable[str]) -> str:
+def _word(where: str, value: Any, known: Collection[str]) -> str:
     if not isinstance(value, str) or value not in known:
-        raise ConfigError(f"`{where}` must be known, but got {value!r}. {nearest(str(value), list(known))}")
+        raise ConfigError(f"`{where}` must be known, but got {value!r}. {nearest(str(value), known)}")
     return value
 
 
 def _choose(where: str, given: Mapping[str, Any], known: Mapping[str, tuple[Any, tuple[str, ...]]]) -> Any:
     kind = str(given.get("kind"))
     if kind not in known:
-        raise ConfigError(f"`{where}.kind` must be known, but got {kind!r}. {nearest(kind, list(known))}")
+        raise ConfigError(f"`{where}.kind` must be known, but got {kind!r}. {nearest(kind, known)}")
     return known[kind]
 
 
-def _known(where: str, given: Mapping[str, Any], keys: Iterable[str]) -> None:
+def _known(where: str, given: Mapping[str, Any], keys: Collection[str]) -> None:
     for key in given:
         if key not in keys:
-            raise ConfigError(f"Every key of {where} must be known, but got {key!r}. {nearest(key, list(keys))}")
+            raise ConfigError(f"Every key of {where} must be known, but got {key!r}. {nearest(key, keys)}")
 
 
 def _table(where: str, value: Any) -> Mapping[str, Any]:

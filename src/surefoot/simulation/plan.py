@@ -14,10 +14,11 @@ import numpy as np
 from surefoot import theory
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError
+from surefoot.hints import nearest
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.environments import Baseline, FixedRealisation, World
 from surefoot.simulation.rewards import Gaussian
-from surefoot.simulation.specs import Spec, nearest
+from surefoot.simulation.specs import Spec
 
 FREE_FROM = 0.8  # a learner acts freely once the baseline has not been played in the last fifth of what was simulated
 KINDS = ("safe", "paper")
@@ -164,7 +165,7 @@ def _kinds(policies: Sequence[str]) -> list[str]:
         if kind not in KINDS:
             raise ConfigError(
                 f"`policy` must be safe (SafeLUCB) or paper (the paper's CLUCB or CLUCB2), but got {kind!r}. "
-                f"{nearest(kind, list(KINDS))}"
+                f"{nearest(kind, KINDS)}"
             )
     if not policies:
         raise ConfigError("`policies` must hold safe, paper or both, but is empty.")

@@ -1,12 +1,12 @@
 """Specs: which policy to simulate, with which settings, by name."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from surefoot.arrays import fraction, positive
 from surefoot.errors import ConfigError
+from surefoot.hints import nearest
 from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 from surefoot.simulation import kernel
@@ -21,12 +21,6 @@ CODES: dict[str, int | None] = {
     "SafeLUCB": kernel.SAFE_LUCB,
     "CLUCB2-exact": None,  # not compiled: the policy object plays
 }
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """A hint at what may have been meant."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    return f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(known)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +50,7 @@ class Spec:
     def __post_init__(self) -> None:
         if self.policy not in CODES:
             raise ConfigError(
-                f"`policy` must be one that can be simulated, but got {self.policy!r}. "
-                f"{nearest(self.policy, list(CODES))}"
+                f"`policy` must be one that can be simulated, but got {self.policy!r}. {nearest(self.policy, CODES)}"
             )
         fraction("delta", self.delta, hint="delta is the chance that the guarantee fails.")
         if self.ridge is not None:

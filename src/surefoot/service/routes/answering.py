@@ -1,14 +1,21 @@
-"""How handlers answer: problems that a route may give, told to the OpenAPI document."""
+"""What routes are marked with: who may call them and what problems they may give, told to the OpenAPI document too."""
 
 from typing import Any
 
 from litestar.openapi.datastructures import ResponseSpec
 
+from surefoot.service.access import needs
 from surefoot.service.problems import KINDS, Problem
+from surefoot.service.tokens import Role
 
 ALWAYS = ("no-token", "not-allowed", "timeout", "too-many-requests", "internal", "unavailable", "not-found")
 TOKEN = [{"token": list[str]()}]
 WITH_BODY = ("malformed", "too-large", "media-type", "invalid")
+
+
+def guarded(role: Role, tags: list[str], operation_id: str) -> dict[str, Any]:
+    """What a route for the tokens of one role is told of it, and its name in the document."""
+    return {"before_request": needs(role), "security": TOKEN, "tags": tags, "operation_id": operation_id}
 
 
 def problems(*words: str, body: bool = False) -> dict[int, ResponseSpec]:

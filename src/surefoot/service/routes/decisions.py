@@ -7,10 +7,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
 from surefoot.service import answers, wire
-from surefoot.service.access import needs, visit_of
+from surefoot.service.access import visit_of
 from surefoot.service.desk import Desk
 from surefoot.service.rooms import Rooms
-from surefoot.service.routes.answering import TOKEN, also, problems
+from surefoot.service.routes.answering import also, guarded, problems
 from surefoot.service.routes.parameters import DecisionId, ExperimentName
 
 TAGS = ["decisions"]
@@ -23,10 +23,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decisions",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="decide",
+        **guarded("decide", TAGS, "decide"),
         responses=also(200, answers.Decided, "The decision was made before, by the same question.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
@@ -39,10 +36,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decision-batches",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="decideBatch",
+        **guarded("decide", TAGS, "decideBatch"),
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
@@ -54,10 +48,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/fallbacks",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="bookFallback",
+        **guarded("decide", TAGS, "bookFallback"),
         responses=also(200, answers.Decided, "It was booked before.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
@@ -70,10 +61,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
 
     @get(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}",
-        before_request=needs("read"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="readDecision",
+        **guarded("read", TAGS, "readDecision"),
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
     )
     async def read_decision(name: ExperimentName, decision_id: DecisionId) -> answers.DecisionRead:
@@ -83,10 +71,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="reward",
+        **guarded("decide", TAGS, "reward"),
         status_code=200,
         responses=problems(*ABOUT, *REWARDS, body=True),
     )
@@ -98,10 +83,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/reward-batches",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="rewardBatch",
+        **guarded("decide", TAGS, "rewardBatch"),
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )

@@ -7,16 +7,15 @@ from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-import surefoot
-from surefoot.errors import ConfigError
+from surefoot.experiment.policy import make_policy
 from surefoot.experiment.records import Created
 from surefoot.policies import Policy
 from surefoot.service import answers, wire
-from surefoot.service.access import needs, visit_of
+from surefoot.service.access import visit_of
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.questions import Catalogues, refuse_size
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.answering import guarded, problems
 from surefoot.service.routes.parameters import ExperimentName
 
 TAGS = ["experiments"]
@@ -45,10 +44,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments",
-        before_request=needs("admin"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="createExperiment",
+        **guarded("admin", TAGS, "createExperiment"),
         responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
     )
     async def create(data: JSONBody[wire.CreateExperiment], request: Request[Any, Any, Any]) -> answers.Summary:
@@ -73,11 +69,9 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         if isinstance(dim, int) and dim > limits.dimensions:
             rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
             raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
-        return new_policy(data.policy, data.settings)
+        return make_policy(data.policy, data.settings)
 
-    @get(
-        "/v1/experiments", before_request=needs("read"), tags=TAGS, operation_id="listExperiments", responses=problems()
-    )
+    @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
     async def list_(request: Request[Any, Any, Any]) -> answers.Experiments:
         """All experiments at a glance."""
         found = [await summary(await rooms.find(name)) for name in await rooms.names()]
@@ -85,10 +79,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @get(
         "/v1/experiments/{name:str}",
-        before_request=needs("read"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="readExperiment",
+        **guarded("read", TAGS, "readExperiment"),
         responses=problems("unknown-experiment"),
     )
     async def read(name: ExperimentName) -> answers.Summary:
@@ -97,10 +88,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @get(
         "/v1/experiments/{name:str}/settings",
-        before_request=needs("read"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="readSettings",
+        **guarded("read", TAGS, "readSettings"),
         responses=problems("unknown-experiment"),
     )
     async def settings(name: ExperimentName) -> SettingsRead:
@@ -109,10 +97,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @put(
         "/v1/experiments/{name:str}/mode",
-        before_request=needs("admin"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="changeMode",
+        **guarded("admin", TAGS, "changeMode"),
         responses=problems("unknown-experiment", "mode-conflict", "outcome-unknown", body=True),
     )
     async def change_mode(
@@ -126,10 +111,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/catalogues",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="registerCatalogue",
+        **guarded("decide", TAGS, "registerCatalogue"),
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
     )
     async def register(name: ExperimentName, data: JSONBody[wire.Catalogue]) -> answers.Registered:
@@ -139,16 +121,6 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         return answers.Registered(digest, len(known.names), known.dim)
 
     return [create, list_, read, settings, change_mode, register]
-
-
-def new_policy(name: str, settings: dict[str, Any]) -> Policy:
-    """A policy by its name and settings; what does not fit is named."""
-    try:
-        made: Policy = getattr(surefoot, name)(**settings)
-    except TypeError as error:
-        text = str(error).split(")", 1)[-1].strip() or str(error)
-        raise ConfigError(f"`settings` must be those of {name}: {text}.") from None
-    return made
 
 
 def settings_read(created: Created) -> SettingsRead:

@@ -7,11 +7,11 @@ from litestar import MediaType, Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 
-from surefoot.service.access import needs, visit_of
+from surefoot.service.access import visit_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import KINDS, ProblemError
 from surefoot.service.rooms import Rooms
-from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.answering import TOKEN, guarded, problems
 from surefoot.service.routes.parameters import ProblemWord
 from surefoot.service.tokens import ROLES, Role
 
@@ -60,10 +60,7 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
 
     @get(
         "/metrics",
-        before_request=needs("read"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="readMetrics",
+        **guarded("read", TAGS, "readMetrics"),
         media_type=MediaType.TEXT,
         responses=problems(),
     )

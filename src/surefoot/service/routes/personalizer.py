@@ -17,13 +17,13 @@ from msgspec import Meta
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Question
 from surefoot.service import wire
-from surefoot.service.access import needs, visit_of
+from surefoot.service.access import visit_of
 from surefoot.service.desk import Desk
 from surefoot.service.hashing import hashed
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.answering import guarded, problems
 from surefoot.service.routes.parameters import EventId, ExperimentName, Version
 
 TAGS = ["personalizer"]
@@ -93,10 +93,7 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
 
     @post(
         f"{BASE}/rank",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="rank",
+        **guarded("decide", TAGS, "rank"),
         responses=problems(*ABOUT, "decision-conflict", body=True),
     )
     async def rank(
@@ -133,10 +130,7 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
 
     @post(
         f"{BASE}/events/{{event_id:str}}/activate",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="activate",
+        **guarded("decide", TAGS, "activate"),
         status_code=204,
         responses=problems(*ABOUT, "unknown-decision", "decision-conflict", "invalid"),
     )
@@ -155,10 +149,7 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
 
     @post(
         f"{BASE}/events/{{event_id:str}}/reward",
-        before_request=needs("decide"),
-        security=TOKEN,
-        tags=TAGS,
-        operation_id="rewardEvent",
+        **guarded("decide", TAGS, "rewardEvent"),
         status_code=204,
         responses=problems(
             *ABOUT, "unknown-decision", "reward-conflict", "reward-too-late", "reward-out-of-range", body=True

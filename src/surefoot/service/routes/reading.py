@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 from litestar import get
@@ -12,13 +11,12 @@ from litestar.response import Stream
 
 from surefoot.experiment import Answer
 from surefoot.service import answers
-from surefoot.service.access import needs
 from surefoot.service.alarms import Alarm, Alarms, Assumptions, alarms_of, assumptions_of
 from surefoot.service.beliefs import Beliefs, beliefs_of
 from surefoot.service.picture import Point
 from surefoot.service.problems import ProblemError, encode
 from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import TOKEN, problems
+from surefoot.service.routes.answering import guarded, problems
 from surefoot.service.routes.parameters import ExperimentName, Limit
 
 TAGS = ["reading"]
@@ -49,12 +47,7 @@ class Live(msgspec.Struct):
 
 def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     """The handlers."""
-    about: dict[str, Any] = {
-        "before_request": needs("read"),
-        "security": TOKEN,
-        "tags": TAGS,
-        "responses": problems("unknown-experiment"),
-    }
+    unknown = problems("unknown-experiment")
     following: set[object] = set()
 
     async def seen(name: str) -> Room:
@@ -62,39 +55,36 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
         await rooms.run(room.look)
         return room
 
-    @get("/v1/experiments/{name:str}/history", operation_id="readHistory", **about)
+    @get("/v1/experiments/{name:str}/history", **guarded("read", TAGS, "readHistory"), responses=unknown)
     async def history(name: ExperimentName) -> Picture:
         """Floor, guaranteed and estimated reward over time."""
         return Picture((await seen(name)).picture.points)
 
-    @get("/v1/experiments/{name:str}/decisions", operation_id="listDecisions", **about)
+    @get("/v1/experiments/{name:str}/decisions", **guarded("read", TAGS, "listDecisions"), responses=unknown)
     async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions:
         """The last decisions, each with the sentence that explains it."""
         return Decisions([told(answer) for answer in await rooms.run((await rooms.find(name)).newest, limit)])
 
-    @get("/v1/experiments/{name:str}/beliefs", operation_id="readBeliefs", **about)
+    @get("/v1/experiments/{name:str}/beliefs", **guarded("read", TAGS, "readBeliefs"), responses=unknown)
     async def beliefs(name: ExperimentName) -> Beliefs:
         """What the learner believes: each coordinate of theta, or each arm, with its interval."""
         room = await rooms.find(name)
         return await rooms.run(lambda: beliefs_of(room.experiment.policy_state()))
 
-    @get("/v1/experiments/{name:str}/alarms", operation_id="readAlarms", **about)
+    @get("/v1/experiments/{name:str}/alarms", **guarded("read", TAGS, "readAlarms"), responses=unknown)
     async def alarms(name: ExperimentName) -> Alarms:
         """What somebody should look at."""
         room = await rooms.find(name)
         return Alarms(alarms_of(await rooms.run(room.look)))
 
-    @get("/v1/experiments/{name:str}/assumptions", operation_id="readAssumptions", **about)
+    @get("/v1/experiments/{name:str}/assumptions", **guarded("read", TAGS, "readAssumptions"), responses=unknown)
     async def assumptions(name: ExperimentName) -> Assumptions:
         """What the guarantee rests on."""
         return Assumptions(assumptions_of((await rooms.find(name)).experiment.settings))
 
     @get(
         "/v1/experiments/{name:str}/live",
-        operation_id="followExperiment",
-        before_request=needs("read"),
-        security=TOKEN,
-        tags=TAGS,
+        **guarded("read", TAGS, "followExperiment"),
         media_type="text/event-stream",
         responses=problems("unknown-experiment", "busy"),
     )

@@ -1,0 +1,55 @@
+"""How often a call is tried, for both clients: until its time is up, with pauses that grow."""
+
+import random
+import time
+
+import httpx
+
+from surefoot.client.calls import problem
+from surefoot.client.errors import ServiceError
+
+RETRIED = frozenset({408, 429, 502, 503, 504})
+# The request never reached the service: its id is unused, and may be the fallback's.
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+
+
+class LostError(Exception):
+    """No usable answer in time; `never_sent` where the service cannot have seen any of the attempts."""
+
+    def __init__(self, error: ServiceError, *, never_sent: bool) -> None:
+        super().__init__(str(error))
+        self.error, self.never_sent = error, never_sent
+
+
+class Attempts:
+    """The attempts of one call within so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline, self._failed, self._never_sent = time.monotonic() + seconds, 0, True
+
+    @property
+    def left(self) -> float:
+        """Seconds that the next attempt may take."""
+        return max(0.001, self._deadline - time.monotonic())
+
+    def refused(self, answer: httpx.Response) -> float:
+        """Seconds to rest after an answer that another attempt may better."""
+        self._never_sent = False
+        return self._rest(problem(answer))
+
+    def failed(self, error: httpx.HTTPError) -> float:
+        """Seconds to rest after an attempt without any answer."""
+        self._never_sent = self._never_sent and isinstance(error, NEVER_SENT)
+        return self._rest(ServiceError(f"The service must answer, but did not: {type(error).__name__}."))
+
+    def _rest(self, error: ServiceError) -> float:
+        rest = pause(self._failed)
+        if time.monotonic() + rest >= self._deadline:
+            raise LostError(error, never_sent=self._never_sent)
+        self._failed += 1
+        return rest
+
+
+def pause(attempt: int) -> float:
+    """Seconds before the next attempt: twice as long each time, with a part that is drawn, so that callers spread."""
+    return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))

@@ -1,0 +1,40 @@
+"""A policy by its name: the kinds that are known, and a new one of such a kind with the settings it is given."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+from surefoot.errors import ConfigError
+from surefoot.hints import nearest
+from surefoot.policies import Policy
+
+PolicyName: TypeAlias = Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB"]
+POLICIES: tuple[str, ...] = get_args(PolicyName)  # those of surefoot; programs may add their own
+
+
+def policy_kind(name: str) -> type[Policy]:
+    """The kind of that name: surefoot's own, or one that a module which has been imported defines.
+
+    >>> policy_kind("CLUBC")
+    Traceback (most recent call last):
+    surefoot.errors.ConfigError: `policy` must be known, but got 'CLUBC'. Did you mean 'CLUCB'?
+    One of your own is known once its module is imported.
+    """
+    kind = Policy._registry.get(name)
+    if kind is None or inspect.isabstract(kind):
+        raise ConfigError(
+            f"`policy` must be known, but got {name!r}. {nearest(name, POLICIES)} "
+            "One of your own is known once its module is imported."
+        )
+    return kind
+
+
+def make_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> Policy:
+    """A new policy; settings that its kind does not take, or lacks, are named, and `advice` says how to give them."""
+    kind: Any = policy_kind(name)
+    try:
+        made: Policy = kind(**settings)
+    except TypeError as error:
+        text = str(error).split(")", 1)[-1].strip() or str(error)
+        raise ConfigError(f"`settings` must be those of {name}: {text}. {advice}".rstrip()) from None
+    return made
