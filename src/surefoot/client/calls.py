@@ -1,6 +1,5 @@
 """The calls of the API as plain values, shared by both clients: what to send, and how to read what comes back."""
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +10,7 @@ from surefoot.client.errors import ServiceError
 from surefoot.client.later import BOOKING, REWARD, Entry
 from surefoot.client.told import REFUSED, Decision, Receipt, named
 from surefoot.errors import InputError
+from surefoot.ids import new_id
 
 T = TypeVar("T")
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
@@ -36,7 +36,7 @@ def question(
     decision_id: str | None,
 ) -> dict[str, Any]:
     """The body of a decision. Its id is chosen here, so that asking again is safe."""
-    found: dict[str, Any] = {"decision_id": decision_id or secrets.token_hex(16)}
+    found: dict[str, Any] = {"decision_id": decision_id or new_id()}
     optional = {
         "actions": None if actions is None else named(actions),
         "catalogue": catalogue,

@@ -1,6 +1,5 @@
 """What a caller asks of an experiment, read and checked once, before anything is locked."""
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import finite, real_array
 from surefoot.errors import InputError
 from surefoot.experiment.records import Asked
+from surefoot.ids import new_id
 from surefoot.journal import canonical
 from surefoot.journal.events import check_text
 from surefoot.linear.actions import ActionSet, Catalogue
@@ -55,7 +55,7 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
     )
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
-    chosen = secrets.token_hex(16) if question.decision_id is None else read_id(question.decision_id)
+    chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
     return Read(chosen, features, asked, is_fallback)
 
 

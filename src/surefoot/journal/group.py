@@ -7,7 +7,6 @@ one gathers, and callers who have just been answered get a moment, half a flush 
 import threading
 import time
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from surefoot.errors import JournalUnavailableError
@@ -15,7 +14,7 @@ from surefoot.journal.base import refuse_nesting
 
 T = TypeVar("T")
 LARGEST_GROUP = 256
-LONGEST_MOMENT, GLANCE = 2e-3, 5e-5
+LONGEST_MOMENT = 2e-3
 
 
 class Job:
@@ -33,8 +32,10 @@ class Writer:
     """Runs `commit` on groups of jobs, in a thread of its own, until it is closed."""
 
     def __init__(self, commit: Callable[[list[Job]], None], *, name: str) -> None:
-        self._commit, self._queue, self._gate = commit, SimpleQueue[Job | None](), threading.Lock()
-        self._is_closed = False
+        self._commit, self._gate, self._is_closed = commit, threading.Lock(), False
+        # The bell rings, by being released, when as many jobs wait as the thread is waiting for: it sleeps till then.
+        self._jobs, self._wanted, self._bell = list[Job](), 1, threading.Lock()
+        self._bell.acquire()
         self._thread = threading.Thread(target=self._write, name=name, daemon=True)
         self._thread.start()
 
@@ -45,7 +46,8 @@ class Writer:
         with self._gate:
             if self._is_closed:
                 raise JournalUnavailableError("A journal must be open to be used, but this one was closed.")
-            self._queue.put(job)
+            self._jobs.append(job)
+            self._ring()
         job.done.acquire()
         if job.error is not None:
             raise job.error
@@ -55,42 +57,40 @@ class Writer:
     def close(self) -> None:
         """Finish what is waiting, and end the thread."""
         with self._gate:
-            if not self._is_closed:
-                self._queue.put(None)
             self._is_closed = True
+            self._ring()
         self._thread.join()
 
+    def _ring(self) -> None:
+        if (len(self._jobs) >= self._wanted or self._is_closed) and self._bell.locked():
+            self._bell.release()
+
     def _write(self) -> None:
-        while (first := self._queue.get()) is not None:
-            jobs, is_last = self._gather(first)
+        callers, moment = 1, 0.0
+        while jobs := self._gather(callers, moment):
             began = time.perf_counter()
             try:
                 self._commit(jobs)
             except BaseException as error:  # a caller must never wait for a thread that is gone
                 for job in jobs:
                     job.error = job.error or error
-            moment = (time.perf_counter() - began) / 2
-            callers = len(jobs) + self._queue.qsize()
+            moment = min((time.perf_counter() - began) / 2, LONGEST_MOMENT)
+            callers = len(jobs) + len(self._jobs)
             for job in jobs:
                 job.done.release()
-            if is_last:
-                return
-            if callers > 1:
-                self._await(callers, min(moment, LONGEST_MOMENT))
 
-    def _await(self, callers: int, seconds: float) -> None:
-        deadline = time.perf_counter() + seconds
-        while self._queue.qsize() < min(callers, LARGEST_GROUP) and time.perf_counter() < deadline:
-            time.sleep(GLANCE)
+    def _gather(self, callers: int, moment: float) -> list[Job]:
+        """The next group: for a moment it may grow as large as the last; then one job is enough. Empty at the end."""
+        if callers > 1:
+            self._await(min(callers, LARGEST_GROUP), moment)
+        self._await(1, -1)
+        with self._gate:
+            jobs, self._jobs = self._jobs[:LARGEST_GROUP], self._jobs[LARGEST_GROUP:]
+            return jobs
 
-    def _gather(self, first: Job) -> tuple[list[Job], bool]:
-        jobs = [first]
-        while len(jobs) < LARGEST_GROUP:
-            try:
-                job = self._queue.get_nowait()
-            except Empty:
-                break
-            if job is None:
-                return jobs, True
-            jobs.append(job)
-        return jobs, False
+    def _await(self, wanted: int, seconds: float) -> None:
+        with self._gate:
+            self._bell.acquire(blocking=False)
+            self._wanted = wanted
+            self._ring()
+        self._bell.acquire(timeout=seconds)

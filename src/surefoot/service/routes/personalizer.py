@@ -4,7 +4,6 @@ The first action is what the app does today, the baseline. An event that is rank
 shown, so that the learner has no say in it: the baseline is ranked first, and the round counts when it is activated.
 """
 
-import secrets
 from collections import OrderedDict
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ from msgspec import Meta
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Question
+from surefoot.ids import new_id
 from surefoot.service import wire
 from surefoot.service.access import visit_of
 from surefoot.service.desk import Desk
@@ -89,7 +89,7 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
             actions = [(action.id, action.features) for action in data.actions]
             bound = float(settings["feature_bound"])
             features = hashed(data.contextFeatures, actions, dim=int(settings["dim"]), bound=bound)
-        return Question(features, 0, None, data.eventId or secrets.token_hex(16), names)
+        return Question(features, 0, None, data.eventId or new_id(), names)
 
     @post(
         f"{BASE}/rank",
