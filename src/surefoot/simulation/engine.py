@@ -30,7 +30,7 @@ from surefoot.simulation.environments import Block, Realisation, World
 from surefoot.simulation.objects import ObjectRunner
 from surefoot.simulation.specs import Spec
 
-BLOCK = 2_000  # rounds unrolled at once
+BLOCK = 8_000  # rounds unrolled at once
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
 CHUNK = 20  # runs that one task plays
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
