@@ -15,10 +15,10 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.compiled import compiled_large
-from surefoot.linear.ellipsoid import DRIFT_USABLE, ellipsoid_support
+from surefoot.linear.ellipsoid import DRIFT_USABLE, ellipsoid_support, widened
 from surefoot.linear.factor import cholesky, condition, invert
 from surefoot.linear.radius import DELTA, NOISE, RIDGE, THETA_BOUND, amm_square
-from surefoot.linear.ridge import DRIFT, ENERGY, EPS, fresh_drift, gram_of, log_det_of, moment_at
+from surefoot.linear.ridge import DRIFT, ENERGY, fresh_drift, gram_of, log_det_of, moment_at
 
 SHARES = (1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0)  # a as a multiple of the ridge, amm first
 NEGATIVE = 1e-6  # how far below zero, relative to the numbers it is made of, a root counts as a contradiction
@@ -54,8 +54,7 @@ def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out
         if root < -NEGATIVE * size:
             return -1.0
         error = 4.0 * (drift + state[DRIFT]) * (energy + state[ENERGY])
-        radius = math.sqrt(max(0.0, root) + error) + 2.0 * drift * math.sqrt(energy)
-        radius *= 1.0 + drift + 4.0 * (d + 4.0) * EPS
+        radius = widened(math.sqrt(max(0.0, root) + error), drift, energy, d)
         trial[:d] = np.dot(whitened, inverse)
         trial[d:] = inverse.reshape(-1)
         mean, spread = ellipsoid_support(trial, 0, radius, q, at, d)

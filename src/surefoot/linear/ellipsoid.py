@@ -64,8 +64,13 @@ def guarded_radius(state: Vector, beta: float) -> float:
     """
     if not state[DRIFT] <= DRIFT_USABLE:
         return 1e300
-    center_error = 2.0 * state[DRIFT] * math.sqrt(state[ENERGY])
-    return float((beta + center_error) * (1.0 + state[DRIFT] + 4.0 * (state[DIM] + 4.0) * EPS))
+    return widened(beta, state[DRIFT], state[ENERGY], state[DIM])
+
+
+@compiled
+def widened(radius: float, drift: float, energy: float, d: float) -> float:
+    """A radius with room for a center that is off by 2 drift sqrt(energy), and for widths that are off by drift."""
+    return float((radius + 2.0 * drift * math.sqrt(energy)) * (1.0 + drift + 4.0 * (d + 4.0) * EPS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
+from surefoot.linear.cone import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 
-SOLVER_TOLERANCE = 1e-11
 EMPTY = 1e-6  # by how much, relative to the ball, a bound must be contradicted before the sets count as disjoint
 VIOLATION = 1e-9  # how far outside a set, relative to its radius, the minimiser may lie
 ROUNDS = 100  # a bound on how often the working set grows; stopping early stays valid
@@ -133,24 +133,9 @@ class Nested:
 
     def _solve(self, q: Vector, working: list[int]) -> tuple[Vector, list[tuple[int, Vector]]]:
         """Minimise <theta, q> over the working sets: the minimiser, and the dual's pieces of q."""
-        import clarabel
-        from scipy.sparse import csc_matrix
-
-        d = self.dim
-        rows = np.zeros((len(working) * (d + 1), d))
-        limits = np.zeros(len(rows))
-        for place, i in enumerate(working):
-            start = place * (d + 1)
-            rows[start + 1 : start + d + 1] = -self._factors[i]
-            limits[start] = 1.0
-            limits[start + 1 : start + d + 1] = -self._factors[i] @ self._centers[i]
-        cones = [clarabel.SecondOrderConeT(d + 1)] * len(working)
-        problem = clarabel.DefaultSolver(csc_matrix((d, d)), q, csc_matrix(rows), limits, cones, _solver_settings())
-        solution = problem.solve()
-        self.is_empty |= solution.status == clarabel.SolverStatus.PrimalInfeasible
-        duals = np.array(solution.z).reshape(len(working), d + 1)
-        pieces = [(i, self._factors[i].T @ dual[1:]) for i, dual in zip(working, duals, strict=True)]
-        return np.nan_to_num(np.array(solution.x)), pieces
+        found = minimise(q, list(self._factors[working]), list(self._centers[working]))
+        self.is_empty |= found.is_empty
+        return np.nan_to_num(found.theta), list(zip(working, found.pieces, strict=True))
 
     def ellipsoids(self) -> Iterator[Ellipsoid]:
         """Every ellipsoid, oldest first."""
@@ -190,12 +175,3 @@ def _uppers(known: Ball | Ellipsoid, rows: Matrix) -> Vector:
         return uppers
     widths = np.linalg.norm(rows @ known.whitener.T, axis=1)
     return np.asarray(rows @ known.center + known.radius * widths, dtype=np.float64)
-
-
-def _solver_settings() -> Any:
-    import clarabel
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = SOLVER_TOLERANCE
-    return settings

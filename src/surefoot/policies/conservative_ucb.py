@@ -17,7 +17,7 @@ from surefoot.errors import InputError
 from surefoot.linear.ridge import EPS
 from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
 from surefoot.policies.base import Decision
-from surefoot.policies.linear import read_known_reward
+from surefoot.policies.settings import read_known_reward
 from surefoot.policies.step import FREE, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear

@@ -3,7 +3,6 @@
 A subclass is a compiled `step` (propose, ask the gate, book) and the proof that goes with its gate.
 """
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,47 +16,33 @@ from surefoot.arrays import (
     Matrix,
     Vector,
     count,
-    finite,
     finite_array,
-    fraction,
-    nonnegative,
-    positive,
     real_array,
 )
 from surefoot.compiled import Compiled
-from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.radius import (
-    ALPHA,
-    DELTA,
     DUAL,
     FEATURE_BOUND,
-    MISFIT,
-    NOISE,
     RADIUS_KIND,
-    RANGE_HIGH,
-    RANGE_LOW,
-    REWARD_FLOOR,
     RIDGE,
-    SETTINGS,
     THETA_BOUND,
     radius_of,
-    read_radius,
 )
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import first_bad_row, new_scores, score_rows
 from surefoot.policies.base import Decision, Policy, refill
+from surefoot.policies.settings import read_known_reward, setting_array
 from surefoot.policies.step import FREE, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
 from surefoot.safety.ledger import Ledger
 from surefoot.safety.memory import new_memory, set_at
 from surefoot.safety.proof import Proof
-
-MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that float64 can add up
 
 Prover = Callable[[Vector, Vector, Ball | Ellipsoid, int], Proof]
 
@@ -364,60 +349,6 @@ class LinearPolicy(Policy):
             self._check_shape(catalogue.rows)
             scores = restored_scores(np.asarray(arrays["catalogue_scores"]), catalogue.rows.shape[0])
             self._catalogue, self._catalogue_scores = catalogue, scores
-
-
-def setting_array(
-    *,
-    dim: int,
-    alpha: float | None,
-    delta: float,
-    noise: float,
-    ridge: float,
-    theta_bound: float,
-    feature_bound: float,
-    reward_floor: float = 0.0,
-    radius: str = "paper",
-    misspecification: float = 0.0,
-) -> Vector:
-    """Checked settings as compiled code reads them; without a floor to keep, alpha is None."""
-    settings = np.zeros(SETTINGS)
-    settings[DELTA] = fraction("delta", delta, hint="delta is the chance that the guarantee fails.")
-    settings[NOISE] = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
-    settings[RIDGE] = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
-    settings[THETA_BOUND] = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
-    settings[FEATURE_BOUND] = positive(
-        "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
-    )
-    if not 1e-100 <= settings[FEATURE_BOUND] <= 1e100:
-        raise ConfigError(
-            f"`1e-100 <= feature_bound <= 1e100` must hold, but got {feature_bound}. Rescale the features."
-        )
-    if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED):
-        raise ConfigError(
-            f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
-            "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."
-        )
-    if alpha is not None:
-        hint = "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."
-        settings[ALPHA] = fraction("alpha", alpha, hint=hint)
-    hint = "reward_floor is a mean reward the baseline never falls below; 0 is always safe."
-    settings[REWARD_FLOOR] = nonnegative("reward_floor", reward_floor, hint=hint)
-    hint = "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model."
-    settings[MISFIT] = nonnegative("misspecification", misspecification, hint=hint)
-    settings[RADIUS_KIND] = read_radius(radius, dim=dim, misspecification=misspecification)
-    settings[RANGE_LOW], settings[RANGE_HIGH] = -np.inf, np.inf
-    return settings
-
-
-def read_known_reward(reward: float) -> float:
-    """A known mean reward of the baseline: a finite number of at least 0."""
-    value = finite("baseline_reward", reward, hint="It is the mean reward of the baseline's action.")
-    if value < 0:
-        raise AssumptionError(
-            f"`baseline_reward >= 0` must hold, but got {value}. Keeping a share of a negative reward means nothing: "
-            "add a constant to every reward so that the baseline's is never negative."
-        )
-    return value
 
 
 def _certify(

@@ -19,7 +19,8 @@ from surefoot.linear.radius import (
     SUM_DELTA,
 )
 from surefoot.policies.base import Decision
-from surefoot.policies.linear import LinearPolicy, read_known_reward
+from surefoot.policies.linear import LinearPolicy
+from surefoot.policies.settings import read_known_reward
 from surefoot.policies.step import conclude_with, step_with
 from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
 from surefoot.safety.constraints import Constraint, read_constraint

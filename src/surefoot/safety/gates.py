@@ -136,10 +136,8 @@ def unknown_verdict(
 @compiled
 def unknown_gate(settings: Vector, state: Vector, ledger: Vector, memory: Vector, record: Vector, d: int) -> bool:
     """Algorithm 2's condition over one set, the ball or the newest ellipsoid."""
+    choose_set(settings, state, memory, record, part_at(0, d), record, d)
     radius = record[RADIUS]
-    if settings[RADIUS_KIND] == DUAL:
-        choose_set(settings, state, memory, record, part_at(0, d), record, d)
-        radius = record[RADIUS]
     mean, spread = support(settings, state, memory, radius, record, part_at(0, d), d)
     mean_kept, spread_kept = support(settings, state, memory, radius, record, part_at(1, d), d)
     mean_owed, spread_owed = support(settings, state, memory, radius, record, part_at(2, d), d)

@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.compiled import compiled
 from surefoot.linear.radius import MISFIT, NOISE, RANGE_HIGH, RANGE_LOW, REWARD_FLOOR, SUM_DELTA
-from surefoot.linear.ridge import two_sum
+from surefoot.safety.ledger import add as add_finite
 
 (
     LOW, HIGH, KEPT_LOW, KEPT_LOW_CARRY, KEPT_HIGH, KEPT_HIGH_CARRY, OWED_LOW, OWED_LOW_CARRY, OWED_HIGH,
@@ -73,8 +73,7 @@ def tell(settings: Vector, memory: Vector, low: float, high: float) -> None:
 def add(memory: Vector, at: int, term: float, gap: int) -> None:
     """Add to a sum whose carry stands `gap` further on; a sum that is not finite knows nothing, and stays so."""
     if np.isfinite(memory[at]) and np.isfinite(term):
-        memory[at], lost = two_sum(memory[at], term)
-        memory[at + gap] += lost
+        add_finite(memory, at, term, gap)
     else:
         memory[at] += term
 
@@ -117,7 +116,7 @@ def remember_reward(memory: Vector, features: Vector, reward: float) -> None:
     memory[EARNED_ROUNDS] += 1.0
     add(memory, EARNED, reward, 1)
     for i in range(d):
-        add(memory, HEAD + i, features[i], d)
+        add(memory, earned_at(d) + i, features[i], d)
 
 
 @compiled

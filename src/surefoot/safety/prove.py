@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, ProofError, SolverError
+from surefoot.linear.cone import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Proof, assemble
@@ -155,38 +156,17 @@ def _as_proof(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: M
 
 def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear]) -> Proof:
     """The cone program over all facts; its dual variables are the split, and the first set takes what they miss."""
-    import clarabel
-    from scipy.sparse import csc_matrix
-
-    dim = q.size
     scale = float(np.linalg.norm(q))
-    factors = [_factor(known, dim) for known in sets]
-    rows, limits = [], []
-    for known, factor in zip(sets, factors, strict=True):
-        rows.append(np.vstack([np.zeros((1, dim)), -factor]))
-        center = np.zeros(dim) if isinstance(known, Ball) else known.center
-        limits.append(np.concatenate([[1.0], -factor @ center]))
-    rows += [-fact.normal[None] for fact in linear]
-    limits += [np.array([-fact.level]) for fact in linear]
-    cones = [clarabel.SecondOrderConeT(dim + 1)] * len(sets)
-    if linear:
-        cones.append(clarabel.NonnegativeConeT(len(linear)))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    problem = clarabel.DefaultSolver(
-        csc_matrix((dim, dim)), q / scale, csc_matrix(np.vstack(rows)), np.concatenate(limits), cones, settings
-    )
-    solution = problem.solve()
-    if solution.status == clarabel.SolverStatus.PrimalInfeasible:
+    centers = [np.zeros(q.size) if isinstance(known, Ball) else known.center for known in sets]
+    factors = [_factor(known, q.size) for known in sets]
+    normals, levels = [fact.normal for fact in linear], [fact.level for fact in linear]
+    found = minimise(q / scale, factors, centers, normals, levels)
+    if found.is_empty:
         raise ProofError("No theta satisfies all facts: they contradict each other, so anything would follow.")
-    duals = np.array(solution.z) * scale
-    if not np.isfinite(duals).all():
-        raise SolverError(f"The solver must give finite multipliers, but it ended with {solution.status}.")
-    parts: list[tuple[Fact, Vector]] = []
-    for place, (known, factor) in enumerate(zip(sets, factors, strict=True)):
-        parts.append((known, factor.T @ duals[place * (dim + 1) + 1 : (place + 1) * (dim + 1)]))
-    weights = np.maximum(duals[len(sets) * (dim + 1) :], 0.0)
+    if not all(np.isfinite(part).all() for part in (*found.pieces, found.weights)):
+        raise SolverError(f"The solver must give finite multipliers, but it ended with {found.status}.")
+    parts: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, found.pieces, strict=True)]
+    weights = scale * np.maximum(found.weights, 0.0)
     parts += [(fact, weight * fact.normal) for fact, weight in zip(linear, weights, strict=True) if weight > 0]
     missing = q - np.sum([piece for _, piece in parts], axis=0)
     parts[0] = (parts[0][0], parts[0][1] + missing)

@@ -1,0 +1,79 @@
+"""Settings of linear policies: checked once, then an array that compiled code reads."""
+
+import math
+
+import numpy as np
+
+from surefoot.arrays import Vector, finite, fraction, nonnegative, positive
+from surefoot.errors import AssumptionError, ConfigError
+from surefoot.linear.radius import (
+    ALPHA,
+    DELTA,
+    FEATURE_BOUND,
+    MISFIT,
+    NOISE,
+    RADIUS_KIND,
+    RANGE_HIGH,
+    RANGE_LOW,
+    REWARD_FLOOR,
+    RIDGE,
+    SETTINGS,
+    THETA_BOUND,
+    read_radius,
+)
+
+MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that float64 can add up
+
+
+def setting_array(
+    *,
+    dim: int,
+    alpha: float | None,
+    delta: float,
+    noise: float,
+    ridge: float,
+    theta_bound: float,
+    feature_bound: float,
+    reward_floor: float = 0.0,
+    radius: str = "paper",
+    misspecification: float = 0.0,
+) -> Vector:
+    """Checked settings as compiled code reads them; without a floor to keep, alpha is None."""
+    settings = np.zeros(SETTINGS)
+    settings[DELTA] = fraction("delta", delta, hint="delta is the chance that the guarantee fails.")
+    settings[NOISE] = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
+    settings[RIDGE] = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
+    settings[THETA_BOUND] = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
+    settings[FEATURE_BOUND] = positive(
+        "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
+    )
+    if not 1e-100 <= settings[FEATURE_BOUND] <= 1e100:
+        raise ConfigError(
+            f"`1e-100 <= feature_bound <= 1e100` must hold, but got {feature_bound}. Rescale the features."
+        )
+    if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED):
+        raise ConfigError(
+            f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
+            "Floating point cannot hold the ridge beside such features: rescale them, or take a larger ridge."
+        )
+    if alpha is not None:
+        hint = "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."
+        settings[ALPHA] = fraction("alpha", alpha, hint=hint)
+    hint = "reward_floor is a mean reward the baseline never falls below; 0 is always safe."
+    settings[REWARD_FLOOR] = nonnegative("reward_floor", reward_floor, hint=hint)
+    hint = "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model."
+    settings[MISFIT] = nonnegative("misspecification", misspecification, hint=hint)
+    settings[RADIUS_KIND] = read_radius(radius, dim=dim, misspecification=misspecification)
+    settings[RANGE_LOW], settings[RANGE_HIGH] = -np.inf, np.inf
+    return settings
+
+
+def read_known_reward(reward: float) -> float:
+    """A known mean reward of the baseline: a finite number of at least 0."""
+    value = finite("baseline_reward", reward, hint="It is the mean reward of the baseline's action.")
+    if value < 0:
+        raise AssumptionError(
+            f"`baseline_reward >= 0` must hold, but got {value}. Keeping a share of a negative reward means nothing: "
+            "add a constant to every reward so that the baseline's is never negative."
+        )
+    return value
