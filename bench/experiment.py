@@ -15,10 +15,12 @@ from surefoot.experiment import Experiment, Question, records
 from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.experiment.records import encode
 from surefoot.journal import Journal, Transaction, open_journal
+from surefoot.journal.sqlite import SqliteJournal
 
 CALLERS, EVENTS, TAIL, PAGE = 32, 1_000_000, 2_000, 1_000
 NAME = "bench"
 OPEN_BAR, MEMORY_BAR = 10.0, 1.2
+SLOW_FLUSH = 2e-3
 ROWS = [np.abs(np.random.default_rng(seed).normal(size=(10, 4))) * 0.2 for seed in range(64)]
 
 
@@ -50,6 +52,24 @@ def shared_flushes(folder: Path) -> Ratio:
             lambda: seconds_per_round(alone, 200),
             bar=4.0,
         )
+
+
+class SlowDisk(SqliteJournal):
+    """The same journal on a disk that takes longer to flush, as most do."""
+
+    def _flush(self) -> None:
+        time.sleep(SLOW_FLUSH)
+        super()._flush()
+
+
+def slow_flushes(folder: Path) -> str:
+    """The same ratio where a flush is dear: there the shared ones count, here the work on a decision does."""
+    with SlowDisk(folder / "slow.journal") as journal:
+        alone = decide_one_by_one(new_experiment(journal))
+        seconds_per_round(alone, 20)
+        one = seconds_per_round(alone, 200)
+        many = seconds_per_round(lambda rounds: at_once([alone] * CALLERS, rounds), 40 * CALLERS)
+    return f"  for comparison, with {SLOW_FLUSH * 1e3:g} ms more for each flush: {one / many:.1f} times as many by all"
 
 
 def visit(experiment: Experiment, rounds: int) -> None:
@@ -133,6 +153,7 @@ def main() -> bool:
         flushes = shared_flushes(Path(folder))
         print(HEADER.replace("surefoot", "32 callers").replace("   plain", "one alone"))
         print(flushes.row())
+        print(slow_flushes(Path(folder)))
         return open_large(Path(folder)) and flushes.holds
 
 
