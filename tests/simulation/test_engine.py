@@ -149,6 +149,10 @@ def test_features_longer_than_the_declared_bound_stop_the_run() -> None:
         ({"policy": "LUCB", "alpha": 0.1}, r"`alpha` must not be given for LUCB"),
         ({"policy": "CLUCB", "alpha": 1.0}, r"`0 < alpha < 1` must hold"),
         ({"policy": "CLUCB2", "alpha": 0.1, "floor_share": 2.0}, r"`0 <= floor_share <= 1` must hold"),
+        ({"policy": "UCB", "radius": "amm"}, r"`radius` must not be given for UCB: it is a setting of LUCB, CLUCB"),
+        ({"policy": "ConservativeUCB", "alpha": 0.1, "ridge": 2.0}, r"`ridge` must not be given for ConservativeUCB"),
+        ({"policy": "CLUCB", "alpha": 0.1, "floor_share": 0.5}, r"`floor_share` must not be given for CLUCB:"),
+        ({"policy": "CLUCB2", "alpha": 0.1, "knows_baseline": True}, r"`knows_baseline` must not be given for CLUCB2"),
     ],
 )
 def test_a_spec_that_makes_no_sense_is_refused(wrong: dict[str, Any], message: str) -> None:

@@ -208,7 +208,7 @@ def safe(**settings: Any) -> dict[str, Any]:
         (safe(knows_baseline=1), r"`policies.knows_baseline` must be true or false"),
         (safe(name=""), r"`policies.name` must be a text"),
         (safe(realized_share=0.1), r"got 'realized_share'. Did you mean 'realised_share'\?"),
-        ({"policies": [{"policy": "CLUCB", "alpha": 0.1, "gate": "joint"}]}, r"are SafeLUCB's"),
+        ({"policies": [{"policy": "CLUCB", "alpha": 0.1, "gate": "joint"}]}, r"`gate` must not be given for CLUCB"),
         (safe(alpha=[0.1, 0.1]), r"its own name or alpha, but SafeLUCB with alpha 0.1 is there 2 times"),
     ],
 )

@@ -1,7 +1,7 @@
 """Specs: which policy to simulate, with which settings, by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from surefoot.arrays import fraction, positive
@@ -20,6 +20,16 @@ CODES: dict[str, int | None] = {
     "ConservativeUCB": kernel.CONSERVATIVE_UCB,
     "SafeLUCB": kernel.SAFE_LUCB,
     "CLUCB2-exact": None,  # not compiled: the policy object plays
+}
+
+LINEAR = ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", "SafeLUCB")
+# Settings that not every policy has: whoever else is given one is told, instead of going on without it.
+TAKERS: dict[str, tuple[str, ...]] = {
+    "ridge": LINEAR,
+    "radius": LINEAR,
+    "floor_share": ("CLUCB2", "CLUCB2-exact", "SafeLUCB"),
+    "knows_baseline": ("ConservativeUCB", "SafeLUCB"),
+    **dict.fromkeys(("reward_range", "gate", "constraint", "realised_share", "optimism"), ("SafeLUCB",)),
 }
 
 
@@ -61,13 +71,12 @@ class Spec:
             fraction("alpha", self.alpha, hint="alpha is the share of the baseline's reward you accept losing.")
         elif self.alpha is not None:
             raise ConfigError(f"`alpha` must not be given for {self.policy}, which keeps no floor.")
-        plain = (None, "facts", "cumulative", REALISED_SHARE, "set")
-        own = (self.reward_range, self.gate, self.constraint, self.realised_share, self.optimism)
-        if self.policy != "SafeLUCB" and own != plain:
-            raise ConfigError(
-                f"`reward_range`, `gate`, `constraint`, `realised_share` and `optimism` are SafeLUCB's, "
-                f"but were given to {self.policy}."
-            )
+        for field in fields(self):
+            takers = TAKERS.get(field.name, (self.policy,))
+            if self.policy not in takers and getattr(self, field.name) != field.default:
+                raise ConfigError(
+                    f"`{field.name}` must not be given for {self.policy}: it is a setting of {', '.join(takers)}."
+                )
         if not 0 <= self.floor_share <= 1:
             raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
 
