@@ -79,6 +79,19 @@ def test_a_dead_service_never_breaks_the_shop(tmp_path: Path) -> None:
         client.close(0.1)
 
 
+def test_a_dead_service_never_breaks_an_asynchronous_shop_either() -> None:
+    async def visit() -> None:
+        async with AsyncClient(f"http://127.0.0.1:{free_port()}", timeout=0.2) as client:
+            decision = await client.decide("shop", ROWS, baseline="red")
+            assert (decision.action_id, decision.is_fallback) == ("red", True)
+            assert (await client.reward("shop", decision.decision_id, 1.0)).is_queued
+            await client.close(0.1)
+            assert len(client.later) == 2
+        assert len(client.later) == 2  # closed before, with both still waiting
+
+    asyncio.run(visit())
+
+
 def test_rounds_that_were_played_alone_are_booked_when_the_service_is_back(address: str) -> None:
     lost = _Flaky(address)
     with Client(address, timeout=0.3, transport=lost) as client:

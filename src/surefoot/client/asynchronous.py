@@ -121,6 +121,8 @@ class AsyncClient(Base):
 
     async def close(self, seconds: float = 5.0) -> None:
         """Tell what waits, for so many seconds at most, and close the connections."""
+        if self._http.is_closed:
+            return
         if self._teller is not None:
             self._teller.cancel()
             await asyncio.gather(self._teller, return_exceptions=True)
