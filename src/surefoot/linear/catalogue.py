@@ -17,7 +17,7 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import StateError
-from surefoot.linear.ridge import COUNT, REFRESH_EVERY, absorb, step_at
+from surefoot.linear.ridge import COUNT, EPS, REFRESH_EVERY, absorb, step_at
 from surefoot.linear.scores import LIST, MEANS, SCRATCH, SQUARES, new_scores, optimistic, propose_new, score_rows
 
 # The row LIST of the scores: how many rows are on the short list, the bounds that hold while it does, and the rows.
@@ -54,7 +54,7 @@ def propose(
 
 @compiled
 def best_listed(scores: Matrix, beta: float) -> tuple[int, float]:
-    """The best row of the short list and its UCB; (-1, 0) where a row that is not on it might be better."""
+    """The best row of the short list and its UCB; row -1 where one that is not on it might be better."""
     best, highest = -1, scores[LIST, BAR]
     if beta + scores[LIST, TRAVEL] <= scores[LIST, REACH]:
         for k in range(FIRST, FIRST + int(scores[LIST, LISTED])):
@@ -94,7 +94,7 @@ def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, colum
         score_rows(state, rows, scores)
     elif scores[LIST, LISTED] > 0.0:
         follow_listed(state, rows, gain, error, scores)
-        scores[LIST, TRAVEL] += abs(error) * math.sqrt(1.0 / gain - 1.0)
+        scores[LIST, TRAVEL] += abs(error) * math.sqrt(1.0 / gain - 1.0 + 4.0 * EPS)
     else:
         follow(state, columns, gain, error, scores)
 
