@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import guarded_radius
+from surefoot.linear.exact import two_product, two_sum
 from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, radius_of
-from surefoot.linear.ridge import AGE, REFRESH_EVERY, Ridge, absorb, refresh, two_product, two_sum, width
+from surefoot.linear.ridge import AGE, REFRESH_EVERY, Ridge, absorb, refresh, width
 
 DIGITS = 50
 finite_floats = st.floats(min_value=-1e300, max_value=1e300)

@@ -1,5 +1,6 @@
 """The commands of surefoot, each imported when it is called: so it needs only the packages of its own extra."""
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -50,6 +51,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+@cache
 def load(name: str) -> Any:
     """The command of that name, from its module."""
     attribute = name.replace("-", "_")

@@ -16,6 +16,7 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart, compiled_large, compiled_sum, compiled_view
 from surefoot.errors import StateError
+from surefoot.linear.exact import add, two_product, two_sum
 from surefoot.linear.factor import cholesky, condition, invert
 
 EPS = 2.0**-53  # unit roundoff of float64
@@ -80,26 +81,6 @@ def whitener_of(state: Vector) -> Matrix:
     """M, with M^T M = V^-1."""
     d = int(state[DIM])
     return state[HEAD + d : HEAD + d + d * d].reshape(d, d)
-
-
-@compiled
-def two_sum(total: float, term: float) -> tuple[float, float]:
-    """total + term as a float, and what that rounding lost.  (Knuth)"""
-    both = total + term
-    kept = both - total
-    return both, (total - (both - kept)) + (term - kept)
-
-
-@compiled
-def two_product(x: float, y: float) -> tuple[float, float]:
-    """x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)"""
-    product = x * y
-    shifted = 134217729.0 * x
-    x_high = shifted - (shifted - x)
-    shifted = 134217729.0 * y
-    y_high = shifted - (shifted - y)
-    x_low, y_low = x - x_high, y - y_high
-    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
 @compiled
@@ -209,12 +190,6 @@ def fold(state: Vector) -> None:
 
 
 @compiled
-def _enter(state: Vector, at: int, d: int, term: float) -> None:
-    state[at], lost = two_sum(state[at], term)
-    state[at + d * d] += lost
-
-
-@compiled
 def _fold_short(state: Vector, d: int, waiting: int) -> None:
     gram, recent = gram_at(d), recent_at(d)
     for i in range(d):
@@ -222,9 +197,9 @@ def _fold_short(state: Vector, d: int, waiting: int) -> None:
             term = 0.0
             for k in range(waiting):
                 term += state[recent + k * d + i] * state[recent + k * d + j]
-            _enter(state, gram + i * d + j, d, term)
+            add(state, gram + i * d + j, term, d * d)
             if j < i:
-                _enter(state, gram + j * d + i, d, term)
+                add(state, gram + j * d + i, term, d * d)
 
 
 @compiled_large
@@ -234,7 +209,7 @@ def _fold_long(state: Vector, d: int, waiting: int) -> None:
     block = np.dot(np.ascontiguousarray(rows.T), rows)
     for i in range(d):
         for j in range(d):
-            _enter(state, gram + i * d + j, d, block[i, j])
+            add(state, gram + i * d + j, block[i, j], d * d)
 
 
 @compiled

@@ -11,7 +11,7 @@ from surefoot.arrays import Matrix, Vector, count, positive
 from surefoot.compiled import compiled
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
-from surefoot.linear.ridge import two_sum
+from surefoot.linear.exact import two_sum
 from surefoot.policies.base import Decision, Policy, refill
 from surefoot.policies.step import FREE, HOLD
 

@@ -11,27 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import (
-    LARGEST,
-    Matrix,
-    Vector,
-    count,
-    finite_array,
-    real_array,
-)
+from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_array
 from surefoot.compiled import Compiled
 from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
-from surefoot.linear.radius import (
-    DUAL,
-    FEATURE_BOUND,
-    RADIUS_KIND,
-    RIDGE,
-    THETA_BOUND,
-    radius_of,
-)
+from surefoot.linear.radius import DUAL, FEATURE_BOUND, RADIUS_KIND, RIDGE, THETA_BOUND, radius_of
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import first_bad_row, new_scores, score_rows

@@ -8,17 +8,10 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.compiled import compiled
-from surefoot.linear.ridge import two_sum
+from surefoot.linear.exact import add
 
 # The head of the array, then two rows (sum, carry) for each of played, displaced, conserved.
 LEARNER_ROUNDS, BASELINE_ROUNDS, CONSERVED_REWARD, CONSERVED_CARRY, DISPLACED_REWARD, DISPLACED_CARRY, HEAD = range(7)
-
-
-@compiled
-def add(ledger: Vector, at: int, term: float, gap: int) -> None:
-    """Add to a sum whose carry stands `gap` further on."""
-    ledger[at], lost = two_sum(ledger[at], term)
-    ledger[at + gap] += lost
 
 
 @compiled

@@ -9,8 +9,8 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.compiled import compiled
+from surefoot.linear.exact import add as add_finite
 from surefoot.linear.radius import MISFIT, NOISE, RANGE_HIGH, RANGE_LOW, REWARD_FLOOR, SUM_DELTA
-from surefoot.safety.ledger import add as add_finite
 
 (
     LOW, HIGH, KEPT_LOW, KEPT_LOW_CARRY, KEPT_HIGH, KEPT_HIGH_CARRY, OWED_LOW, OWED_LOW_CARRY, OWED_HIGH,

@@ -10,7 +10,7 @@ import numpy as np
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_large
-from surefoot.linear.catalogue import propose
+from surefoot.linear.catalogue import LISTED, propose
 from surefoot.linear.ellipsoid import guarded_radius
 from surefoot.linear.radius import MISFIT, OPTIMISM_KIND, RANGE_HIGH, RANGE_LOW, THETA_BOUND
 from surefoot.linear.ridge import COUNT
@@ -77,7 +77,7 @@ def safe_choice(
     """SafeLUCB's proposal."""
     action, upper = propose(settings, state, rows, cached, scores, record[BETA])
     if action >= 0 and settings[OPTIMISM_KIND] == FACTS and state[COUNT] > 0.0:
-        if not cached or scores[LIST, 0] > 0.0:
+        if not cached or scores[LIST, LISTED] > 0.0:
             score_rows(state, rows, scores)
         return most_promising(settings, state, memory, rows, scores, record[BETA])
     return action, upper
