@@ -1,5 +1,6 @@
 """A recovered experiment is the live one to the bit, whatever became of its snapshots."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from surefoot.experiment import Experiment, records
 from surefoot.experiment import snapshots as snapshot_room
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode
+from surefoot.experiment.turn import PENDING_PER_EVENT
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
@@ -66,6 +68,18 @@ def test_history_is_learned_before_the_first_decision_and_recovered() -> None:
         != start(open_journal("memory:"), clock).policy_state()["ridge"].tobytes()
     )
     play(live, world, clock, 10)
+    assert bits(Experiment.open(journal, "shop", clock=clock)) == bits(live)
+
+
+def test_the_more_is_pending_the_rarer_are_snapshots() -> None:
+    journal, clock, world = open_journal("memory:"), Clock(), World()
+    live = start(journal, clock, snapshot_every=2)
+    for _ in range(4 * 2 * PENDING_PER_EVENT):
+        live.decide(**world.question())
+    numbers = [event.number for event in journal.read("shop") if event.kind == records.SNAPSHOT]
+    gaps = [later - earlier for earlier, later in pairwise(numbers)]
+    assert gaps == sorted(gaps)
+    assert (gaps[0], gaps[-1]) == (2 + 1, 7 + 1)  # the snapshot itself is an event, too
     assert bits(Experiment.open(journal, "shop", clock=clock)) == bits(live)
 
 

@@ -198,8 +198,7 @@ class Experiment:
                 if closes:
                     turn.close_windows()
                 result = act(turn)
-                newest = turn.state.snapshots[-1][0] if turn.state.snapshots else 0
-                if self._every and turn.state.head.number - newest >= self._every:
+                if self._every and turn.has_come_far(self._every):
                     turn.snapshot()
                 return result
             except BaseException:

@@ -86,6 +86,11 @@ class State:
             self.policy.observe(learned.round, learned.value)
             self.tally.closed(learned)
 
+    @property
+    def newest_snapshot(self) -> int:
+        """The number of the newest snapshot's event; 0 where there is none."""
+        return self.snapshots[-1][0] if self.snapshots else 0
+
     def snapshotted(self, record: records.Snapshot, number: int) -> None:
         """Remember where the newest snapshots are."""
         self.snapshots = [*self.snapshots[-1:], (number, record.digest)]

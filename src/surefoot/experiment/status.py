@@ -82,7 +82,7 @@ def status_of(name: str, state: State) -> Status:
         proposed_margin=tally.proposed_margin,
         worst_margin=tally.worst_margin if tally.worst_round else math.nan,
         worst_round=tally.worst_round,
-        pending=rounds - tally.learned,
+        pending=tally.pending,
         rewards=tally.rewards,
         learned=tally.learned,
         defaults=tally.defaults,

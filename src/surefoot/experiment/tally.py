@@ -45,6 +45,11 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
     total_reward: float = 0.0
     refusals: dict[Reason, Refusals] = {}
 
+    @property
+    def pending(self) -> int:
+        """Decisions whose reward is not learned yet."""
+        return self.learner_rounds + self.baseline_rounds - self.learned
+
     def decided(self, record: Decision) -> None:
         """Count a round."""
         margin = record.certificate.margin

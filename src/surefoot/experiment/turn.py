@@ -7,6 +7,7 @@ from surefoot.experiment.state import State
 from surefoot.journal import Event, Transaction
 
 MOST_CLOSED = 1000  # windows closed in one turn: a turn must be quick, and the rest have their turn soon
+PENDING_PER_EVENT = 16  # so many pending decisions are written down again for each event, at most
 
 
 class Turn:
@@ -31,11 +32,19 @@ class Turn:
             self.write(records.CLOSED, record)
         return len(learned)
 
+    def has_come_far(self, events: int) -> bool:
+        """Whether the newest snapshot is so many events old; where many decisions are pending it may be older.
+
+        A snapshot holds every pending decision, and everybody waits while it is taken.
+        """
+        since = self.state.head.number - self.state.newest_snapshot
+        return since >= max(events, self.state.tally.pending // PENDING_PER_EVENT)
+
     def snapshot(self) -> None:
         """Keep the state beside the chain, and let go of the snapshot before the last."""
         state = self.state
         number, hash_ = state.head
-        previous = state.snapshots[-1][0] if state.snapshots else 0
+        previous = state.newest_snapshot
         if len(state.snapshots) == 2:
             self.transaction.detach(state.snapshots[0][1])
         digest = self.transaction.attach(freeze(state))
