@@ -116,3 +116,16 @@ def test_a_missing_snapshot_is_none(sqlite: SqliteJournal, path: Path) -> None:
         assert [again.attachment(NAME, digest) for digest in digests] == [None, None]
         assert again.transact(NAME, lambda t: t.attach(b"two")) == digests[1]
         assert again.attachment(NAME, digests[1]) == b"two"
+
+
+def test_a_damaged_event_is_told_to_whoever_looks_it_up_and_to_nobody_else(sqlite: SqliteJournal, path: Path) -> None:
+    for key in ("sound", "damaged"):
+        append(sqlite, key)
+    sqlite.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE events SET payload = 'x' WHERE key = 'damaged'")
+    told = ["sound", "damaged", "new"]
+    with SqliteJournal(path) as again:
+        with pytest.raises(JournalCorruptedError):
+            again.transact(NAME, lambda t: t.find("damaged"), keys=told)
+        assert again.transact(NAME, lambda t: (t.find("sound") is None, t.find("new")), keys=told) == (False, None)

@@ -14,7 +14,7 @@ from surefoot.policies import Decision
 
 def decide(turn: Turn, question: Read) -> Answer | SurefootError:
     """The decision; or why there is none, returned so that the rest of the turn still counts."""
-    found = turn.transaction.find(f"d:{question.decision_id}")
+    found = turn.transaction.find(question.key)
     if found is not None:
         return _again(found, question)
     refused = _refuse_actions(turn, question)
@@ -31,7 +31,7 @@ def decide(turn: Turn, question: Read) -> Answer | SurefootError:
     if isinstance(question.features, Catalogue):
         _register(turn, question.features)
     record = _record(turn, question, decision, is_held)
-    event = turn.write(records.DECISION, record, f"d:{question.decision_id}")
+    event = turn.write(records.DECISION, record, question.key)
     turn.state.decided(record, event.time)
     return Answer(record, event.time)
 

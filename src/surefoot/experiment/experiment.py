@@ -123,7 +123,7 @@ class Experiment:
         `decision_id` gives the same answer; with the same id and another question, `DecisionConflictError`.
         """
         question = read(Question(features, baseline, baseline_reward, decision_id, actions, context))
-        return _or_raise(self._run(lambda turn: decide(turn, question)))
+        return _or_raise(self._run(lambda turn: decide(turn, question), keys=[question.key]))
 
     def decide_all(self, questions: Sequence[Question]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order, with one flush; a question that is refused has its error for an answer."""
@@ -132,7 +132,7 @@ class Experiment:
         def act(turn: Turn) -> list[Answer | SurefootError]:
             return [decide(turn, entry) if isinstance(entry, Read) else entry for entry in ready]
 
-        return self._run(act)
+        return self._run(act, keys=[entry.key for entry in ready if isinstance(entry, Read)])
 
     def book(
         self,
@@ -150,7 +150,7 @@ class Experiment:
         """
         question = Question(features, baseline, baseline_reward, decision_id, actions, context)
         ready = read(question, is_fallback=True)
-        return _or_raise(self._run(lambda turn: decide(turn, ready)))
+        return _or_raise(self._run(lambda turn: decide(turn, ready), keys=[ready.key]))
 
     def reward(self, decision_id: str, value: float) -> Receipt:
         """Hand in the reward of a decision; the receipt tells whether it was accepted, and why not."""
@@ -159,7 +159,10 @@ class Experiment:
     def reward_all(self, rewards: Sequence[tuple[str, float]]) -> list[Receipt]:
         """Hand in many rewards with one flush, each accepted or refused on its own."""
         ready = [(read_id(decision_id), read_value(value)) for decision_id, value in rewards]
-        return self._run(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready])
+        # With a window what is known of a decision is at hand, except where a reward comes too late.
+        needed = () if self._created.reward_window is not None else ready
+        keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
+        return self._run(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready], keys=keys)
 
     def close_windows(self) -> int:
         """Learn what is due by the clock, and return how many windows closed; every other call closes some as well."""
@@ -191,7 +194,7 @@ class Experiment:
         """Keep a snapshot now, so that the next one to open need not replay what came since the last."""
         self._run(lambda turn: turn.snapshot())
 
-    def _run(self, act: Callable[[Turn], T], *, closes: bool = True) -> T:
+    def _run(self, act: Callable[[Turn], T], *, keys: Sequence[str] = (), closes: bool = True) -> T:
         def work(transaction: Transaction) -> T:
             try:
                 turn = Turn(transaction, self._synced(transaction), self._clock())
@@ -206,7 +209,7 @@ class Experiment:
                 self._state = None
                 raise
 
-        return self._journal.transact(self.name, work)
+        return self._journal.transact(self.name, work, keys=keys)
 
     def _look(self, at: Callable[[State], T]) -> T:
         try:

@@ -40,6 +40,11 @@ class Read:
     asked: Asked
     is_fallback: bool = False
 
+    @property
+    def key(self) -> str:
+        """What the decision is found by in the journal."""
+        return f"d:{self.decision_id}"
+
 
 def read(question: Question, *, is_fallback: bool = False) -> Read:
     """Check the form of a question; whether its content will do is the policy's to say."""

@@ -9,16 +9,33 @@
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self, TypeVar
 
 from surefoot.errors import JournalUnavailableError
 from surefoot.journal.base import Journal, Transaction, View, not_found, refuse_nesting, taken
 from surefoot.journal.events import START, Event, Head, next_event
-from surefoot.journal.pending import Chain, Pending
+from surefoot.journal.pending import Pending
 
 T = TypeVar("T")
+
+
+class Chain:
+    """Events in a list, with the indexes that make lookups quick."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.by_key: dict[str, Event] = {}
+        self.newest: dict[str, Event] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Append the events."""
+        for event in events:
+            self.events.append(event)
+            self.newest[event.kind] = event
+            if event.key is not None:
+                self.by_key[event.key] = event
 
 
 class MemoryView(View):
@@ -51,7 +68,7 @@ class MemoryView(View):
 
     def keep(self, pending: Pending[Self]) -> None:
         """Take in what a transaction gathered."""
-        self.add(pending.chain.events)
+        self.add(pending.events)
         self._attachments.update({digest: data for digest, data in pending.attachments.items() if data is not None})
         for digest in (digest for digest, data in pending.attachments.items() if data is None):
             self._attachments.pop(digest, None)
@@ -78,7 +95,7 @@ class MemoryJournal(Journal):
             self._open()[name].add([event])
         return event
 
-    def transact(self, name: str, work: Callable[[Transaction], T]) -> T:
+    def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` under the lock, and keep what it appended if it returns."""
         with self._alone():
             experiment = self.view(name)

@@ -5,31 +5,15 @@ stacked: a transaction over its group, the group over the tables.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Generic, TypeVar
 
-from surefoot.errors import JournalBusyError
+from surefoot.errors import JournalBusyError, JournalError
 from surefoot.journal.base import Transaction, View
 from surefoot.journal.events import Event, Head
 
 V = TypeVar("V", bound=View)
-
-
-class Chain:
-    """Events in a list, with the indexes that make lookups quick."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.by_key: dict[str, Event] = {}
-        self.newest: dict[str, Event] = {}
-
-    def add(self, events: Iterable[Event]) -> None:
-        """Append the events."""
-        for event in events:
-            self.events.append(event)
-            self.newest[event.kind] = event
-            if event.key is not None:
-                self.by_key[event.key] = event
 
 
 class Pending(Transaction, Generic[V]):
@@ -37,32 +21,40 @@ class Pending(Transaction, Generic[V]):
 
     def __init__(self, over: V) -> None:
         self.name, self.over, self.base = over.name, over, over.head
-        self.chain, self._unused_keys, self._is_over = Chain(), set[str](), False
+        self.events: list[Event] = []
         self.attachments: dict[str, bytes | None] = {}
+        self._head, self._is_over = self.base, False
+        # What is known of keys: those that wait here, and those that were looked up below, None where in vain.
+        self._known: dict[str, Event | None] = {}
 
     @property
     def head(self) -> Head:
         """The newest event, the waiting ones included."""
-        return self.chain.events[-1].head if self.chain.events else self.base
+        return self._head
 
     def page(self, after: int, limit: int) -> list[Event]:
         """Events below, then the waiting ones."""
         below = self.over.page(after, limit) if after < self.base.number else []
         skipped = max(0, after - self.base.number)
-        return below + self.chain.events[skipped : skipped + limit - len(below)]
+        return below + self.events[skipped : skipped + limit - len(below)]
 
     def find(self, key: str) -> Event | None:
-        """The event that carries this key; a key that was looked up in vain is not looked up again."""
-        if key in self._unused_keys:
-            return None
-        found = self.chain.by_key.get(key) or self.over.find(key)
-        if found is None:
-            self._unused_keys.add(key)
-        return found
+        """The event that carries this key; nothing is looked up below twice."""
+        if key not in self._known:
+            self._known[key] = self.over.find(key)
+        return self._known[key]
+
+    def expect(self, keys: Sequence[str]) -> None:
+        """Look up many keys below at once."""
+        unknown = [key for key in keys if key not in self._known]
+        if unknown:
+            with suppress(JournalError):  # whoever needs the event that cannot be read looks it up again, and is told
+                found = self.over.find_all(unknown)
+                self._known.update((key, found.get(key)) for key in unknown)
 
     def latest(self, kind: str) -> Event | None:
         """The newest event of this kind."""
-        return self.chain.newest.get(kind) or self.over.latest(kind)
+        return next((event for event in reversed(self.events) if event.kind == kind), None) or self.over.latest(kind)
 
     def attachment(self, digest: str) -> bytes | None:
         """The attachment of this name."""
@@ -86,14 +78,19 @@ class Pending(Transaction, Generic[V]):
 
     def absorb(self, other: "Pending[Pending[V]]") -> None:
         """Take over what a finished transaction over this one has gathered."""
-        self.chain.add(other.chain.events)
-        self._unused_keys.difference_update(other.chain.by_key)
+        for event in other.events:
+            self._add(event)
         self.attachments.update(other.attachments)
 
     def _write(self, event: Event) -> None:
         self._refuse_afterthoughts()
-        self.chain.add([event])
-        self._unused_keys.discard(event.key or "")
+        self._add(event)
+
+    def _add(self, event: Event) -> None:
+        self.events.append(event)
+        self._head = event.head
+        if event.key is not None:
+            self._known[event.key] = event
 
     def _refuse_afterthoughts(self) -> None:
         if self._is_over:

@@ -57,14 +57,15 @@ class PostgresJournal(Journal):
             self._commit(session, name, event.head)
             return event
 
-    def transact(self, name: str, work: Callable[[Transaction], T]) -> T:
+    def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
             view = tables.TablesView(name, session.query, lock=" FOR UPDATE")
             pending = Pending(view)
+            pending.expect(keys)
             result = work(pending)
             pending.finish()
-            if pending.chain.events or pending.attachments:
+            if pending.events or pending.attachments:
                 view.keep(pending, session.write_all)
                 self._commit(session, name, pending.head)
             return result

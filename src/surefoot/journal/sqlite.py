@@ -15,8 +15,9 @@ releases when the process ends, however it ends.
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from surefoot.errors import JournalReadOnlyError, JournalUnavailableError, OutcomeUnknownError
 from surefoot.journal import tables
@@ -29,13 +30,27 @@ from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A transaction that waits for its turn; keys that it is going to look up are fetched with those of its group."""
+
+    run: Callable[["Request"], Any]
+    name: str
+    work: Callable[[Transaction], Any]
+    keys: Sequence[str]
+
+    def __call__(self) -> Any:
+        """Its turn has come."""
+        return self.run(self)
+
+
 class SqliteJournal(Journal):
     """Experiments in a SQLite file."""
 
     def __init__(self, path: Path | str, *, read_only: bool = False, busy_seconds: float = 5.0) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
-        self._group: dict[str, Pending[tables.TablesView]] = {}
+        self._group, self._requests = dict[str, Pending[tables.TablesView]](), list[Request]()
         self._broken: str | None = None
         self._writer = None if read_only else Writer(self._commit, name=f"journal {self.path.name}")
 
@@ -43,19 +58,10 @@ class SqliteJournal(Journal):
         """Begin an experiment."""
         return self._writing().run(lambda: self._create(name, payload, time))
 
-    def transact(self, name: str, work: Callable[[Transaction], T]) -> T:
+    def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` in the writing thread, and return when the group that it belongs to has been flushed."""
-
-        def run() -> T:
-            waiting = self._group.get(name) or Pending(tables.TablesView(name, self._file.write))
-            transaction = Pending(waiting)
-            result = work(transaction)
-            transaction.finish()
-            waiting.absorb(transaction)
-            self._group[name] = waiting
-            return result
-
-        return self._writing().run(run)
+        result: T = self._writing().run(Request(self._transact, name, work, keys))
+        return result
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
@@ -83,6 +89,7 @@ class SqliteJournal(Journal):
 
     def _commit(self, jobs: list[Job]) -> None:
         self._group = {}
+        self._requests = [job.work for job in jobs if isinstance(job.work, Request)]
         try:
             self._writing()  # a commit may have failed since the jobs were let in
             self._file.connection.execute("BEGIN IMMEDIATE")
@@ -96,6 +103,21 @@ class SqliteJournal(Journal):
                 self._file.connection.rollback()
             for job in jobs:
                 job.error = job.error or explained(error, self.path)
+
+    def _transact(self, request: Request) -> Any:
+        waiting = self._group.get(request.name) or self._begin(request.name)
+        transaction = Pending(waiting)
+        result = request.work(transaction)
+        transaction.finish()
+        waiting.absorb(transaction)
+        return result
+
+    def _begin(self, name: str) -> Pending[tables.TablesView]:
+        """What the group adds to this experiment."""
+        waiting = Pending(tables.TablesView(name, self._file.write))
+        waiting.expect([key for request in self._requests if request.name == name for key in request.keys])
+        self._group[name] = waiting
+        return waiting
 
     def _run(self, job: Job) -> None:
         try:

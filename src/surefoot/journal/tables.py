@@ -5,7 +5,7 @@ runs one for many rows of values; connections, locks and commits are its own.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from surefoot.errors import JournalCorruptedError
@@ -24,7 +24,8 @@ LEFT JOIN events ON events.experiment = experiments.id AND events.number = exper
 WHERE experiments.id = ?
 """
 PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
-FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key = ?"
+FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key IN "
+MOST_KEYS = 256  # in one statement
 LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
 INSERT = f"INSERT INTO events (experiment, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
@@ -63,11 +64,20 @@ class TablesView(View):
 
     def find(self, key: str) -> Event | None:
         """The event that carries this key."""
-        return self._one(FIND, key)
+        return self.find_all([key]).get(key)
+
+    def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
+        """The events that carry these keys, with one statement for many of them."""
+        # A text that no event can carry is not worth asking for: PostgreSQL refuses some of them.
+        wanted = [key for key in keys if key.isprintable()]
+        rows = [row for at in range(0, len(wanted), MOST_KEYS) for row in self._carrying(wanted[at : at + MOST_KEYS])]
+        events = (_event(self.name, row) for row in rows)
+        return {str(event.key): event for single in events for event in verified(self.name, [single])}
 
     def latest(self, kind: str) -> Event | None:
         """The newest event of this kind."""
-        return self._one(LATEST, kind)
+        rows = self._query(LATEST, (self._id, kind)) if kind.isprintable() else []
+        return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
 
     def attachment(self, digest: str) -> bytes | None:
         """The attachment, if it still has the hash that it is named by."""
@@ -77,18 +87,19 @@ class TablesView(View):
 
     def keep(self, pending: Pending[Self], write_all: WriteAll) -> None:
         """Write what a transaction gathered, and move the head."""
-        if pending.chain.events:
-            write_all(INSERT, [(self._id, *_row(event)) for event in pending.chain.events])
+        if pending.events:
+            write_all(INSERT, [(self._id, *_row(event)) for event in pending.events])
             self._query(MOVE_HEAD, (*pending.head, self._id))
         for digest, data in pending.attachments.items():
             self._query(DETACH, (self._id, digest))  # what stands under this name may be damaged
             if data is not None:
                 self._query(ATTACH, (self._id, digest, data))
 
-    def _one(self, statement: str, value: str) -> Event | None:
-        # A text that no event can carry is not worth asking for: PostgreSQL refuses some of them.
-        rows = self._query(statement, (self._id, value)) if value.isprintable() else []
-        return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
+    def _carrying(self, keys: list[str]) -> list[tuple[Any, ...]]:
+        # As many places as the next power of two: a database prepares a statement once, if it is the same again.
+        places = 1 << (len(keys) - 1).bit_length()
+        padded = keys + keys[:1] * (places - len(keys))
+        return self._query(f"{FIND}({', '.join('?' * places)})", (self._id, *padded))
 
 
 def create(query: Query, name: str, payload: bytes, time: float) -> Event:

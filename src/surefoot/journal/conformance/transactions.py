@@ -5,7 +5,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from surefoot.errors import InputError, JournalBusyError, JournalConflictError, JournalUnavailableError
+from surefoot.errors import (
+    InputError,
+    JournalBusyError,
+    JournalConflictError,
+    JournalNotFoundError,
+    JournalUnavailableError,
+)
 from surefoot.journal.base import Journal, Transaction
 from surefoot.journal.conformance.rules import NAME, append, begin, check, refused
 from surefoot.journal.events import Event, canonical
@@ -45,6 +51,32 @@ def a_transaction_sees_the_truth_and_itself(journal: Journal) -> None:
 
     assert journal.transact(NAME, work) == "done"
     assert append(journal)[0].number == 3
+
+
+@check
+def keys_told_beforehand_change_nothing_but_time(journal: Journal) -> None:
+    begin(journal)
+    keys = [f"{n}é?%s" for n in range(600)]
+
+    def write(transaction: Transaction) -> list[Event]:
+        return [transaction.append("decision", b"", time=0.0, key=key) for key in keys]
+
+    written = journal.transact(NAME, write)
+    expected = dict(zip(keys, written, strict=True))
+    assert journal.view(NAME).find_all([*keys, keys[0], "new", "\0"]) == expected
+    assert journal.view(NAME).find_all([]) == {}
+
+    def look(transaction: Transaction) -> tuple[list[Event | None], Event]:
+        found = [transaction.find(key) for key in ("new", "\0", *keys)]
+        return found, transaction.append("decision", b"", time=0.0, key="new")
+
+    found, new = journal.transact(NAME, look, keys=["never looked up", "new", "\0", *keys, keys[0]])
+    assert found == [None, None, *written]
+    for told in ([], ["new"]):
+        assert journal.transact(NAME, lambda t: t.find("new"), keys=told) == new
+        again = partial(journal.transact, NAME, lambda t: t.append("k", b"", time=0.0, key="new"), keys=told)
+        refused(JournalConflictError, again)
+    refused(JournalNotFoundError, lambda: journal.transact("none", lambda t: None, keys=["new"]))
 
 
 @check
