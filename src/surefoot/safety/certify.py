@@ -351,34 +351,43 @@ def safe_note(
     memory[PROVED_ROUND] = ledger[LEARNER_ROUNDS] + ledger[BASELINE_ROUNDS]
 
 
+@compiled_apart
+def split_up(record: Vector, vectors: Matrix, d: int) -> None:
+    """What each fact carries of the question, by its weight; before them the rest, and what the tangents carry."""
+    question = part_at(QUESTION, d)
+    for i in range(d):
+        vectors[0, i], vectors[1, i] = record[question + i], 0.0
+    fact = question + d
+    for k in range(2, 2 + int(record[FACTS])):
+        weight, is_tangent = record[fact + WEIGHT], record[fact + KIND] == TANGENT
+        for i in range(d):
+            vectors[k, i] = weight * record[fact + NORMAL + i] if weight > 0.0 else 0.0
+            vectors[0, i] -= vectors[k, i]
+            if is_tangent:
+                vectors[1, i] += vectors[k, i]
+        fact += NORMAL + d
+
+
 def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
     """The split that the gate found: linear facts by their weights, tangents by the ball, the rest by the set."""
-    at, width = RECORD_HEAD + QUESTION * dim, 3 + dim
-    question = record[at : at + dim].copy()
-    count = int(record[FACTS])
+    at, width = RECORD_HEAD + QUESTION * dim, NORMAL + dim
+    question, count = record[at : at + dim], int(record[FACTS])
     if count == 0:  # the usual case, and a service writes a proof for every decision
         return _summed(question, [Piece(known, question, known.lower(question))])
-    split = record[at + dim : at + dim + count * width].reshape(count, width)
-    pieces: list[Piece] = []
-    rest, ball = question.copy(), np.zeros(dim)
-    for fact in split:
-        weight = float(fact[WEIGHT])
-        if weight > 0.0:
-            normal = fact[NORMAL:].copy()
-            piece = weight * normal
-            rest -= piece
-            if fact[KIND] == TANGENT:
-                ball += piece
-            else:
-                level = float(fact[LEVEL])
-                pieces.append(Piece(Linear(normal, level, NAMES[int(fact[KIND])]), piece, weight * level))
-    whole = Ball(float(settings[THETA_BOUND]))
-    sets: list[tuple[Fact, Vector]] = [(known, rest), (whole, ball)]
-    return _summed(question, [Piece(fact, x, fact.lower(x)) for fact, x in sets if x.any()] + pieces)
+    vectors = np.empty((2 + count, dim))
+    split_up.dispatcher(record, vectors, dim)
+    sets: list[tuple[Fact, Vector]] = [(known, vectors[0]), (Ball(float(settings[THETA_BOUND])), vectors[1])]
+    pieces = [Piece(fact, x, fact.lower(x)) for fact, x in sets if np.count_nonzero(x)]
+    facts = record[at + dim : at + dim + count * width].reshape(count, width)
+    for row, (kind, level, weight) in enumerate(facts[:, :NORMAL].tolist()):
+        if weight > 0.0 and kind != TANGENT:
+            fact = Linear(facts[row, NORMAL:], level, NAMES[int(kind)])
+            pieces.append(Piece(fact, vectors[2 + row], weight * level))
+    return _summed(question, pieces)
 
 
 def _summed(question: Vector, pieces: list[Piece]) -> Proof:
-    return Proof(question, tuple(pieces), math.fsum(piece.bound for piece in pieces))
+    return Proof(question, tuple(pieces), math.fsum([piece.bound for piece in pieces]))
 
 
 def new_safe_record(dim: int) -> Vector:
