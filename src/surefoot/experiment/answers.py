@@ -1,9 +1,13 @@
 """What an experiment answers: a decision that is durable, or a receipt for a reward."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+from surefoot.errors import SurefootError
 from surefoot.experiment.evidence import explained
 from surefoot.experiment.records import Decision, ModeName, Reason, Source
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +78,10 @@ class Receipt:
     def is_accepted(self) -> bool:
         """Whether the reward counts."""
         return self.refused is None
+
+
+def or_raise(result: T | SurefootError) -> T:
+    """The result, unless it is why there is none."""
+    if isinstance(result, SurefootError):
+        raise result
+    return result

@@ -1,5 +1,7 @@
 """The verb `decide`: look the id up, ask the policy, write, and only then answer."""
 
+from typing import Any
+
 from surefoot.errors import DecisionConflictError, InputError, SurefootError
 from surefoot.experiment import records
 from surefoot.experiment.answers import Answer
@@ -22,14 +24,15 @@ def decide(turn: Turn, question: Read) -> Answer | SurefootError:
         return refused
     is_held = question.is_fallback or turn.state.mode != "guarded"
     asked = question.asked
+    features: Any = question.rows if question.catalogue is None else question.catalogue
     try:
         decision = turn.state.policy.decide(
-            question.features, baseline=asked.baseline, baseline_reward=asked.baseline_reward, hold=is_held
+            features, baseline=asked.baseline, baseline_reward=asked.baseline_reward, hold=is_held
         )
     except SurefootError as error:  # the policy has changed nothing
         return error
-    if isinstance(question.features, Catalogue):
-        _register(turn, question.features)
+    if question.catalogue is not None:
+        _register(turn, question.catalogue)
     record = _record(turn, question, decision, is_held)
     event = turn.write(records.DECISION, record, question.key)
     turn.state.decided(record, event.time)
@@ -52,10 +55,12 @@ def _again(found: Event, question: Read) -> Answer | SurefootError:
 
 
 def _refuse_actions(turn: Turn, question: Read) -> InputError | None:
+    if question.rows is not None or question.catalogue is not None:
+        return None
     asked, arms = question.asked, turn.state.created.settings.get("arms")
-    if question.features is None and arms is None:
+    if arms is None:
         return InputError("`features` must be given: one row per action. Only policies over plain arms need none.")
-    if question.features is None and asked.actions is not None and len(asked.actions) != arms:
+    if asked.actions is not None and len(asked.actions) != arms:
         return InputError(f"`actions` must name each of {arms} arms, but got {len(asked.actions)} names.")
     return None
 

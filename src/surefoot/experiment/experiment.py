@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import DecisionError, JournalReadOnlyError, SurefootError
 from surefoot.experiment import records
-from surefoot.experiment.answers import Answer, Receipt
+from surefoot.experiment.answers import Answer, Receipt, or_raise
 from surefoot.experiment.deciding import decide
 from surefoot.experiment.modes import change_mode
 from surefoot.experiment.questions import Question, Read, read, read_id
@@ -123,7 +123,7 @@ class Experiment:
         `decision_id` gives the same answer; with the same id and another question, `DecisionConflictError`.
         """
         question = read(Question(features, baseline, baseline_reward, decision_id, actions, context))
-        return _or_raise(self._run(lambda turn: decide(turn, question), keys=[question.key]))
+        return or_raise(self._run(lambda turn: decide(turn, question), keys=[question.key]))
 
     def decide_all(self, questions: Sequence[Question]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order, with one flush; a question that is refused has its error for an answer."""
@@ -150,7 +150,7 @@ class Experiment:
         """
         question = Question(features, baseline, baseline_reward, decision_id, actions, context)
         ready = read(question, is_fallback=True)
-        return _or_raise(self._run(lambda turn: decide(turn, ready), keys=[ready.key]))
+        return or_raise(self._run(lambda turn: decide(turn, ready), keys=[ready.key]))
 
     def reward(self, decision_id: str, value: float) -> Receipt:
         """Hand in the reward of a decision; the receipt tells whether it was accepted, and why not."""
@@ -173,7 +173,7 @@ class Experiment:
 
     def set_mode(self, mode: ModeName, *, reason: str = "") -> ModeName:
         """Go over to another mode (`surefoot.experiment.modes`); returns the one before."""
-        return _or_raise(self._run(lambda turn: change_mode(turn, mode, reason)))
+        return or_raise(self._run(lambda turn: change_mode(turn, mode, reason)))
 
     def find(self, decision_id: str) -> Answer:
         """A decision that was made before."""
@@ -240,9 +240,3 @@ def _read_or_error(question: Question) -> Read | SurefootError:
         return read(question)
     except SurefootError as error:
         return error
-
-
-def _or_raise(result: T | SurefootError) -> T:
-    if isinstance(result, SurefootError):
-        raise result
-    return result

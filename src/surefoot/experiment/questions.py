@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import finite, real_array
+from surefoot.arrays import Matrix, finite, real_array
 from surefoot.errors import InputError
 from surefoot.experiment.records import Asked
 from surefoot.ids import new_id
@@ -33,10 +33,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
-    """A question as the policy takes it (`features`) and as the journal keeps it (`asked`)."""
+    """A question as the policy takes it (rows, or the catalogue) and as the journal keeps it (`asked`)."""
 
     decision_id: str
-    features: Any
+    rows: Matrix | None
+    catalogue: Catalogue | None
     asked: Asked
     is_fallback: bool = False
 
@@ -48,11 +49,12 @@ class Read:
 
 def read(question: Question, *, is_fallback: bool = False) -> Read:
     """Check the form of a question; whether its content will do is the policy's to say."""
-    rows, features = _read_features(question.features)
-    actions = _read_actions(question.actions, rows)
+    rows, catalogue = _read_features(question.features)
+    shown = rows if catalogue is None else catalogue.rows
+    actions = _read_actions(question.actions, None if shown is None else shown.shape[0])
     asked = Asked(
-        features=None if rows is None or isinstance(features, Catalogue) else features.tolist(),
-        catalogue=features.digest if isinstance(features, Catalogue) else None,
+        features=None if rows is None else rows.tolist(),
+        catalogue=None if catalogue is None else catalogue.digest,
         actions=actions,
         baseline=_read_baseline(question.baseline, actions),
         baseline_reward=_read_reward(question.baseline_reward),
@@ -61,7 +63,7 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return Read(chosen, features, asked, is_fallback)
+    return Read(chosen, rows, catalogue, asked, is_fallback)
 
 
 def read_id(decision_id: str) -> str:
@@ -70,18 +72,18 @@ def read_id(decision_id: str) -> str:
     return decision_id
 
 
-def _read_features(features: Any) -> tuple[int | None, Any]:
+def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:
     if features is None:
         return None, None
-    if isinstance(features, Catalogue):
-        return features.rows.shape[0], features
-    if isinstance(features, ActionSet):
-        raise InputError(
-            f"An experiment decides over rows or a Catalogue, but got a {type(features).__name__}: a decision over a "
-            "set without rows cannot be recalled from a journal."
-        )
-    rows = real_array("features", features, ndim=2)
-    return rows.shape[0], rows
+    if type(features) is not np.ndarray:
+        if isinstance(features, Catalogue):
+            return None, features
+        if isinstance(features, ActionSet):
+            raise InputError(
+                f"An experiment decides over rows or a Catalogue, but got a {type(features).__name__}: a decision over "
+                "a set without rows cannot be recalled from a journal."
+            )
+    return real_array("features", features, ndim=2), None
 
 
 def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] | None:

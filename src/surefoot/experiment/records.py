@@ -36,8 +36,8 @@ Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict"]
 FORMAT = 1
 
 
-class Record(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """What an event holds."""
+class Record(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """What an event holds: a tree, which the garbage collector need not search for cycles."""
 
 
 class History(Record):

@@ -5,7 +5,7 @@ from typing import Any
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Answer, Question, Receipt
-from surefoot.experiment.questions import read_id
+from surefoot.experiment.answers import or_raise
 from surefoot.service import answers, wire
 from surefoot.service.access import Visit
 from surefoot.service.metrics import Metrics
@@ -24,17 +24,15 @@ class Desk:
     async def decide(self, name: str, asked: wire.Decide, visit: Visit) -> tuple[int, answers.Decided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         room = await self._rooms.find(name)
-        answer = (await room.lane.decide([await self._read(room, asked)]))[0]
-        if isinstance(answer, SurefootError):
-            raise answer
-        return self._tell(name, answer, visit)
+        answer = (await room.lane.decide_all([await self._read(room, asked)]))[0]
+        return self._tell(name, or_raise(answer), visit)
 
     async def decide_all(self, name: str, asked: Sequence[wire.Decide], visit: Visit) -> answers.Outcomes:
         """Many decisions, each answered on its own."""
         self._refuse_batch(asked)
         room = await self._rooms.find(name)
         ready = [await self._read_or_problem(room, entry) for entry in asked]
-        made = iter(await room.lane.decide([entry for entry in ready if isinstance(entry, Question)]))
+        made = iter(await room.lane.decide_all([entry for entry in ready if isinstance(entry, Question)]))
         found = [next(made) if isinstance(entry, Question) else entry for entry in ready]
         visit.notes.update(experiment=name, decisions=len(found))
         return answers.Outcomes([self._outcome(name, entry) for entry in found])
@@ -57,7 +55,7 @@ class Desk:
     async def reward(self, name: str, decision_id: str, value: float, visit: Visit) -> answers.Received:
         """One reward; a refusal is a problem."""
         room = await self._rooms.find(name)
-        receipt = (await room.lane.reward([(read_id(decision_id), value)]))[0]
+        receipt = await room.lane.reward(decision_id, value)
         visit.notes.update(experiment=name, refused=receipt.refused)
         if receipt.refused != "unknown":  # an id that does not exist may be anything
             visit.notes["decision_id"] = decision_id
@@ -70,7 +68,7 @@ class Desk:
         """Many rewards, each accepted or refused on its own."""
         self._refuse_batch(rewards)
         room = await self._rooms.find(name)
-        receipts = await room.lane.reward([(read_id(entry.decision_id), entry.value) for entry in rewards])
+        receipts = await room.lane.reward_all([(entry.decision_id, entry.value) for entry in rewards])
         visit.notes.update(experiment=name, rewards=len(receipts))
         told = [self._told(name, receipt) for receipt in receipts]
         return answers.RewardOutcomes(
