@@ -112,10 +112,13 @@ def test_looking_at_the_exact_set_does_not_change_the_policy() -> None:
     assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
-def test_features_of_a_decision_cannot_be_changed() -> None:
+def test_a_decision_and_its_features_cannot_be_changed() -> None:
     decision = surefoot.LUCB(**TOLD).decide(ROWS)
+    features = decision.features
     with pytest.raises(ValueError, match="read-only"):
-        decision.features *= 0
+        features *= 0
+    with pytest.raises(AttributeError, match="immutable"):
+        decision.round = 7  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("reward", [1e305, -1e200, 10**400])

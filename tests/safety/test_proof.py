@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from surefoot.arrays import Vector
 from surefoot.errors import ProofError

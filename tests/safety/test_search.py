@@ -1,11 +1,12 @@
 """The search for a split against Clarabel: never above the optimum, within a percent of it, alarms only when due."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import surefoot
 from surefoot.arrays import Matrix, Vector

@@ -1,17 +1,16 @@
 """What an experiment answers: a decision that is durable, or a receipt for a reward."""
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from surefoot.errors import SurefootError
 from surefoot.experiment.evidence import explained
 from surefoot.experiment.records import Decision, ModeName, Reason, Source
+from surefoot.values import Value
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Value, frozen=True, eq=True):
     """A decision as the journal holds it. Asking again with the same id gives the same answer, `is_repeat` apart."""
 
     record: Decision
@@ -59,8 +58,7 @@ class Answer:
         return explained(self.record)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Value, frozen=True, eq=True):
     """What became of a reward.
 
     refused:     None where it was accepted, otherwise "out_of_range", "too_late", "unknown" or "conflict"

@@ -1,7 +1,6 @@
 """What a caller asks of an experiment, read and checked once, before anything is locked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,12 +14,12 @@ from surefoot.ids import new_id
 from surefoot.journal import canonical
 from surefoot.journal.events import check_text
 from surefoot.linear.actions import ActionSet, Catalogue
+from surefoot.values import Value
 
 LONGEST_ID = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Value, frozen=True):
     """One decision to be made: one of a batch, with the same fields as `Experiment.decide`."""
 
     features: ArrayLike | Catalogue | None = None
@@ -31,8 +30,7 @@ class Question:
     context: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Read:
+class Read(Value, frozen=True):
     """A question as the policy takes it (rows, or the catalogue) and as the journal keeps it (`asked`)."""
 
     decision_id: str

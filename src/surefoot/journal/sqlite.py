@@ -15,7 +15,6 @@ releases when the process ends, however it ends.
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,12 +25,12 @@ from surefoot.journal.events import Event
 from surefoot.journal.group import Job, Writer
 from surefoot.journal.pending import Pending
 from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
+from surefoot.values import Value
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class Request(Value, frozen=True):
     """A transaction that waits for its turn; keys that it is going to look up are fetched with those of its group."""
 
     run: Callable[["Request"], Any]

@@ -5,7 +5,6 @@ the computation already given away: the true value is never below `lower` nor ab
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import THETA_BOUND, radius_of
 from surefoot.linear.ridge import COUNT, DIM, DRIFT, ENERGY, EPS, SHORT, theta_of, whitener_of
+from surefoot.values import Value
 
 DRIFT_USABLE = 1e-3  # beyond this relative error a width is not worth its name
 
@@ -73,8 +73,7 @@ def widened(radius: float, drift: float, energy: float, d: float) -> float:
     return float((radius + 2.0 * drift * math.sqrt(energy)) * (1.0 + drift + 4.0 * (d + 4.0) * EPS))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ball:
+class Ball(Value, frozen=True):
     """Every theta with ||theta|| <= radius: what is assumed before any data, C_1 in the paper.
 
     >>> Ball(radius=2.0).lower([3.0, 4.0])
@@ -98,8 +97,7 @@ class Ball:
         return self.support(q)[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ellipsoid:
+class Ellipsoid(Value, frozen=True):
     """Every theta with ||theta - center||_V <= radius, where whitener^T whitener = V^-1.
 
     `observations` tells after how many observations it was formed, so that an auditor can form it again.

@@ -3,7 +3,6 @@
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,21 +11,21 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector, finite
 from surefoot.errors import DecisionError, InputError, StateError
 from surefoot.safety.certificate import Certificate
+from surefoot.values import Value
 
 Source = Literal["learner", "baseline"]
 STATE_FORMAT = 1
 
 
-@dataclass(slots=True, eq=False)  # not frozen: that alone would cost a tenth of a decision's time
-class Decision:
-    """One round's decision: what to play, whose idea it was, and why it is safe. To be read, not changed."""
+class Decision(Value, frozen=True):
+    """One round's decision: what to play, whose idea it was, and why it is safe."""
 
     round: int
     source: Source
     features: Vector
     policy: str
-    _row: int = field(repr=False)
-    _certify: Callable[[], Certificate] = field(repr=False)
+    _row: int
+    _certify: Callable[[], Certificate]
 
     @property
     def certificate(self) -> Certificate:

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from surefoot.safety.proof import Proof
+from surefoot.values import Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Certificate:
+class Certificate(Value, frozen=True):
     """The evidence on which the learner's proposal was allowed or refused.
 
     guaranteed: what is certain to have been earned, in the gate's own account, if the proposal is played
@@ -23,7 +22,7 @@ class Certificate:
     required: float
     proposal: int
     optimism: float
-    _evidence: Callable[[], Proof] = field(repr=False)
+    _evidence: Callable[[], Proof]
     method: str = "rows"
     gap: float = 0.0
     is_held: bool = False

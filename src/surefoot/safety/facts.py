@@ -5,13 +5,13 @@ reader and `lower(x)` for the proof; anything that has both can join.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector
+from surefoot.values import Value
 
 ALIGNMENT = 1e-12  # how far a piece may point away from a linear fact's direction, relative to its length
 
@@ -29,8 +29,7 @@ class Fact(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class Linear(Value, frozen=True):
     """The fact <theta, normal> >= level; it bounds every nonnegative multiple of its normal.
 
     Known baseline rewards, floors and declared reward ranges are of this kind, and so are their sums over rounds.

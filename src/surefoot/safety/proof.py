@@ -6,7 +6,6 @@ whoever found it. Nothing here searches; `check` shares no code with what does.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.errors import ProofError
 from surefoot.safety.facts import Fact
+from surefoot.values import Value
 
 TOLERANCE = 1e-12  # rounding, relative to the size of the numbers added up
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(Value, frozen=True):
     """A part of the question, the fact that bounds it, and the bound: <theta, vector> >= bound."""
 
     fact: Fact
@@ -27,8 +26,7 @@ class Piece:
     bound: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Proof:
+class Proof(Value, frozen=True):
     """That <theta, question> >= value for every theta that satisfies the facts."""
 
     question: Vector
