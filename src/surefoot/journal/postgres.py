@@ -66,7 +66,7 @@ class PostgresJournal(Journal):
             result = work(pending)
             pending.finish()
             if pending.events or pending.attachments:
-                view.keep(pending, session.write_all)
+                view.keep(pending)
                 self._commit(session, name, pending.head)
             return result
 

@@ -61,11 +61,6 @@ class Session:
             cursor = self._connection.execute(statement.replace("?", "%s"), values)
             return cursor.fetchall() if cursor.description else []
 
-    def write_all(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """Run a statement for many rows of values, in one go."""
-        with explaining(), self._connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s"), rows)
-
     def commit(self) -> None:
         """Commit; a server that had given the transaction up says ROLLBACK instead, and no error."""
         with explaining():

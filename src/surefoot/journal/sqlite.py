@@ -83,9 +83,6 @@ class SqliteJournal(Journal):
             raise JournalReadOnlyError(f"A journal must be open for writing, but {self.path} was opened to be read.")
         return self._writer
 
-    def _write_all(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        self._file.connection.executemany(statement, rows)
-
     def _commit(self, jobs: list[Job]) -> None:
         self._group = {}
         self._requests = [job.work for job in jobs if isinstance(job.work, Request)]
@@ -95,7 +92,7 @@ class SqliteJournal(Journal):
             for job in jobs:
                 self._run(job)
             for waiting in self._group.values():
-                waiting.over.keep(waiting, self._write_all)
+                waiting.over.keep(waiting)
             self._flush()
         except BaseException as error:
             with suppress(sqlite3.Error):

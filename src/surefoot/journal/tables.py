@@ -1,7 +1,8 @@
 """Events in SQL tables: the statements that SQLite and PostgreSQL share, written once.
 
-A backend brings `query`, which runs a statement with `?` for its values and returns all rows, and `write_all`, which
-runs one for many rows of values; connections, locks and commits are its own.
+A backend brings `query`, which runs a statement with `?` for its values and returns all rows; connections, locks and
+commits are its own. What is done for many is done in statements for so many at a time, powers of two, which a database
+prepares once and knows again.
 """
 
 import hashlib
@@ -14,7 +15,6 @@ from surefoot.journal.events import START, Event, Head, next_event, verified
 from surefoot.journal.pending import Pending
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-WriteAll = Callable[[str, Sequence[Sequence[object]]], None]
 COLUMNS = "number, kind, time, payload, key, previous, hash"
 
 # The head is kept beside the events, so that a chain whose last events went missing is known to be too short.
@@ -25,9 +25,10 @@ WHERE experiments.id = ?
 """
 PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
 FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key IN "
-MOST_KEYS = 256  # in one statement
+MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
 LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
-INSERT = f"INSERT INTO events (experiment, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO events (experiment, {COLUMNS}) VALUES "
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
 NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 MOVE_HEAD = "UPDATE experiments SET number = ?, hash = ? WHERE id = ?"
 ATTACH = "INSERT INTO attachments (experiment, digest, data) VALUES (?, ?, ?)"
@@ -70,8 +71,8 @@ class TablesView(View):
         """The events that carry these keys, with one statement for many of them."""
         # A text that no event can carry is not worth asking for: PostgreSQL refuses some of them.
         wanted = [key for key in keys if key.isprintable()]
-        rows = [row for at in range(0, len(wanted), MOST_KEYS) for row in self._carrying(wanted[at : at + MOST_KEYS])]
-        events = (_event(self.name, row) for row in rows)
+        parts = [wanted[at : at + MOST_AT_ONCE] for at in range(0, len(wanted), MOST_AT_ONCE)]
+        events = (_event(self.name, row) for part in parts for row in self._carrying(part))
         return {str(event.key): event for single in events for event in verified(self.name, [single])}
 
     def latest(self, kind: str) -> Event | None:
@@ -85,10 +86,14 @@ class TablesView(View):
         data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
-    def keep(self, pending: Pending[Self], write_all: WriteAll) -> None:
+    def keep(self, pending: Pending[Self]) -> None:
         """Write what a transaction gathered, and move the head."""
+        events = pending.events
+        while events:
+            count = min(MOST_AT_ONCE, 1 << (len(events).bit_length() - 1))
+            _insert(self._query, self._id, events[:count])
+            events = events[count:]
         if pending.events:
-            write_all(INSERT, [(self._id, *_row(event)) for event in pending.events])
             self._query(MOVE_HEAD, (*pending.head, self._id))
         for digest, data in pending.attachments.items():
             self._query(DETACH, (self._id, digest))  # what stands under this name may be damaged
@@ -96,7 +101,6 @@ class TablesView(View):
                 self._query(ATTACH, (self._id, digest, data))
 
     def _carrying(self, keys: list[str]) -> list[tuple[Any, ...]]:
-        # As many places as the next power of two: a database prepares a statement once, if it is the same again.
         places = 1 << (len(keys) - 1).bit_length()
         padded = keys + keys[:1] * (places - len(keys))
         return self._query(f"{FIND}({', '.join('?' * places)})", (self._id, *padded))
@@ -108,12 +112,15 @@ def create(query: Query, name: str, payload: bytes, time: float) -> Event:
     rows = query(NEW, (name, *event.head))
     if not rows:
         raise taken(name)
-    query(INSERT, (rows[0][0], *_row(event)))
+    _insert(query, rows[0][0], [event])
     return event
 
 
-def _row(event: Event) -> tuple[object, ...]:
-    return (event.number, event.kind, event.time, event.payload, event.key, event.previous, event.hash)
+def _insert(query: Query, experiment: int, events: Sequence[Event]) -> None:
+    values: list[object] = []
+    for each in events:
+        values += (experiment, each.number, each.kind, each.time, each.payload, each.key, each.previous, each.hash)
+    query(INSERT + ", ".join([ROW] * len(events)), values)
 
 
 def _event(name: str, row: tuple[Any, ...]) -> Event:
