@@ -14,7 +14,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -34,15 +34,17 @@ LARGEST_GROUP, LONGEST_MOMENT = 256, 3e-3
 class AsyncExperiment:
     """An experiment whose callers are tasks of one event loop, any number of them at once.
 
-    While one group of calls is in the journal's hands, in a thread, those that come meanwhile wait; then they are the
+    While one group of calls is in the journal's hands those that come meanwhile wait; then they are the
     next group, in one transaction and with one flush. Nobody waits for company: a call that finds the way free goes at
     once. A caller who is cancelled is not answered, but what was decided stays decided.
     """
 
     def __init__(self, experiment: Experiment, *, executor: Executor | None = None) -> None:
-        self.experiment, self._executor = experiment, executor
-        self.decisions = Gathered(lambda questions: self.run(experiment.decide_all, questions))
-        self.rewards = Gathered(lambda rewards: self.run(experiment.reward_all, rewards))
+        self.experiment = experiment
+        self._executor = executor or ThreadPoolExecutor(4, thread_name_prefix=f"experiment {experiment.name}")
+        self._owns_executor = executor is None
+        self.decisions = Gathered(lambda questions: experiment.submit_decisions(questions, self._executor))
+        self.rewards = Gathered(lambda rewards: experiment.submit_rewards(rewards, self._executor))
 
     async def decide(
         self,
@@ -93,12 +95,14 @@ class AsyncExperiment:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.drain()
+        if self._owns_executor:
+            self._executor.shutdown(wait=False)
 
 
 class Gathered:
     """Entries that wait for one verb; `size` is how many have not been answered yet."""
 
-    def __init__(self, verb: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]]) -> None:
         self.size = 0
         self._verb = verb
         self._waiting: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
@@ -141,7 +145,7 @@ class Gathered:
     async def _do(self, group: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]]) -> None:
         entries = [entry for some, _ in group for entry in some]
         try:
-            results = iter(await self._verb(entries))
+            found = await asyncio.wrap_future(self._verb(entries))
         except Exception as error:
             for _, future in group:
                 if not future.done():
@@ -149,6 +153,7 @@ class Gathered:
             return
         finally:
             self.size -= len(entries)
+        results = iter(found)
         for some, future in group:
             answers = [next(results) for _ in some]
             if not future.done():  # a caller who has gone is not waited for; what was decided stays decided

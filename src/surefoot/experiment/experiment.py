@@ -16,7 +16,8 @@ True
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from concurrent.futures import Executor, Future
+from typing import Any, Generic, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -36,9 +37,18 @@ from surefoot.experiment.turn import MOST_CLOSED, Turn
 from surefoot.journal import Journal, Transaction, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
+from surefoot.values import Value
 
 T = TypeVar("T")
 SNAPSHOT_EVERY = 2000
+
+
+class Call(Value, Generic[T], frozen=True):
+    """What is to be done in a turn, and the keys that it will look up; `closes` windows that are due before it."""
+
+    act: Callable[[Turn], T]
+    keys: Sequence[str] = ()
+    closes: bool = True
 
 
 class Experiment:
@@ -123,16 +133,11 @@ class Experiment:
         `decision_id` gives the same answer; with the same id and another question, `DecisionConflictError`.
         """
         question = read(Question(features, baseline, baseline_reward, decision_id, actions, context))
-        return or_raise(self._run(lambda turn: decide(turn, question), keys=[question.key]))
+        return or_raise(self._run(Call(lambda turn: decide(turn, question), keys=[question.key])))
 
     def decide_all(self, questions: Sequence[Question]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order, with one flush; a question that is refused has its error for an answer."""
-        ready = [_read_or_error(question) for question in questions]
-
-        def act(turn: Turn) -> list[Answer | SurefootError]:
-            return [decide(turn, entry) if isinstance(entry, Read) else entry for entry in ready]
-
-        return self._run(act, keys=[entry.key for entry in ready if isinstance(entry, Read)])
+        return self._run(self._deciding(questions))
 
     def book(
         self,
@@ -150,7 +155,7 @@ class Experiment:
         """
         question = Question(features, baseline, baseline_reward, decision_id, actions, context)
         ready = read(question, is_fallback=True)
-        return or_raise(self._run(lambda turn: decide(turn, ready), keys=[ready.key]))
+        return or_raise(self._run(Call(lambda turn: decide(turn, ready), keys=[ready.key])))
 
     def reward(self, decision_id: str, value: float) -> Receipt:
         """Hand in the reward of a decision; the receipt tells whether it was accepted, and why not."""
@@ -158,22 +163,28 @@ class Experiment:
 
     def reward_all(self, rewards: Sequence[tuple[str, float]]) -> list[Receipt]:
         """Hand in many rewards with one flush, each accepted or refused on its own."""
-        ready = [(read_id(decision_id), read_value(value)) for decision_id, value in rewards]
-        # With a window what is known of a decision is at hand, except where a reward comes too late.
-        needed = () if self._created.reward_window is not None else ready
-        keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
-        return self._run(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready], keys=keys)
+        return self._run(self._rewarding(rewards))
+
+    def submit_decisions(
+        self, questions: Sequence[Question], executor: Executor
+    ) -> Future[list[Answer | SurefootError]]:
+        """`decide_all` as a future (`Journal.submit`); `AsyncExperiment` stands on it."""
+        return self._submit(self._deciding(questions), executor)
+
+    def submit_rewards(self, rewards: Sequence[tuple[str, float]], executor: Executor) -> Future[list[Receipt]]:
+        """`reward_all` as a future."""
+        return self._submit(self._rewarding(rewards), executor)
 
     def close_windows(self) -> int:
         """Learn what is due by the clock, and return how many windows closed; every other call closes some as well."""
         total, closed = 0, MOST_CLOSED
         while closed == MOST_CLOSED:
-            total += (closed := self._run(lambda turn: turn.close_windows(), closes=False))
+            total += (closed := self._run(Call(lambda turn: turn.close_windows(), closes=False)))
         return total
 
     def set_mode(self, mode: ModeName, *, reason: str = "") -> ModeName:
         """Go over to another mode (`surefoot.experiment.modes`); returns the one before."""
-        return or_raise(self._run(lambda turn: change_mode(turn, mode, reason)))
+        return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, reason))))
 
     def find(self, decision_id: str) -> Answer:
         """A decision that was made before."""
@@ -192,24 +203,45 @@ class Experiment:
 
     def snapshot(self) -> None:
         """Keep a snapshot now, so that the next one to open need not replay what came since the last."""
-        self._run(lambda turn: turn.snapshot())
+        self._run(Call(lambda turn: turn.snapshot()))
 
-    def _run(self, act: Callable[[Turn], T], *, keys: Sequence[str] = (), closes: bool = True) -> T:
+    def _deciding(self, questions: Sequence[Question]) -> "Call[list[Answer | SurefootError]]":
+        ready = [_read_or_error(question) for question in questions]
+
+        def act(turn: Turn) -> list[Answer | SurefootError]:
+            return [decide(turn, entry) if isinstance(entry, Read) else entry for entry in ready]
+
+        return Call(act, keys=[entry.key for entry in ready if isinstance(entry, Read)])
+
+    def _rewarding(self, rewards: Sequence[tuple[str, float]]) -> "Call[list[Receipt]]":
+        ready = [(read_id(decision_id), read_value(value)) for decision_id, value in rewards]
+        # With a window what is known of a decision is at hand, except where a reward comes too late.
+        needed = () if self._created.reward_window is not None else ready
+        keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
+        return Call(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready], keys=keys)
+
+    def _run(self, call: "Call[T]") -> T:
+        return self._journal.transact(self.name, lambda transaction: self._answer(call, transaction), keys=call.keys)
+
+    def _submit(self, call: "Call[T]", executor: Executor) -> Future[T]:
         def work(transaction: Transaction) -> T:
-            try:
-                turn = Turn(transaction, self._synced(transaction), self._clock())
-                if closes:
-                    turn.close_windows()
-                result = act(turn)
-                if self._every and turn.has_come_far(self._every):
-                    turn.snapshot()
-                return result
-            except BaseException:
-                # How far the state got is not known: the next turn makes a new one from what is durable.
-                self._state = None
-                raise
+            return self._answer(call, transaction)
 
-        return self._journal.transact(self.name, work, keys=keys)
+        return self._journal.submit(self.name, work, keys=call.keys, executor=executor)
+
+    def _answer(self, call: "Call[T]", transaction: Transaction) -> T:
+        try:
+            turn = Turn(transaction, self._synced(transaction), self._clock())
+            if call.closes:
+                turn.close_windows()
+            result = call.act(turn)
+            if self._every and turn.has_come_far(self._every):
+                turn.snapshot()
+            return result
+        except BaseException:
+            # How far the state got is not known: the next turn makes a new one from what is durable.
+            self._state = None
+            raise
 
     def _look(self, at: Callable[[State], T]) -> T:
         try:

@@ -50,6 +50,7 @@ opened as asked raises `JournalNotFoundError`, `JournalBusyError`, `JournalReadO
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -152,6 +153,12 @@ class Journal(ABC):
 
         `keys` are those that `work` is going to look up, as far as they are known.
         """
+
+    def submit(
+        self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
+    ) -> "Future[T]":
+        """`transact` as a future, for event loops. A journal that has no thread of its own runs it in `executor`."""
+        return executor.submit(self.transact, name, work, keys=keys)
 
     @abstractmethod
     def names(self) -> list[str]:

@@ -7,6 +7,7 @@ one gathers, and callers who have just been answered get a moment, half a flush 
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from surefoot.errors import JournalUnavailableError
@@ -18,14 +19,13 @@ LONGEST_MOMENT = 2e-3
 
 
 class Job:
-    """A transaction that waits for its flush, and then its result or error."""
+    """A transaction that waits for its flush, and then its result or error; `tell` is called when it has them."""
 
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("error", "result", "tell", "work")
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work, self.result, self.error = work, None, None  # type: Callable[[], Any], Any, BaseException | None
-        self.done = threading.Lock()
-        self.done.acquire()
+        self.tell: Callable[[], None] = lambda: None
 
 
 class Writer:
@@ -42,17 +42,30 @@ class Writer:
     def run(self, work: Callable[[], T]) -> T:
         """Have `work` done in the next group; return or raise what it did, once that is durable."""
         refuse_nesting(self._thread.ident or 0)
-        job = Job(work)
-        with self._gate:
-            if self._is_closed:
-                raise JournalUnavailableError("A journal must be open to be used, but this one was closed.")
-            self._jobs.append(job)
-            self._ring()
-        job.done.acquire()
+        job, done = Job(work), threading.Lock()
+        done.acquire()
+        job.tell = done.release
+        self._put(job)
+        done.acquire()
         if job.error is not None:
             raise job.error
         result: T = job.result
         return result
+
+    def submit(self, work: Callable[[], T]) -> "Future[T]":
+        """Have `work` done in the next group; the future has what it did, once that is durable."""
+        job, future = Job(work), Future[T]()
+        future.set_running_or_notify_cancel()  # from here on it happens: nobody can call it off
+
+        def tell() -> None:
+            if job.error is None:
+                future.set_result(job.result)
+            else:
+                future.set_exception(job.error)
+
+        job.tell = tell
+        self._put(job)
+        return future
 
     def close(self) -> None:
         """Finish what is waiting, and end the thread."""
@@ -60,6 +73,13 @@ class Writer:
             self._is_closed = True
             self._ring()
         self._thread.join()
+
+    def _put(self, job: Job) -> None:
+        with self._gate:
+            if self._is_closed:
+                raise JournalUnavailableError("A journal must be open to be used, but this one was closed.")
+            self._jobs.append(job)
+            self._ring()
 
     def _ring(self) -> None:
         if (len(self._jobs) >= self._wanted or self._is_closed) and self._bell.locked():
@@ -77,7 +97,7 @@ class Writer:
             moment = min((time.perf_counter() - began) / 2, LONGEST_MOMENT)
             callers = len(jobs) + len(self._jobs)
             for job in jobs:
-                job.done.release()
+                job.tell()
 
     def _gather(self, callers: int, moment: float) -> list[Job]:
         """The next group: for a moment it may grow as large as the last; then one job is enough. Empty at the end."""

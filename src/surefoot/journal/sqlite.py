@@ -14,6 +14,7 @@ releases when the process ends, however it ends.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,6 +62,12 @@ class SqliteJournal(Journal):
         """Run `work` in the writing thread, and return when the group that it belongs to has been flushed."""
         result: T = self._writing().run(Request(self._transact, name, work, keys))
         return result
+
+    def submit(
+        self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
+    ) -> "Future[T]":
+        """Run `work` in the writing thread; nobody else's thread waits for it."""
+        return self._writing().submit(Request(self._transact, name, work, keys))
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
