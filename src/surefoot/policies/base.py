@@ -61,7 +61,8 @@ class Policy(ABC):
         self._id = secrets.token_hex(8)
         self._config = dict(settings)
         self._rounds = 0
-        self._pending: dict[int, tuple[Vector, bool]] = {}
+        # Rows as bytes: very many may wait for their rewards, and are joined in no time when the state is written down.
+        self._pending: dict[int, tuple[bytes, bool]] = {}
 
     @abstractmethod
     def decide(
@@ -143,11 +144,11 @@ class Policy(ABC):
         round_ = self._claim(decision)
         value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
         # Taken out first: interrupted in between, a reward may be lost, but it is never counted twice.
-        features, is_learner = self._pending.pop(round_)
+        features, is_learner = entry = self._pending.pop(round_)
         try:
-            self._learn(features, value, is_learner)
+            self._learn(np.frombuffer(features).copy(), value, is_learner)
         except Exception:
-            self._pending[round_] = (features, is_learner)
+            self._pending[round_] = entry
             raise
 
     def _claim(self, decision: Decision | int) -> int:
@@ -173,8 +174,7 @@ class Policy(ABC):
 
     def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
         self._rounds = round_ = self._rounds + 1
-        # A copy: what was given may be a part of a long record, and many decisions may wait for their rewards.
-        self._pending[round_] = (features.copy(), is_learner)
+        self._pending[round_] = (features.tobytes(), is_learner)
         shown = features[:]
         shown.flags.writeable = False
         return Decision(round_, "learner" if is_learner else "baseline", shown, self._id, row, certify)
@@ -191,7 +191,7 @@ class Policy(ABC):
             "rounds": self._rounds,
             "pending_rounds": np.array(rounds, dtype=np.int64),
             "pending_is_learner": np.array([is_learner for _, is_learner in entries], dtype=np.bool_),
-            "pending_features": _stacked([features for features, _ in entries]),
+            "pending_features": _rows([features for features, _ in entries]),
             **self._arrays(),
         }
 
@@ -226,18 +226,17 @@ class Policy(ABC):
         return f"{type(self).__name__}({inner})"
 
 
-def _pending_entries(state: Mapping[str, Any], dim: int) -> Iterator[tuple[int, tuple[Vector, bool]]]:
+def _pending_entries(state: Mapping[str, Any], dim: int) -> Iterator[tuple[int, tuple[bytes, bool]]]:
     rounds, flags = state["pending_rounds"], state["pending_is_learner"]
     rows = np.array(state["pending_features"], dtype=np.float64)
     if not len(rounds) == len(flags) == len(rows) or (len(rows) and rows.shape != (len(rounds), dim)):
         raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
     for round_, flag, row in zip(rounds, flags, rows, strict=True):
-        yield int(round_), (row.copy(), bool(flag))
+        yield int(round_), (row.tobytes(), bool(flag))
 
 
-def _stacked(rows: list[Vector]) -> Vector | Matrix:
-    # Joined, not np.array(rows): ten times as fast, and an experiment waits while its policy is written down.
-    return np.concatenate(rows).reshape(len(rows), -1) if rows else np.zeros(0)
+def _rows(pending: list[bytes]) -> Vector | Matrix:
+    return np.frombuffer(b"".join(pending)).reshape(len(pending), -1).copy() if pending else np.zeros(0)
 
 
 def refill(buffer: Matrix, saved: Any, name: str) -> None:
