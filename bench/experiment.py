@@ -12,7 +12,7 @@ import numpy as np
 
 import surefoot
 from bench.timing import HEADER, Ratio, at_once, compare, seconds_per_round
-from surefoot.experiment import AsyncExperiment, Experiment, Question, records
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question, records
 from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.experiment.records import encode
 from surefoot.journal import Journal, Transaction, open_journal
@@ -23,6 +23,7 @@ NAME = "bench"
 OPEN_BAR, MEMORY_BAR = 10.0, 1.2
 SLOW_FLUSH = 2e-3
 ROWS = [np.abs(np.random.default_rng(seed).normal(size=(10, 4))) * 0.2 for seed in range(64)]
+REWARDS = [np.clip(rows @ [0.6, 0.3, 0.5, 0.4], 0.0, 1.0) for rows in ROWS]
 
 
 def new_experiment(journal: Journal, *, snapshot_every: int = SNAPSHOT_EVERY) -> Experiment:
@@ -33,47 +34,58 @@ def new_experiment(journal: Journal, *, snapshot_every: int = SNAPSHOT_EVERY) ->
     return Experiment.create(journal, NAME, policy, mode="guarded", snapshot_every=snapshot_every)
 
 
-def decide_one_by_one(experiment: Experiment) -> Callable[[int], None]:
-    """A caller who waits for each decision, as every caller does."""
+class Visitors:
+    """Who calls an experiment. Rewards are handed in between the turns that are measured, so that it is one in use."""
 
-    def play(rounds: int) -> None:
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment, self._rewards = experiment, list[tuple[str, float]]()
+
+    def one_by_one(self, rounds: int) -> None:
+        """A caller who waits for each decision."""
         for n in range(rounds):
-            experiment.decide(ROWS[n % len(ROWS)], baseline=0)
+            self._rewarded(n, self._experiment.decide(ROWS[n % len(ROWS)], baseline=0))
 
-    return play
+    def in_threads(self, rounds: int) -> None:
+        """32 such callers, each in a thread of its own."""
+        at_once([self.one_by_one] * CALLERS, rounds)
 
+    def in_a_loop(self, rounds: int) -> None:
+        """32 such callers in one event loop."""
+        asyncio.run(self._await_all(rounds))
 
-def decide_in_a_loop(experiment: Experiment, callers: int) -> Callable[[int], None]:
-    """So many callers in one event loop, each of whom waits for its decision; they share the rounds."""
+    def seconds(self, play: Callable[[int], None], rounds: int) -> float:
+        """Wall time of a round; what it earned is handed in afterwards."""
+        taken = seconds_per_round(play, rounds)
+        while self._rewards:
+            self._experiment.reward_all(self._rewards[:PAGE])
+            del self._rewards[:PAGE]
+        return taken
 
-    async def caller(shop: AsyncExperiment, rounds: int) -> None:
+    async def _await_all(self, rounds: int) -> None:
+        async with AsyncExperiment(self._experiment) as shop:
+            await asyncio.gather(*(self._await_each(shop, rounds // CALLERS) for _ in range(CALLERS)))
+
+    async def _await_each(self, shop: AsyncExperiment, rounds: int) -> None:
         for n in range(rounds):
-            await shop.decide(ROWS[n % len(ROWS)], baseline=0)
+            self._rewarded(n, await shop.decide(ROWS[n % len(ROWS)], baseline=0))
 
-    async def all_of_them(rounds: int) -> None:
-        async with AsyncExperiment(experiment) as shop:
-            await asyncio.gather(*(caller(shop, rounds // callers) for _ in range(callers)))
-
-    return lambda rounds: asyncio.run(all_of_them(rounds))
+    def _rewarded(self, n: int, answer: Answer) -> None:
+        self._rewards.append((answer.decision_id, float(REWARDS[n % len(ROWS)][answer.action])))
 
 
 def shared_flushes(folder: Path) -> list[Ratio]:
-    """Durable decisions of 32 callers, in threads and in an event loop, against one caller and one flush each."""
+    """Durable decisions of 32 callers, in an event loop and in threads, against one caller and one flush each."""
     with open_journal(folder / "flushes.journal") as journal:
-        experiment = new_experiment(journal)
-        alone, in_a_loop = decide_one_by_one(experiment), decide_in_a_loop(experiment, CALLERS)
-        ways: dict[str, Callable[[int], None]] = {
-            "in an event loop": in_a_loop,
-            "in threads": lambda rounds: at_once([alone] * CALLERS, rounds),
-        }
+        visitors = Visitors(new_experiment(journal))
+        visitors.seconds(visitors.in_threads, 1_000)
         return [
             compare(
-                f"a durable decision on SQLite, {CALLERS} callers {way}, against one",
-                lambda play=play: seconds_per_round(play, 40 * CALLERS),  # type: ignore[misc]
-                lambda: seconds_per_round(alone, 200),
+                f"a durable decision on SQLite, {CALLERS} callers {way}",
+                lambda play=play: visitors.seconds(play, 40 * CALLERS),  # type: ignore[misc]
+                lambda: visitors.seconds(visitors.one_by_one, 200),
                 bar=4.0,
             )
-            for way, play in ways.items()
+            for way, play in {"in an event loop": visitors.in_a_loop, "in threads": visitors.in_threads}.items()
         ]
 
 
@@ -88,11 +100,13 @@ class SlowDisk(SqliteJournal):
 def slow_flushes(folder: Path) -> str:
     """The same ratio where a flush is dear: there the shared ones count, here the work on a decision does."""
     with SlowDisk(folder / "slow.journal") as journal:
-        alone = decide_one_by_one(new_experiment(journal))
-        seconds_per_round(alone, 20)
-        one = seconds_per_round(alone, 200)
-        many = seconds_per_round(lambda rounds: at_once([alone] * CALLERS, rounds), 40 * CALLERS)
-    return f"  for comparison, with {SLOW_FLUSH * 1e3:g} ms more for each flush: {one / many:.1f} times as many by all"
+        visitors = Visitors(new_experiment(journal))
+        visitors.seconds(visitors.in_threads, 1_000)
+        one = visitors.seconds(visitors.one_by_one, 200)
+        ways = {"in an event loop": visitors.in_a_loop, "in threads": visitors.in_threads}
+        ratios = {way: one / visitors.seconds(play, 40 * CALLERS) for way, play in ways.items()}
+    told = ", ".join(f"{ratio:.1f} times {way}" for way, ratio in ratios.items())
+    return f"  for comparison, with {SLOW_FLUSH * 1e3:g} ms more for each flush: {told}"
 
 
 def visit(experiment: Experiment, rounds: int) -> None:

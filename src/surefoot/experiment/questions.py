@@ -34,15 +34,11 @@ class Read(Value, frozen=True):
     """A question as the policy takes it (rows, or the catalogue) and as the journal keeps it (`asked`)."""
 
     decision_id: str
+    key: str  # what the decision is found by in the journal
     rows: Matrix | None
     catalogue: Catalogue | None
     asked: Asked
     is_fallback: bool = False
-
-    @property
-    def key(self) -> str:
-        """What the decision is found by in the journal."""
-        return f"d:{self.decision_id}"
 
 
 def read(question: Question, *, is_fallback: bool = False) -> Read:
@@ -61,7 +57,7 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return Read(chosen, rows, catalogue, asked, is_fallback)
+    return Read(chosen, f"d:{chosen}", rows, catalogue, asked, is_fallback)
 
 
 def read_id(decision_id: str) -> str:

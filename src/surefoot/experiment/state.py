@@ -53,11 +53,11 @@ class State:
             raise JournalCorruptedError(
                 f"Event {event.number} ({event.kind}) of {view.name!r} cannot be taken up again: {error}"
             ) from error
-        self.reached(event)
+        self.reached(event.head, event.time)
 
-    def reached(self, event: Event) -> None:
-        """Stand at this event."""
-        self.head, self.time = event.head, max(self.time, event.time)
+    def reached(self, head: Head, time: float) -> None:
+        """Stand at this head; time never runs backwards."""
+        self.head, self.time = head, max(self.time, time)
 
     def decided(self, record: records.Decision, time: float) -> None:
         """Count a round that the policy has taken up."""

@@ -19,7 +19,7 @@ class Turn:
     def write(self, kind: str, record: Record, key: str | None = None) -> Event:
         """Append an event; whoever writes it brings the state there."""
         event = self.transaction.append(kind, encode(record), time=self.now, key=key)
-        self.state.reached(event)
+        self.state.reached(self.transaction.head, event.time)
         return event
 
     def close_windows(self) -> int:
