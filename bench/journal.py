@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench.timing import HEADER, Ratio, at_once, compare, seconds_per_round
@@ -25,7 +26,8 @@ def append_one_by_one(journal: Journal, prefix: str) -> Callable[[int], None]:
     def play(rounds: int) -> None:
         for n in range(rounds):
             key = f"{prefix}-{time.perf_counter_ns()}-{n}"
-            journal.transact(NAME, lambda t, key=key: t.append("decision", PAYLOAD, time=0.0, key=key))  # type: ignore[misc]
+            append = partial(Transaction.append, kind="decision", payload=PAYLOAD, time=0.0, key=key)
+            journal.transact(NAME, append, keys=[key])
 
     return play
 

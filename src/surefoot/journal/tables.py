@@ -7,6 +7,7 @@ prepares once and knows again.
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, Self
 
 from surefoot.errors import JournalCorruptedError
@@ -24,11 +25,9 @@ LEFT JOIN events ON events.experiment = experiments.id AND events.number = exper
 WHERE experiments.id = ?
 """
 PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
-FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key IN "
+FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key = ?"
 MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
 LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
-INSERT = f"INSERT INTO events (experiment, {COLUMNS}) VALUES "
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
 NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 MOVE_HEAD = "UPDATE experiments SET number = ?, hash = ? WHERE id = ?"
 ATTACH = "INSERT INTO attachments (experiment, digest, data) VALUES (?, ?, ?)"
@@ -36,6 +35,18 @@ ATTACHMENT = "SELECT data FROM attachments WHERE experiment = ? AND digest = ?"
 DETACH = "DELETE FROM attachments WHERE experiment = ? AND digest = ?"
 # Byte order, as Python sorts: the columns are compared by their bytes in both databases.
 NAMES = "SELECT name FROM experiments ORDER BY name"
+
+
+@cache
+def find_many(count: int) -> str:
+    """The statement that looks up so many keys."""
+    return f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key IN ({', '.join('?' * count)})"
+
+
+@cache
+def insert_many(count: int) -> str:
+    """The statement that writes so many events."""
+    return f"INSERT INTO events (experiment, {COLUMNS}) VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * count)}"
 
 
 class TablesView(View):
@@ -65,20 +76,18 @@ class TablesView(View):
 
     def find(self, key: str) -> Event | None:
         """The event that carries this key."""
-        return self.find_all([key]).get(key)
+        return self._one(FIND, key)
 
     def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
         """The events that carry these keys, with one statement for many of them."""
-        # A text that no event can carry is not worth asking for: PostgreSQL refuses some of them.
-        wanted = [key for key in keys if key.isprintable()]
+        wanted = [key for key in keys if _is_possible(key)]
         parts = [wanted[at : at + MOST_AT_ONCE] for at in range(0, len(wanted), MOST_AT_ONCE)]
         events = (_event(self.name, row) for part in parts for row in self._carrying(part))
         return {str(event.key): event for single in events for event in verified(self.name, [single])}
 
     def latest(self, kind: str) -> Event | None:
         """The newest event of this kind."""
-        rows = self._query(LATEST, (self._id, kind)) if kind.isprintable() else []
-        return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
+        return self._one(LATEST, kind)
 
     def attachment(self, digest: str) -> bytes | None:
         """The attachment, if it still has the hash that it is named by."""
@@ -100,10 +109,14 @@ class TablesView(View):
             if data is not None:
                 self._query(ATTACH, (self._id, digest, data))
 
+    def _one(self, statement: str, value: str) -> Event | None:
+        rows = self._query(statement, (self._id, value)) if _is_possible(value) else []
+        return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
+
     def _carrying(self, keys: list[str]) -> list[tuple[Any, ...]]:
         places = 1 << (len(keys) - 1).bit_length()
         padded = keys + keys[:1] * (places - len(keys))
-        return self._query(f"{FIND}({', '.join('?' * places)})", (self._id, *padded))
+        return self._query(find_many(places), (self._id, *padded))
 
 
 def create(query: Query, name: str, payload: bytes, time: float) -> Event:
@@ -120,7 +133,12 @@ def _insert(query: Query, experiment: int, events: Sequence[Event]) -> None:
     values: list[object] = []
     for each in events:
         values += (experiment, each.number, each.kind, each.time, each.payload, each.key, each.previous, each.hash)
-    query(INSERT + ", ".join([ROW] * len(events)), values)
+    query(insert_many(len(events)), values)
+
+
+def _is_possible(text: str) -> bool:
+    """A text that no event can carry is not worth asking for: PostgreSQL refuses some of them."""
+    return text.isprintable()
 
 
 def _event(name: str, row: tuple[Any, ...]) -> Event:
