@@ -23,9 +23,9 @@ class Job:
 
     __slots__ = ("error", "result", "tell", "work")
 
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self.work, self.result, self.error = work, None, None  # type: Callable[[], Any], Any, BaseException | None
-        self.tell: Callable[[], None] = lambda: None
+    def __init__(self, work: Callable[[], Any], tell: Callable[[], None]) -> None:
+        self.work, self.tell = work, tell
+        self.result, self.error = None, None  # type: Any, BaseException | None
 
 
 class Writer:
@@ -42,9 +42,9 @@ class Writer:
     def run(self, work: Callable[[], T]) -> T:
         """Have `work` done in the next group; return or raise what it did, once that is durable."""
         refuse_nesting(self._thread.ident or 0)
-        job, done = Job(work), threading.Lock()
+        done = threading.Lock()
         done.acquire()
-        job.tell = done.release
+        job = Job(work, done.release)
         self._put(job)
         done.acquire()
         if job.error is not None:
@@ -54,7 +54,7 @@ class Writer:
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
         """Have `work` done in the next group; the future has what it did, once that is durable."""
-        job, future = Job(work), Future[T]()
+        future = Future[T]()
         future.set_running_or_notify_cancel()  # from here on it happens: nobody can call it off
 
         def tell() -> None:
@@ -63,7 +63,7 @@ class Writer:
             else:
                 future.set_exception(job.error)
 
-        job.tell = tell
+        job = Job(work, tell)
         self._put(job)
         return future
 

@@ -119,6 +119,8 @@ class SqliteJournal(Journal):
         """What the group adds to this experiment."""
         waiting = Pending(tables.TablesView(name, self._file.write))
         waiting.expect([key for request in self._requests if request.name == name for key in request.keys])
+        if not self._file.connection.in_transaction:  # a lookup that failed may have undone it
+            raise JournalUnavailableError(f"{self.path}: the transaction was undone. Nothing was written.")
         self._group[name] = waiting
         return waiting
 

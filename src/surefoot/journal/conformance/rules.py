@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from surefoot.errors import SurefootError
 from surefoot.journal.base import Journal, Transaction
 from surefoot.journal.events import Event, canonical
 
@@ -30,7 +29,7 @@ def begin(journal: Journal, name: str = NAME) -> Event:
     return journal.create(name, b'{"alpha":0.05}', time=1.0)
 
 
-def refused(error: type[SurefootError], call: Callable[[], object]) -> None:
+def refused(error: type[Exception], call: Callable[[], object]) -> None:
     """The call must raise this error."""
     try:
         call()

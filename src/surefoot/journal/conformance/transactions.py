@@ -80,6 +80,27 @@ def keys_told_beforehand_change_nothing_but_time(journal: Journal) -> None:
 
 
 @check
+def a_submitted_transaction_is_one_whose_result_comes_later(journal: Journal) -> None:
+    begin(journal)
+
+    def work(transaction: Transaction, key: str) -> Event:
+        return transaction.find(key) or transaction.append("decision", b"", time=0.0, key=key)
+
+    with ThreadPoolExecutor(4) as executor:
+        keys = [f"d{n % 7}" for n in range(30)]
+        waiting = [journal.submit(NAME, partial(work, key=key), keys=[key], executor=executor) for key in keys]
+        found = [each.result() for each in waiting]
+        assert [event.key for event in found] == keys
+        assert sorted({event.number for event in found}) == list(range(2, 9))
+        assert [journal.find(NAME, key) for key in keys] == found
+        refused(ZeroDivisionError, journal.submit(NAME, lambda t: t.head.number // 0, executor=executor).result)
+        missing = partial(journal.submit, "none", lambda t: None, executor=executor)
+        refused(JournalNotFoundError, lambda: missing().result())
+        journal.close()
+        refused(JournalUnavailableError, lambda: missing().result())
+
+
+@check
 def work_that_raises_leaves_nothing(journal: Journal) -> None:
     created = begin(journal)
 
