@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from threading import Event
+from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
 from surefoot.errors import DecisionConflictError, InputError, JournalUnavailableError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
+from surefoot.experiment.answers import or_raise
+from surefoot.experiment.snapshots import pack
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.memory import MemoryJournal
 from tests.experiment.worlds import safe_policy
@@ -29,6 +34,13 @@ class Counting(MemoryJournal):
         if self.is_failing:
             raise JournalUnavailableError("The disk is on fire.")
         return super().transact(name, work, keys=keys)
+
+
+def json_of_depth(depth: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
 
 
 def new(journal: Journal) -> AsyncExperiment:
@@ -131,7 +143,124 @@ def test_a_caller_who_is_cancelled_is_not_answered_but_the_decision_stands() -> 
 def test_leaving_waits_for_what_is_under_way() -> None:
     async def main() -> Experiment:
         async with new(open_journal("memory:")) as shop:
-            shop.decisions.put([Question(ROWS, 0, decision_id="late")])
+            leaving = asyncio.create_task(shop.decide(ROWS, baseline=0, decision_id="late"))
+            await asyncio.sleep(0)
+        leaving.cancel()
         return shop.experiment
 
     assert asyncio.run(main()).find("late").round == 1
+
+
+def test_what_was_asked_is_decided_even_if_the_array_is_filled_anew(tmp_path: Path) -> None:
+    async def main(journal: Journal) -> bytes:
+        async with new(journal) as shop:
+            rows = np.array(ROWS)
+            waiting = []
+            for n in range(10):
+                rows[1, 1] = 0.05 * n
+                waiting.append(asyncio.create_task(shop.decide(rows, baseline=0)))
+                await asyncio.sleep(0)
+            rows[:] = 7.0
+            answers = await asyncio.gather(*waiting)
+            assert [(answer.record.asked.features or [[]])[1][1] for answer in answers] == [0.05 * n for n in range(10)]
+            return pack(shop.experiment.policy_state())
+
+    with open_journal(tmp_path / "shop.journal") as journal:
+        live = asyncio.run(main(journal))
+        assert live == pack(Experiment.open(journal, "shop").policy_state())
+
+
+def test_a_list_that_changes_while_it_waits_changes_nobodys_answers() -> None:
+    async def main() -> None:
+        async with new(open_journal("memory:")) as shop:
+            mine = [Question(ROWS, 0, decision_id="a")]
+            waiting = [asyncio.create_task(shop.decide_all(mine))]
+            waiting += [asyncio.create_task(shop.decide_all([Question(ROWS, 0, decision_id=name)])) for name in "bc"]
+            await asyncio.sleep(0)
+            mine.append(Question(ROWS, 0, decision_id="x"))
+            found = await asyncio.wait_for(asyncio.gather(*waiting), 10)
+            assert [[or_raise(answer).decision_id for answer in answers] for answers in found] == [["a"], ["b"], ["c"]]
+            made = await shop.decide_all(Question(ROWS, 0) for _ in range(3))
+            assert [or_raise(answer).round for answer in made] == [4, 5, 6]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"actions": 5},
+        {"actions": ["a", "\ud800"]},
+        {"context": {"deep": json_of_depth(5000)}},
+        {"baseline_reward": "much"},
+        {"features": object()},
+    ],
+    ids=lambda question: next(iter(question)),
+)
+def test_a_question_that_makes_no_sense_spares_those_who_wait_with_it(question: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with new(open_journal("memory:")) as shop:
+            *fine, bad = await asyncio.gather(
+                *(shop.decide(ROWS, baseline=0) for _ in range(3)),
+                shop.decide(**{"features": ROWS, "baseline": 0, **question}),
+                return_exceptions=True,
+            )
+            assert isinstance(bad, InputError)
+            assert [type(answer) for answer in fine] == [Answer] * 3
+            assert isinstance((await shop.decide_all(["nonsense"]))[0], InputError)  # type: ignore[list-item]
+
+    asyncio.run(main())
+
+
+def test_another_loop_is_refused_while_the_first_is_open_and_served_when_it_is_closed() -> None:
+    shop = new(open_journal("memory:"))
+
+    async def visit() -> int:
+        return (await shop.decide(ROWS, baseline=0)).round
+
+    first = asyncio.new_event_loop()
+    assert first.run_until_complete(visit()) == 1
+    with pytest.raises(InputError, match="one event loop"):
+        asyncio.run(visit())
+    hanging = first.create_task(visit())
+    first.run_until_complete(asyncio.sleep(0))
+    hanging._log_destroy_pending = False  # type: ignore[attr-defined]
+    first.close()  # with a caller in it that nobody will ever answer
+
+    async def later() -> int:
+        await asyncio.wait_for(shop.drain(), 10)
+        return await asyncio.wait_for(visit(), 10)
+
+    assert asyncio.run(later()) >= 2
+
+
+def test_when_the_loop_ends_nobody_is_left_waiting() -> None:
+    shop = new(open_journal("memory:"))
+
+    async def visit() -> int:
+        return (await shop.decide(ROWS, baseline=0)).round
+
+    async def leave() -> list[asyncio.Task[int]]:
+        tasks = [asyncio.create_task(visit()) for _ in range(5)]
+        await asyncio.sleep(0)
+        return tasks  # asyncio.run cancels them, and the one that works for them
+
+    assert all(task.cancelled() for task in asyncio.run(leave()))
+    assert not shop.decisions.is_busy
+    assert asyncio.run(visit()) >= 1
+
+
+def test_an_executor_that_is_shut_down_leaves_nobody_waiting() -> None:
+    async def main() -> None:
+        executor = ThreadPoolExecutor(1)
+        shop = AsyncExperiment(new(open_journal("memory:")).experiment, executor=executor)
+        holding = Event()
+        executor.submit(holding.wait)
+        waiting = [asyncio.create_task(shop.decide(ROWS, baseline=0)) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        executor.shutdown(wait=False, cancel_futures=True)
+        holding.set()
+        done, late = await asyncio.wait(waiting, timeout=10)
+        assert (len(done), len(late)) == (3, 0)
+
+    asyncio.run(main())

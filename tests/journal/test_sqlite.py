@@ -1,5 +1,6 @@
 """A journal in a SQLite file survives kills and full disks, or says clearly that it did not."""
 
+import gc
 import os
 import random
 import shutil
@@ -7,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +23,7 @@ from surefoot.errors import (
     JournalNotFoundError,
     JournalReadOnlyError,
     JournalSchemaError,
+    JournalUnavailableError,
 )
 from surefoot.journal import Transaction, open_journal
 from surefoot.journal.sqlite import SqliteJournal
@@ -176,3 +180,44 @@ def test_a_journal_of_a_newer_surefoot_is_refused(sqlite: SqliteJournal, path: P
         with pytest.raises(JournalSchemaError, match="version 999"):
             open_journal(path, read_only=read_only)
     assert path.read_bytes() == before
+
+
+def test_a_transaction_that_was_undone_writes_nothing_even_if_work_looks_away(sqlite: SqliteJournal) -> None:
+    before = sqlite.head(NAME)
+
+    def work(transaction: Transaction) -> None:
+        sqlite._file.connection.rollback()  # as SQLite does when it runs out of memory or cannot read a page
+        transaction.append("decision", b"", time=0.0)
+
+    with pytest.raises(JournalUnavailableError, match="undone"):
+        sqlite.transact(NAME, work)
+    assert sqlite.head(NAME) == before
+    assert append(sqlite, "next").previous == before.hash
+
+
+def test_what_is_hung_on_a_future_cannot_end_the_thread_that_writes(sqlite: SqliteJournal) -> None:
+    def leave(_: object) -> None:
+        raise SystemExit
+
+    with ThreadPoolExecutor(1) as executor:
+        held = threading.Event()
+        holding = sqlite.submit(NAME, lambda t: held.wait(10), executor=executor)
+        first = sqlite.submit(NAME, lambda t: 1, executor=executor)
+        first.add_done_callback(leave)
+        second = sqlite.submit(NAME, lambda t: 2, executor=executor)
+        held.set()
+        assert [each.result(10) for each in (holding, first, second)] == [True, 1, 2]
+    append(sqlite, "still there")
+
+
+def test_a_closed_journal_is_let_go(tmp_path: Path) -> None:
+    def use() -> "weakref.ref[SqliteJournal]":
+        with SqliteJournal(tmp_path / "used.journal") as journal, ThreadPoolExecutor(1) as executor:
+            journal.create(NAME, b"{}", time=0.0)
+            append(journal, "d")
+            journal.submit(NAME, lambda t: t.head, executor=executor).result()
+            return weakref.ref(journal)
+
+    used = use()
+    gc.collect()
+    assert used() is None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot.safety.facts import Linear
 
 ROWS = np.array([[1.0, 0.0], [0.6, 0.0]])
 OTHER = np.array([[1.0, 0.0], [0.6, 0.6]])
@@ -81,3 +82,21 @@ def test_a_held_certificate_tells_the_verdict_of_every_gate(gate: str) -> None:
     certificate = policy_with(gate=gate).decide(ROWS, baseline=1, hold=True).certificate
     assert certificate.is_held
     assert certificate.explain().startswith("Played the baseline, as asked: action 0 would")
+
+
+def test_whoever_changes_a_proof_changes_his_own_copy() -> None:
+    policy = policy_with()
+    for _ in range(30):
+        decision = policy.decide(ROWS, baseline=1)
+        proof, again = decision.certificate.proof, decision.certificate.proof
+        kept = again.question.copy(), [piece.vector.copy() for piece in again.pieces]
+        proof.question[:] = 7.0
+        for piece in proof.pieces:
+            piece.vector[:] = 7.0
+            if isinstance(piece.fact, Linear):
+                piece.fact.normal[:] = 7.0
+        again = decision.certificate.proof
+        surefoot.check(again)
+        assert np.array_equal(again.question, kept[0])
+        assert all(np.array_equal(piece.vector, x) for piece, x in zip(again.pieces, kept[1], strict=True))
+        policy.observe(decision, 0.5)

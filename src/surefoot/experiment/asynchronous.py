@@ -13,19 +13,20 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
-from surefoot.errors import SurefootError
+from surefoot.errors import InputError, SurefootError
 from surefoot.experiment.answers import Answer, Receipt, or_raise
 from surefoot.experiment.experiment import Experiment
-from surefoot.experiment.questions import Question, read_id
-from surefoot.experiment.rewarding import read_value
+from surefoot.experiment.questions import Question, read, read_or_error
+from surefoot.experiment.rewarding import read_reward
 from surefoot.linear.actions import Catalogue
+from surefoot.values import Value
 
 T = TypeVar("T")
 LARGEST_GROUP, LONGEST_MOMENT = 256, 3e-3
@@ -34,17 +35,16 @@ LARGEST_GROUP, LONGEST_MOMENT = 256, 3e-3
 class AsyncExperiment:
     """An experiment whose callers are tasks of one event loop, any number of them at once.
 
-    While one group of calls is in the journal's hands those that come meanwhile wait; then they are the
-    next group, in one transaction and with one flush. Nobody waits for company: a call that finds the way free goes at
-    once. A caller who is cancelled is not answered, but what was decided stays decided.
+    While one group of calls is in the journal's hands, those that come meanwhile wait; then they are the next group, in
+    one transaction and with one flush. Nobody waits for company: a call that finds the way free goes at once. A caller
+    who is cancelled is not answered, but what was decided stays decided.
     """
 
     def __init__(self, experiment: Experiment, *, executor: Executor | None = None) -> None:
-        self.experiment = experiment
-        self._executor = executor or ThreadPoolExecutor(4, thread_name_prefix=f"experiment {experiment.name}")
-        self._owns_executor = executor is None
-        self.decisions = Gathered(lambda questions: experiment.submit_decisions(questions, self._executor))
-        self.rewards = Gathered(lambda rewards: experiment.submit_rewards(rewards, self._executor))
+        self.experiment, self._executor = experiment, executor
+        self._own_executor: ThreadPoolExecutor | None = None
+        self.decisions = Gathered(lambda ready: experiment.submit_decisions(ready, self._threads()))
+        self.rewards = Gathered(lambda ready: experiment.submit_rewards(ready, self._threads()))
 
     async def decide(
         self,
@@ -57,35 +57,30 @@ class AsyncExperiment:
         context: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Decide one round, as `Experiment.decide` does; it is durable before it is returned."""
-        question = Question(features, baseline, baseline_reward, decision_id, actions, context)
-        answer: Answer = or_raise((await self._put(self.decisions, [question]))[0])
+        ready = read(Question(features, baseline, baseline_reward, decision_id, actions, context))
+        answer: Answer = or_raise((await self._put(self.decisions, [ready]))[0])
         return answer
 
-    async def decide_all(self, questions: Sequence[Question]) -> list[Answer | SurefootError]:
+    async def decide_all(self, questions: Iterable[Question]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order; a question that is refused has its error for an answer."""
-        return await self._put(self.decisions, questions)
+        # Read here, so that a call that makes no sense is its own caller's error and not that of the whole group.
+        return await self._put(self.decisions, [read_or_error(question) for question in questions])
 
     async def reward(self, decision_id: str, value: float) -> Receipt:
         """Hand in the reward of a decision."""
         return (await self.reward_all([(decision_id, value)]))[0]
 
-    async def reward_all(self, rewards: Sequence[tuple[str, float]]) -> list[Receipt]:
+    async def reward_all(self, rewards: Iterable[tuple[str, float]]) -> list[Receipt]:
         """Hand in many rewards, each accepted or refused on its own."""
-        # Read here, so that a call that makes no sense is its own caller's error and not that of the whole group.
-        ready = [(read_id(decision_id), read_value(value)) for decision_id, value in rewards]
-        return await self._put(self.rewards, ready)
+        return await self._put(self.rewards, [read_reward(*reward) for reward in rewards])
 
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call something that may wait for the journal, such as `experiment.status`, in a thread."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, lambda: call(*args, **kwargs))
-
-    def _put(self, waiting: "Gathered", entries: Sequence[Any]) -> asyncio.Future[list[Any]]:
-        return waiting.put(entries)
+        return await asyncio.get_running_loop().run_in_executor(self._threads(), lambda: call(*args, **kwargs))
 
     async def drain(self) -> None:
         """Return when nothing waits any more."""
-        while self.decisions.size + self.rewards.size:
+        while self.decisions.is_busy or self.rewards.is_busy:
             await asyncio.sleep(0.005)
 
     async def __aenter__(self) -> Self:
@@ -95,27 +90,77 @@ class AsyncExperiment:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.drain()
-        if self._owns_executor:
-            self._executor.shutdown(wait=False)
+        if self._own_executor is not None:
+            self._own_executor.shutdown(wait=False)
+            self._own_executor = None
+
+    def _put(self, waiting: "Gathered", ready: list[Any]) -> asyncio.Future[list[Any]]:
+        return waiting.put(ready)
+
+    def _threads(self) -> Executor:
+        if self._executor is not None:
+            return self._executor
+        if self._own_executor is None:
+            self._own_executor = ThreadPoolExecutor(4, thread_name_prefix=f"experiment {self.experiment.name}")
+        return self._own_executor
+
+
+class Waiting(Value, frozen=True):
+    """What one caller brought, and waits for."""
+
+    ready: list[Any]
+    answers: asyncio.Future[list[Any]]
+
+    def tell(self, error: BaseException) -> None:
+        """There will be no answers; each caller has an error of its own."""
+        # A caller who has gone is not waited for, nor is one whose loop is closed; what was decided stays decided.
+        if self.answers.done() or self.answers.get_loop().is_closed():
+            return
+        if isinstance(error, asyncio.CancelledError):
+            self.answers.cancel()
+        else:
+            self.answers.set_exception(type(error)(*error.args) if isinstance(error, SurefootError) else error)
 
 
 class Gathered:
-    """Entries that wait for one verb; `size` is how many have not been answered yet."""
+    """What waits for one verb; `size` is how many entries have not been answered yet."""
 
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]]) -> None:
-        self.size = 0
-        self._verb = verb
-        self._waiting: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]] = []
+        self._verb, self.size = verb, 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[Waiting] = []
         self._task: asyncio.Task[None] | None = None
 
-    def put(self, entries: Sequence[Any]) -> asyncio.Future[list[Any]]:
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody waits, in a loop that still runs."""
+        return self.size > 0 and self._loop is not None and not self._loop.is_closed()
+
+    def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
         """Have the entries done with the next group."""
-        future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((entries, future))
-        self.size += len(entries)
+        loop = self._loop
+        if loop is not asyncio.get_running_loop():
+            loop = self._move()
+        answers: asyncio.Future[list[Any]] = loop.create_future()
+        self._waiting.append(Waiting(ready, answers))
+        self.size += len(ready)
         if self._task is None:
-            self._task = asyncio.create_task(self._work())
-        return future
+            self._task = loop.create_task(self._work())
+        return answers
+
+    def _forget(self) -> None:
+        self.size, self._waiting, self._task = 0, [], None
+
+    def _move(self) -> asyncio.AbstractEventLoop:
+        """Go over to the loop that is running; what waited in a loop that is closed waits for nobody."""
+        if self._loop is not None and not self._loop.is_closed():
+            raise InputError(
+                "An AsyncExperiment must be used in one event loop, but another one has called it before and is still "
+                "open. Make one for each loop: they may share the experiment."
+            )
+        self._forget()
+        self._loop = asyncio.get_running_loop()
+        return self._loop
 
     async def _work(self) -> None:
         try:
@@ -125,8 +170,12 @@ class Gathered:
                 await self._do(group)
                 if len(group) > 1:
                     await self._gather(len(group), (time.perf_counter() - began) / 2)
-        finally:
-            self._task = None
+        except BaseException as error:  # the loop is about to end, and nobody else would tell them
+            for each in self._waiting:
+                each.tell(error)
+            self._forget()
+            raise
+        self._task = None
 
     async def _gather(self, callers: int, seconds: float) -> None:
         """Callers who have just been answered get a moment to come back, so that they are one group again."""
@@ -134,27 +183,28 @@ class Gathered:
         while len(self._waiting) < callers and time.perf_counter() < deadline:
             await asyncio.sleep(0)
 
-    def _take(self) -> list[tuple[Sequence[Any], asyncio.Future[list[Any]]]]:
+    def _take(self) -> list[Waiting]:
         count, total = 0, 0
-        while count < len(self._waiting) and (count == 0 or total + len(self._waiting[count][0]) <= LARGEST_GROUP):
-            total += len(self._waiting[count][0])
+        while count < len(self._waiting) and (count == 0 or total + len(self._waiting[count].ready) <= LARGEST_GROUP):
+            total += len(self._waiting[count].ready)
             count += 1
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         return group
 
-    async def _do(self, group: list[tuple[Sequence[Any], asyncio.Future[list[Any]]]]) -> None:
-        entries = [entry for some, _ in group for entry in some]
+    async def _do(self, group: list[Waiting]) -> None:
+        entries = [entry for each in group for entry in each.ready]
         try:
             found = await asyncio.wrap_future(self._verb(entries))
-        except Exception as error:
-            for _, future in group:
-                if not future.done():
-                    future.set_exception(error)
+        except BaseException as error:
+            for each in group:
+                each.tell(error)
+            if not isinstance(error, Exception):
+                raise
             return
         finally:
             self.size -= len(entries)
         results = iter(found)
-        for some, future in group:
-            answers = [next(results) for _ in some]
-            if not future.done():  # a caller who has gone is not waited for; what was decided stays decided
-                future.set_result(answers)
+        for each in group:
+            answers = [next(results) for _ in each.ready]
+            if not each.answers.done():
+                each.answers.set_result(answers)

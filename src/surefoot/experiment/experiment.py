@@ -26,9 +26,9 @@ from surefoot.experiment import records
 from surefoot.experiment.answers import Answer, Receipt, or_raise
 from surefoot.experiment.deciding import decide
 from surefoot.experiment.modes import change_mode
-from surefoot.experiment.questions import Question, Read, read, read_id
+from surefoot.experiment.questions import Question, Read, read, read_id, read_or_error
 from surefoot.experiment.records import Created, ModeName, encode
-from surefoot.experiment.rewarding import Refuser, read_value, receive
+from surefoot.experiment.rewarding import Refuser, read_reward, receive
 from surefoot.experiment.settings import read_settings
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State, decode
@@ -137,7 +137,7 @@ class Experiment:
 
     def decide_all(self, questions: Sequence[Question]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order, with one flush; a question that is refused has its error for an answer."""
-        return self._run(self._deciding(questions))
+        return self._run(self._deciding([read_or_error(question) for question in questions]))
 
     def book(
         self,
@@ -163,17 +163,17 @@ class Experiment:
 
     def reward_all(self, rewards: Sequence[tuple[str, float]]) -> list[Receipt]:
         """Hand in many rewards with one flush, each accepted or refused on its own."""
-        return self._run(self._rewarding(rewards))
+        return self._run(self._rewarding([read_reward(*reward) for reward in rewards]))
 
     def submit_decisions(
-        self, questions: Sequence[Question], executor: Executor
+        self, ready: Sequence[Read | SurefootError], executor: Executor
     ) -> Future[list[Answer | SurefootError]]:
-        """`decide_all` as a future (`Journal.submit`); `AsyncExperiment` stands on it."""
-        return self._submit(self._deciding(questions), executor)
+        """`decide_all` of questions that have been read, as a future (`Journal.submit`): for `AsyncExperiment`."""
+        return self._submit(self._deciding(ready), executor)
 
-    def submit_rewards(self, rewards: Sequence[tuple[str, float]], executor: Executor) -> Future[list[Receipt]]:
-        """`reward_all` as a future."""
-        return self._submit(self._rewarding(rewards), executor)
+    def submit_rewards(self, ready: Sequence[tuple[str, float]], executor: Executor) -> Future[list[Receipt]]:
+        """`reward_all` of rewards that have been read, as a future."""
+        return self._submit(self._rewarding(ready), executor)
 
     def close_windows(self) -> int:
         """Learn what is due by the clock, and return how many windows closed; every other call closes some as well."""
@@ -205,16 +205,13 @@ class Experiment:
         """Keep a snapshot now, so that the next one to open need not replay what came since the last."""
         self._run(Call(lambda turn: turn.snapshot()))
 
-    def _deciding(self, questions: Sequence[Question]) -> "Call[list[Answer | SurefootError]]":
-        ready = [_read_or_error(question) for question in questions]
-
+    def _deciding(self, ready: Sequence[Read | SurefootError]) -> "Call[list[Answer | SurefootError]]":
         def act(turn: Turn) -> list[Answer | SurefootError]:
             return [decide(turn, entry) if isinstance(entry, Read) else entry for entry in ready]
 
         return Call(act, keys=[entry.key for entry in ready if isinstance(entry, Read)])
 
-    def _rewarding(self, rewards: Sequence[tuple[str, float]]) -> "Call[list[Receipt]]":
-        ready = [(read_id(decision_id), read_value(value)) for decision_id, value in rewards]
+    def _rewarding(self, ready: Sequence[tuple[str, float]]) -> "Call[list[Receipt]]":
         # With a window what is known of a decision is at hand, except where a reward comes too late.
         needed = () if self._created.reward_window is not None else ready
         keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
@@ -265,10 +262,3 @@ def _caught_up(state: State | None, view: View) -> State:
     for event in view.read(state.head.number):
         state.apply(event, view)
     return state
-
-
-def _read_or_error(question: Question) -> Read | SurefootError:
-    try:
-        return read(question)
-    except SurefootError as error:
-        return error

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, finite, real_array
-from surefoot.errors import InputError
+from surefoot.errors import InputError, SurefootError
 from surefoot.experiment.records import Asked
 from surefoot.ids import new_id
 from surefoot.journal import canonical
@@ -19,7 +19,7 @@ from surefoot.values import Value
 LONGEST_ID = 200
 
 
-class Question(Value, frozen=True):
+class Question(Value, frozen=True, eq=True):
     """One decision to be made: one of a batch, with the same fields as `Experiment.decide`."""
 
     features: ArrayLike | Catalogue | None = None
@@ -43,6 +43,8 @@ class Read(Value, frozen=True):
 
 def read(question: Question, *, is_fallback: bool = False) -> Read:
     """Check the form of a question; whether its content will do is the policy's to say."""
+    if not isinstance(question, Question):
+        raise InputError(f"Questions must be `surefoot.experiment.Question`s, but got {question!r:.80}.")
     rows, catalogue = _read_features(question.features)
     shown = rows if catalogue is None else catalogue.rows
     actions = _read_actions(question.actions, None if shown is None else shown.shape[0])
@@ -58,6 +60,14 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
     return Read(chosen, f"d:{chosen}", rows, catalogue, asked, is_fallback)
+
+
+def read_or_error(question: Question) -> Read | SurefootError:
+    """The same, with the error for an answer where there is one."""
+    try:
+        return read(question)
+    except SurefootError as error:
+        return error
 
 
 def read_id(decision_id: str) -> str:
@@ -77,14 +87,20 @@ def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:
                 f"An experiment decides over rows or a Catalogue, but got a {type(features).__name__}: a decision over "
                 "a set without rows cannot be recalled from a journal."
             )
-    return real_array("features", features, ndim=2), None
+    rows = real_array("features", features, ndim=2)
+    # Not the caller's own array, which may be filled anew before its turn comes.
+    return rows.copy() if rows is features else rows, None
 
 
 def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] | None:
     if actions is None:
         return None
-    names = list(actions)
-    if not all(isinstance(name, str) and 0 < len(name) <= LONGEST_ID for name in names):
+    try:
+        names = list(actions)
+        "".join(names).encode()
+    except (TypeError, ValueError):  # no texts, or half a character
+        names = [""]
+    if not all(0 < len(name) <= LONGEST_ID for name in names):
         raise InputError(f"`actions` must be texts of 1 to {LONGEST_ID} characters, but got {actions!r:.80}.")
     if len(set(names)) < len(names) or (rows is not None and len(names) != rows):
         raise InputError(f"`actions` must hold a different name for each of {rows} rows, but got {actions!r:.80}.")
@@ -107,7 +123,7 @@ def _read_reward(reward: float | Sequence[float] | None) -> float | list[float] 
     hint = "It is the mean reward of the baseline's action, or (low, high)."
     if reward is None:
         return None
-    if isinstance(reward, (tuple, list, np.ndarray)):
+    if isinstance(reward, (tuple, list, np.ndarray)) and np.ndim(reward) > 0:
         return [finite("baseline_reward", value, hint=hint) for value in reward]
     return finite("baseline_reward", reward, hint=hint)
 
@@ -118,6 +134,6 @@ def _read_context(context: Mapping[str, Any] | None) -> dict[str, Any] | None:
     try:
         # Through JSON and back, so that a repeated question compares equal to what was kept.
         kept: dict[str, Any] = msgspec.json.decode(canonical(dict(context)), type=dict[str, Any])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"`context` must be plain JSON data under text keys: {error}.") from None
     return kept

@@ -16,6 +16,7 @@ from surefoot.arrays import LARGEST
 from surefoot.errors import InputError
 from surefoot.experiment import records
 from surefoot.experiment.answers import Receipt
+from surefoot.experiment.questions import read_id
 from surefoot.experiment.records import Created, Reason, number
 from surefoot.experiment.state import decode, round_of
 from surefoot.experiment.tally import Refusals
@@ -73,10 +74,11 @@ def in_range(created: Created, value: float) -> bool:
     return math.isfinite(value) and low <= value <= high
 
 
-def read_value(value: Any) -> float:
-    """A reward as a number, finite or not."""
+def read_reward(decision_id: str, value: Any) -> tuple[str, float]:
+    """A decision's id and its reward as a number, finite or not."""
+    known = read_id(decision_id)
     try:
-        return float(value)
+        return known, float(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"`value` must be a number, but got {value!r:.80}.") from None
 

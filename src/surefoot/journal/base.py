@@ -11,7 +11,7 @@ together, for all transactions that wait; this changes how long it takes to find
 
 **Transactions.** `transact(name, work)` calls `work(transaction)`, at most once, and returns what it returned.
   - Alone: no other transaction of that experiment runs meanwhile, in no thread and in no process. `work` runs in any
-    thread, perhaps not the caller's; it must be quick, and must not call `transact` or `create` itself.
+    thread, perhaps not the caller's; it must be quick, and must not call `transact`, `submit` or `create` itself.
   - On the truth: `transaction.head` is the true head, after everything that other threads and processes appended.
   - All or nothing: if `work` raises, nothing that it appended remains and its exception comes out of `transact`.
   - Durable: `transact` returns only when what was appended survives the loss of the process and of the machine's
@@ -19,6 +19,10 @@ together, for all transactions that wait; this changes how long it takes to find
   - Shared flushes: transactions that wait at the same time may be committed together. Each is still all or nothing
     by itself, in some order; a later one sees the events of an earlier one before those are durable. Should the
     commit fail then, it fails for all of them.
+
+**Futures.** `submit` is `transact` for event loops: it returns at once, with a future of what `transact` would have
+returned or raised. It happens whether or not anybody waits for it: the future cannot be called off. What is hung on the
+future may run in the thread that writes, so it must be quick (`asyncio.wrap_future` is).
 
 **When transact raises**, nothing was acknowledged, and:
   - the exception of `work`, or any `JournalError` but the last: nothing was written.

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from surefoot.errors import JournalUnavailableError
@@ -19,11 +21,11 @@ LONGEST_MOMENT = 2e-3
 
 
 class Job:
-    """A transaction that waits for its flush, and then its result or error; `tell` is called when it has them."""
+    """A transaction that waits for its flush, and then its result or error; `tell` is called with it then."""
 
     __slots__ = ("error", "result", "tell", "work")
 
-    def __init__(self, work: Callable[[], Any], tell: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], Any], tell: "Callable[[Job], object]") -> None:
         self.work, self.tell = work, tell
         self.result, self.error = None, None  # type: Any, BaseException | None
 
@@ -44,7 +46,7 @@ class Writer:
         refuse_nesting(self._thread.ident or 0)
         done = threading.Lock()
         done.acquire()
-        job = Job(work, done.release)
+        job = Job(work, lambda _: done.release())
         self._put(job)
         done.acquire()
         if job.error is not None:
@@ -54,17 +56,10 @@ class Writer:
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
         """Have `work` done in the next group; the future has what it did, once that is durable."""
+        refuse_nesting(self._thread.ident or 0)
         future = Future[T]()
         future.set_running_or_notify_cancel()  # from here on it happens: nobody can call it off
-
-        def tell() -> None:
-            if job.error is None:
-                future.set_result(job.result)
-            else:
-                future.set_exception(job.error)
-
-        job = Job(work, tell)
-        self._put(job)
+        self._put(Job(work, partial(_settle, future)))
         return future
 
     def close(self) -> None:
@@ -97,7 +92,7 @@ class Writer:
             moment = min((time.perf_counter() - began) / 2, LONGEST_MOMENT)
             callers = len(jobs) + len(self._jobs)
             for job in jobs:
-                job.tell()
+                job.tell(job)
 
     def _gather(self, callers: int, moment: float) -> list[Job]:
         """The next group: for a moment it may grow as large as the last; then one job is enough. Empty at the end."""
@@ -114,3 +109,11 @@ class Writer:
             self._wanted = wanted
             self._ring()
         self._bell.acquire(timeout=seconds)
+
+
+def _settle(future: Future[Any], job: Job) -> None:
+    with suppress(BaseException):  # what somebody hung on a future must not end the thread that all others wait for
+        if job.error is None:
+            future.set_result(job.result)
+        else:
+            future.set_exception(job.error)

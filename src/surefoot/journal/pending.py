@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from surefoot.errors import JournalBusyError, JournalError
+from surefoot.errors import JournalBusyError, JournalCorruptedError
 from surefoot.journal.base import Transaction, View
 from surefoot.journal.events import Event, Head
 
@@ -46,9 +46,9 @@ class Pending(Transaction, Generic[V]):
 
     def expect(self, keys: Sequence[str]) -> None:
         """Look up many keys below at once."""
-        unknown = [key for key in keys if key not in self._known]
+        unknown = [key for key in keys if isinstance(key, str) and key not in self._known]
         if unknown:
-            with suppress(JournalError):  # whoever needs the event that cannot be read looks it up again, and is told
+            with suppress(JournalCorruptedError):  # whoever needs that event looks it up again, and is told
                 found = self.over.find_all(unknown)
                 self._known.update((key, found.get(key)) for key in unknown)
 

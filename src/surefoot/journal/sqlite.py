@@ -1,9 +1,9 @@
 """A journal in one SQLite file: nothing to install, one process that writes, any number that read.
 
 WAL mode with `synchronous=FULL`: a commit is one flush of the log, and readers never wait for it. One thread writes,
-and commits together what waits together (`surefoot.journal.group`), each transaction in a savepoint of its own. The
-writing process holds a lock on an empty SQLite file beside the journal, `<path>-writer`, which the operating system
-releases when the process ends, however it ends.
+and commits together what waits together (`surefoot.journal.group`); what a transaction appends waits in memory until it
+has succeeded. The writing process holds a lock on an empty SQLite file beside the journal, `<path>-writer`, which the
+operating system releases when the process ends, however it ends.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as folder, SqliteJournal(Path(folder) / "shop.journal") as journal:
@@ -37,7 +37,7 @@ class Request(Value, frozen=True):
     run: Callable[["Request"], Any]
     name: str
     work: Callable[[Transaction], Any]
-    keys: Sequence[str]
+    keys: tuple[str, ...]
 
     def __call__(self) -> Any:
         """Its turn has come."""
@@ -60,14 +60,14 @@ class SqliteJournal(Journal):
 
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` in the writing thread, and return when the group that it belongs to has been flushed."""
-        result: T = self._writing().run(Request(self._transact, name, work, keys))
+        result: T = self._writing().run(Request(self._transact, name, work, tuple(keys)))
         return result
 
     def submit(
         self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
     ) -> "Future[T]":
         """Run `work` in the writing thread; nobody else's thread waits for it."""
-        return self._writing().submit(Request(self._transact, name, work, keys))
+        return self._writing().submit(Request(self._transact, name, work, tuple(keys)))
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
@@ -91,7 +91,6 @@ class SqliteJournal(Journal):
         return self._writer
 
     def _commit(self, jobs: list[Job]) -> None:
-        self._group = {}
         self._requests = [job.work for job in jobs if isinstance(job.work, Request)]
         try:
             self._writing()  # a commit may have failed since the jobs were let in
@@ -106,6 +105,8 @@ class SqliteJournal(Journal):
                 self._file.connection.rollback()
             for job in jobs:
                 job.error = job.error or explained(error, self.path)
+        finally:
+            self._group, self._requests = {}, []
 
     def _transact(self, request: Request) -> Any:
         waiting = self._group.get(request.name) or self._begin(request.name)
@@ -119,8 +120,6 @@ class SqliteJournal(Journal):
         """What the group adds to this experiment."""
         waiting = Pending(tables.TablesView(name, self._file.write))
         waiting.expect([key for request in self._requests if request.name == name for key in request.keys])
-        if not self._file.connection.in_transaction:  # a lookup that failed may have undone it
-            raise JournalUnavailableError(f"{self.path}: the transaction was undone. Nothing was written.")
         self._group[name] = waiting
         return waiting
 
@@ -129,9 +128,10 @@ class SqliteJournal(Journal):
             job.result = job.work()
         except BaseException as error:
             job.error = error
-            # SQLite may have undone everything, the experiments that this group created included.
-            if not self._file.connection.in_transaction:
-                raise JournalUnavailableError(f"{self.path}: the transaction was undone ({error}).") from error
+        # SQLite may have undone everything, the experiments that this group created included. Whatever was written now
+        # would be committed by itself.
+        if not self._file.connection.in_transaction:
+            raise JournalUnavailableError(f"{self.path}: the transaction was undone ({job.error}).") from job.error
 
     def _create(self, name: str, payload: bytes, time: float) -> Event:
         self._file.write("SAVEPOINT experiment", ())

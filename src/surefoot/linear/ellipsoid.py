@@ -5,7 +5,6 @@ the computation already given away: the true value is never below `lower` nor ab
 """
 
 import math
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -112,17 +111,11 @@ class Ellipsoid(Value, frozen=True):
     whitener: Matrix
     radius: float
     observations: int
-    _flat: Vector | None = None
     name = "ellipsoid"
-
-    @classmethod
-    def of(cls, flat: Vector, radius: float, observations: int, dim: int) -> Self:
-        """The ellipsoid whose center and whitener stand one behind the other in a flat array, as they are kept."""
-        return cls(flat[:dim], flat[dim:].reshape(dim, dim), radius, observations, flat)
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
         """Mean and spread of <theta, q> over the ellipsoid."""
-        flat = np.concatenate([self.center, self.whitener.ravel()]) if self._flat is None else self._flat
+        flat = np.concatenate([self.center, self.whitener.ravel()])
         return ellipsoid_support(flat, 0, self.radius, np.asarray(q, dtype=np.float64), 0, self.center.size)
 
     def lower(self, q: ArrayLike) -> float:

@@ -357,5 +357,5 @@ def _certify(
 def _evidence(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int, dim: int) -> Proof:
     known: Ball | Ellipsoid = Ball(float(settings[THETA_BOUND]))
     if observations > 0:
-        known = Ellipsoid.of(frozen, float(record[RADIUS]), observations, dim)
+        known = Ellipsoid(frozen[:dim], frozen[dim:].reshape(dim, dim), float(record[RADIUS]), observations)
     return prover(settings, record, known, dim)

@@ -371,7 +371,7 @@ def split_up(record: Vector, vectors: Matrix, d: int) -> None:
 def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
     """The split that the gate found: linear facts by their weights, tangents by the ball, the rest by the set."""
     at, width = RECORD_HEAD + QUESTION * dim, NORMAL + dim
-    question, count = record[at : at + dim], int(record[FACTS])
+    question, count = record[at : at + dim].copy(), int(record[FACTS])
     if count == 0:  # the usual case, and a service writes a proof for every decision
         return _summed(question, [Piece(known, question, known.lower(question))])
     vectors = np.empty((2 + count, dim))
@@ -381,7 +381,7 @@ def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: i
     facts = record[at + dim : at + dim + count * width].reshape(count, width)
     for row, (kind, level, weight) in enumerate(facts[:, :NORMAL].tolist()):
         if weight > 0.0 and kind != TANGENT:
-            fact = Linear(facts[row, NORMAL:], level, NAMES[int(kind)])
+            fact = Linear(facts[row, NORMAL:].copy(), level, NAMES[int(kind)])
             pieces.append(Piece(fact, vectors[2 + row], weight * level))
     return _summed(question, pieces)
 

@@ -1,7 +1,6 @@
 """A lane: the way to one experiment, with a limit to how many may wait on it."""
 
 import asyncio
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -17,7 +16,7 @@ class Lane(AsyncExperiment):
         super().__init__(experiment, executor=executor)
         self._most = most
 
-    def _put(self, waiting: Gathered, entries: Sequence[Any]) -> asyncio.Future[list[Any]]:
-        if waiting.size + len(entries) > self._most:
+    def _put(self, waiting: Gathered, ready: list[Any]) -> asyncio.Future[list[Any]]:
+        if waiting.size + len(ready) > self._most:
             raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.", Retry_After="1")
-        return super()._put(waiting, entries)
+        return super()._put(waiting, ready)

@@ -4,6 +4,7 @@ import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from surefoot.errors import (
     InputError,
@@ -72,7 +73,8 @@ def keys_told_beforehand_change_nothing_but_time(journal: Journal) -> None:
 
     found, new = journal.transact(NAME, look, keys=["never looked up", "new", "\0", *keys, keys[0]])
     assert found == [None, None, *written]
-    for told in ([], ["new"]):
+    odd: Any = [5, None, ["new"]]
+    for told in ([], ["new"], odd):
         assert journal.transact(NAME, lambda t: t.find("new"), keys=told) == new
         again = partial(journal.transact, NAME, lambda t: t.append("k", b"", time=0.0, key="new"), keys=told)
         refused(JournalConflictError, again)
