@@ -80,7 +80,7 @@ class AsyncExperiment:
 
     async def drain(self) -> None:
         """Return when nothing waits any more."""
-        while self.decisions.is_busy or self.rewards.is_busy:
+        while self.decisions.size + self.rewards.size:
             await asyncio.sleep(0.005)
 
     async def __aenter__(self) -> Self:
@@ -123,44 +123,50 @@ class Waiting(Value, frozen=True):
 
 
 class Gathered:
-    """What waits for one verb; `size` is how many entries have not been answered yet."""
+    """What waits for one verb, in the event loop that calls it."""
 
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]]) -> None:
-        self._verb, self.size = verb, 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[Waiting] = []
-        self._task: asyncio.Task[None] | None = None
+        self._verb = verb
+        self._line: Line | None = None
 
     @property
-    def is_busy(self) -> bool:
-        """Whether anybody waits, in a loop that still runs."""
-        return self.size > 0 and self._loop is not None and not self._loop.is_closed()
+    def size(self) -> int:
+        """How many entries have not been answered yet; who waited in a loop that is closed waits no more."""
+        return 0 if self._line is None or self._line.loop.is_closed() else self._line.size
 
     def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
         """Have the entries done with the next group."""
-        loop = self._loop
-        if loop is not asyncio.get_running_loop():
-            loop = self._move()
-        answers: asyncio.Future[list[Any]] = loop.create_future()
-        self._waiting.append(Waiting(ready, answers))
-        self.size += len(ready)
-        if self._task is None:
-            self._task = loop.create_task(self._work())
-        return answers
+        line = self._line
+        if line is None or line.loop is not asyncio.get_running_loop():
+            line = self._line = self._begin()
+        return line.put(ready)
 
-    def _forget(self) -> None:
-        self.size, self._waiting, self._task = 0, [], None
-
-    def _move(self) -> asyncio.AbstractEventLoop:
-        """Go over to the loop that is running; what waited in a loop that is closed waits for nobody."""
-        if self._loop is not None and not self._loop.is_closed():
+    def _begin(self) -> "Line":
+        if self._line is not None and not self._line.loop.is_closed():
             raise InputError(
                 "An AsyncExperiment must be used in one event loop, but another one has called it before and is still "
                 "open. Make one for each loop: they may share the experiment."
             )
-        self._forget()
-        self._loop = asyncio.get_running_loop()
-        return self._loop
+        return Line(self._verb, asyncio.get_running_loop())
+
+
+class Line:
+    """Callers of one verb in one event loop; `size` is how many entries they have brought."""
+
+    def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]], loop: asyncio.AbstractEventLoop) -> None:
+        self.loop, self.size = loop, 0
+        self._verb = verb
+        self._waiting: list[Waiting] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
+        """Have the entries done with the next group."""
+        answers: asyncio.Future[list[Any]] = self.loop.create_future()
+        self._waiting.append(Waiting(ready, answers))
+        self.size += len(ready)
+        if self._task is None:
+            self._task = self.loop.create_task(self._work())
+        return answers
 
     async def _work(self) -> None:
         try:
@@ -173,9 +179,10 @@ class Gathered:
         except BaseException as error:  # the loop is about to end, and nobody else would tell them
             for each in self._waiting:
                 each.tell(error)
-            self._forget()
+            self.size, self._waiting = 0, []
             raise
-        self._task = None
+        finally:
+            self._task = None
 
     async def _gather(self, callers: int, seconds: float) -> None:
         """Callers who have just been answered get a moment to come back, so that they are one group again."""
