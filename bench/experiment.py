@@ -84,6 +84,7 @@ def shared_flushes(folder: Path) -> bool:
                 lambda play=play: visitors.seconds(play, 40 * CALLERS),  # type: ignore[misc]
                 lambda: visitors.seconds(visitors.one_by_one, 200),
                 bar=4.0,
+                turns=25,  # a disk is noisier than a processor
             )
             for play in (visitors.in_a_loop, visitors.in_threads)
         )
