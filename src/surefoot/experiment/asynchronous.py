@@ -57,8 +57,11 @@ class AsyncExperiment:
         context: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Decide one round, as `Experiment.decide` does; it is durable before it is returned."""
-        ready = read(Question(features, baseline, baseline_reward, decision_id, actions, context))
-        answer: Answer = or_raise((await self._put(self.decisions, [ready]))[0])
+        return await self.ask(Question(features, baseline, baseline_reward, decision_id, actions, context))
+
+    async def ask(self, question: Question) -> Answer:
+        """Decide one round, given as a question."""
+        answer: Answer = or_raise((await self._put(self.decisions, [read(question)]))[0])
         return answer
 
     async def decide_all(self, questions: Iterable[Question]) -> list[Answer | SurefootError]:
@@ -105,7 +108,7 @@ class AsyncExperiment:
         return self._own_executor
 
 
-class Waiting(Value, frozen=True):
+class Caller(Value, frozen=True):
     """What one caller brought, and waits for."""
 
     ready: list[Any]
@@ -156,13 +159,13 @@ class Line:
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]], loop: asyncio.AbstractEventLoop) -> None:
         self.loop, self.size = loop, 0
         self._verb = verb
-        self._waiting: list[Waiting] = []
+        self._waiting: list[Caller] = []
         self._task: asyncio.Task[None] | None = None
 
     def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
         """Have the entries done with the next group."""
         answers: asyncio.Future[list[Any]] = self.loop.create_future()
-        self._waiting.append(Waiting(ready, answers))
+        self._waiting.append(Caller(ready, answers))
         self.size += len(ready)
         if self._task is None:
             self._task = self.loop.create_task(self._work())
@@ -190,7 +193,7 @@ class Line:
         while len(self._waiting) < callers and time.perf_counter() < deadline:
             await asyncio.sleep(0)
 
-    def _take(self) -> list[Waiting]:
+    def _take(self) -> list[Caller]:
         count, total = 0, 0
         while count < len(self._waiting) and (count == 0 or total + len(self._waiting[count].ready) <= LARGEST_GROUP):
             total += len(self._waiting[count].ready)
@@ -198,7 +201,7 @@ class Line:
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         return group
 
-    async def _do(self, group: list[Waiting]) -> None:
+    async def _do(self, group: list[Caller]) -> None:
         entries = [entry for each in group for entry in each.ready]
         try:
             found = await asyncio.wrap_future(self._verb(entries))

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from numpy.typing import ArrayLike
@@ -218,13 +219,10 @@ class Experiment:
         return Call(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready], keys=keys)
 
     def _run(self, call: "Call[T]") -> T:
-        return self._journal.transact(self.name, lambda transaction: self._answer(call, transaction), keys=call.keys)
+        return self._journal.transact(self.name, partial(self._answer, call), keys=call.keys)
 
     def _submit(self, call: "Call[T]", executor: Executor) -> Future[T]:
-        def work(transaction: Transaction) -> T:
-            return self._answer(call, transaction)
-
-        return self._journal.submit(self.name, work, keys=call.keys, executor=executor)
+        return self._journal.submit(self.name, partial(self._answer, call), keys=call.keys, executor=executor)
 
     def _answer(self, call: "Call[T]", transaction: Transaction) -> T:
         try:

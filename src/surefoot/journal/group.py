@@ -43,7 +43,6 @@ class Writer:
 
     def run(self, work: Callable[[], T]) -> T:
         """Have `work` done in the next group; return or raise what it did, once that is durable."""
-        refuse_nesting(self._thread.ident or 0)
         done = threading.Lock()
         done.acquire()
         job = Job(work, lambda _: done.release())
@@ -56,7 +55,6 @@ class Writer:
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
         """Have `work` done in the next group; the future has what it did, once that is durable."""
-        refuse_nesting(self._thread.ident or 0)
         future = Future[T]()
         future.set_running_or_notify_cancel()  # from here on it happens: nobody can call it off
         self._put(Job(work, partial(_settle, future)))
@@ -70,6 +68,7 @@ class Writer:
         self._thread.join()
 
     def _put(self, job: Job) -> None:
+        refuse_nesting(self._thread.ident or 0)
         with self._gate:
             if self._is_closed:
                 raise JournalUnavailableError("A journal must be open to be used, but this one was closed.")

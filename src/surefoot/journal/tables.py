@@ -25,8 +25,6 @@ LEFT JOIN events ON events.experiment = experiments.id AND events.number = exper
 WHERE experiments.id = ?
 """
 PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
-FIND = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND key = ?"
-MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
 LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
 NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 MOVE_HEAD = "UPDATE experiments SET number = ?, hash = ? WHERE id = ?"
@@ -35,6 +33,7 @@ ATTACHMENT = "SELECT data FROM attachments WHERE experiment = ? AND digest = ?"
 DETACH = "DELETE FROM attachments WHERE experiment = ? AND digest = ?"
 # Byte order, as Python sorts: the columns are compared by their bytes in both databases.
 NAMES = "SELECT name FROM experiments ORDER BY name"
+MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
 
 
 @cache
@@ -76,7 +75,7 @@ class TablesView(View):
 
     def find(self, key: str) -> Event | None:
         """The event that carries this key."""
-        return self._one(FIND, key)
+        return self._one(find_many(1), key)
 
     def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
         """The events that carry these keys, with one statement for many of them."""

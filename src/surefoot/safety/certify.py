@@ -30,7 +30,7 @@ from surefoot.linear.radius import (
 from surefoot.linear.ridge import COUNT, EPS
 from surefoot.linear.ridge import HEAD as STATE_HEAD
 from surefoot.safety.constraints import QUESTION, RESERVE, STAGEWISE, ask
-from surefoot.safety.facts import Fact, Linear
+from surefoot.safety.facts import Linear
 from surefoot.safety.gates import (
     FACTS,
     GUARANTEED,
@@ -70,7 +70,7 @@ from surefoot.safety.memory import (
     set_at,
     working_at,
 )
-from surefoot.safety.proof import Piece, Proof
+from surefoot.safety.proof import Piece, Proof, bounded, summed
 from surefoot.safety.search import (
     BASELINE_LEAST,
     BASELINE_MOST,
@@ -373,21 +373,16 @@ def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: i
     at, width = RECORD_HEAD + QUESTION * dim, NORMAL + dim
     question, count = record[at : at + dim].copy(), int(record[FACTS])
     if count == 0:  # the usual case, and a service writes a proof for every decision
-        return _summed(question, [Piece(known, question, known.lower(question))])
+        return summed(question, [Piece(known, question, known.lower(question))])
     vectors = np.empty((2 + count, dim))
     split_up.dispatcher(record, vectors, dim)
-    sets: list[tuple[Fact, Vector]] = [(known, vectors[0]), (Ball(float(settings[THETA_BOUND])), vectors[1])]
-    pieces = [Piece(fact, x, fact.lower(x)) for fact, x in sets if np.count_nonzero(x)]
+    pieces = bounded([(known, vectors[0]), (Ball(float(settings[THETA_BOUND])), vectors[1])])
     facts = record[at + dim : at + dim + count * width].reshape(count, width)
     for row, (kind, level, weight) in enumerate(facts[:, :NORMAL].tolist()):
         if weight > 0.0 and kind != TANGENT:
             fact = Linear(facts[row, NORMAL:].copy(), level, NAMES[int(kind)])
             pieces.append(Piece(fact, vectors[2 + row], weight * level))
-    return _summed(question, pieces)
-
-
-def _summed(question: Vector, pieces: list[Piece]) -> Proof:
-    return Proof(question, tuple(pieces), math.fsum([piece.bound for piece in pieces]))
+    return summed(question, pieces)
 
 
 def new_safe_record(dim: int) -> Vector:

@@ -50,8 +50,17 @@ class Proof(Value, frozen=True):
 
 def assemble(question: Vector, parts: Sequence[tuple[Fact, Vector]]) -> Proof:
     """The proof that a given split amounts to; empty pieces are left out."""
-    pieces = tuple(Piece(fact, vector, fact.lower(vector)) for fact, vector in parts if vector.any())
-    return Proof(question, pieces, math.fsum(piece.bound for piece in pieces))
+    return summed(question, bounded(parts))
+
+
+def bounded(parts: Sequence[tuple[Fact, Vector]]) -> list[Piece]:
+    """Each part with the bound that its fact gives; empty ones are left out."""
+    return [Piece(fact, vector, fact.lower(vector)) for fact, vector in parts if np.count_nonzero(vector)]
+
+
+def summed(question: Vector, pieces: Sequence[Piece]) -> Proof:
+    """The proof that these pieces amount to."""
+    return Proof(question, tuple(pieces), math.fsum([piece.bound for piece in pieces]))
 
 
 def check(proof: Proof) -> None:

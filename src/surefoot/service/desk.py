@@ -5,7 +5,6 @@ from typing import Any
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Answer, Question, Receipt
-from surefoot.experiment.answers import or_raise
 from surefoot.service import answers, wire
 from surefoot.service.access import Visit
 from surefoot.service.metrics import Metrics
@@ -24,8 +23,7 @@ class Desk:
     async def decide(self, name: str, asked: wire.Decide, visit: Visit) -> tuple[int, answers.Decided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         room = await self._rooms.find(name)
-        answer = (await room.lane.decide_all([await self._read(room, asked)]))[0]
-        return self._tell(name, or_raise(answer), visit)
+        return self._tell(name, await room.lane.ask(await self._read(room, asked)), visit)
 
     async def decide_all(self, name: str, asked: Sequence[wire.Decide], visit: Visit) -> answers.Outcomes:
         """Many decisions, each answered on its own."""

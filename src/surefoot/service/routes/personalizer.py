@@ -15,7 +15,6 @@ from msgspec import Meta
 
 from surefoot.errors import InputError
 from surefoot.experiment import Question
-from surefoot.experiment.answers import or_raise
 from surefoot.ids import new_id
 from surefoot.service import wire
 from surefoot.service.access import visit_of
@@ -108,7 +107,7 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
         if data.deferActivation:
             keep(name, event_id, asked)
         else:
-            answer = or_raise((await room.lane.decide_all([asked]))[0])
+            answer = await room.lane.ask(asked)
             metrics.decided(name, answer)
             chosen = answer.action
         visit_of(request.scope).notes.update(experiment=name, decision_id=event_id)
