@@ -11,6 +11,7 @@ SurefootError
  ├── DecisionError (LookupError)     a decision that is not this policy's, or was observed before
  │    └── DecisionConflictError      a decision's id that was used for another question
  ├── ModeError (ValueError)          a change of mode that an experiment does not allow
+ ├── AlarmError (ValueError)         an answer to an alarm that is not on, or that this policy cannot follow
  ├── StateError (ValueError)         a saved state that cannot be restored
  ├── ProofError (ValueError)         a proof that does not hold
  ├── JournalError                    an event that the journal did not acknowledge, or cannot give back
@@ -61,6 +62,10 @@ class DecisionConflictError(DecisionError):
 
 class ModeError(SurefootError, ValueError):
     """A change of mode that an experiment does not allow."""
+
+
+class AlarmError(SurefootError, ValueError):
+    """An answer to an alarm that is not on, or that this policy cannot follow."""
 
 
 class StateError(SurefootError, ValueError):

@@ -169,7 +169,7 @@ def play(
     rounds: int = 40,
     order: Callable[[list[Any]], int] | None = None,
 ) -> Outcome:
-    """One run; with `order`, rewards come late, and it says which of those waiting is learned next."""
+    """One run; with `order`, rewards come late, several at once, and it says which of them is handed in next."""
     constraint = policy.settings["constraint"]["name"]
     account, outcome = Ledger(policy.settings["alpha"], constraint, place.theta), Outcome()
     waiting: list[Any] = []
@@ -191,7 +191,8 @@ def play(
         if order is None:
             policy.observe(*waiting.pop())
         elif len(waiting) > 6:
-            policy.observe(*waiting.pop(order(waiting)))
+            while waiting:
+                policy.observe(*waiting.pop(order(waiting)))
     outcome.refuted = policy.is_refuted
     return outcome
 

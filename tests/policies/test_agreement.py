@@ -50,10 +50,11 @@ def run_both(name: str, world: World, *, rounds: int, late: bool, catalogue: boo
         seen[decision.source] += 1
         waiting.append((decision, expected, world.reward(means[decision.action])))
         if not late or world.rng.random() < 0.5:
-            world.rng.shuffle(waiting)
-            for made, slow_made, reward in waiting:
-                fast.observe(made, reward)
+            for _, slow_made, reward in waiting:  # in the order of the decisions, whatever the order of arrival
                 slow.observe(slow_made, reward)
+            world.rng.shuffle(waiting)
+            for made, _, reward in waiting:
+                fast.observe(made, reward)
             waiting.clear()
     return seen
 

@@ -281,7 +281,7 @@ def test_observing_twice_or_a_strangers_decision_changes_nothing(name: str) -> N
     decision, stranger = policy.decide(ROWS, **ask(name)), other.decide(ROWS, **ask(name))
     policy.observe(decision, 0.3)
     before = policy.state()
-    with pytest.raises(DecisionError, match=r"round 1 is not: it was observed before. Nothing was learned"):
+    with pytest.raises(DecisionError, match=r"round 1 is not: it was settled before. Nothing was learned"):
         policy.observe(decision, 0.3)
     with pytest.raises(
         DecisionError, match=rf"must be one of this policy's \({policy.id}\).*made by policy {other.id}"

@@ -150,6 +150,8 @@ def rounds_of(name: str, world: World, policy: Any, count: int) -> list[tuple[An
         written.append((rows, {**asked, "action": decision.action, "source": decision.source}, reward))
         if decision.round % 4:
             policy.observe(decision, reward)
+        elif decision.round % 8:
+            policy.abandon(decision)
     return written
 
 
@@ -165,6 +167,8 @@ def test_a_run_that_is_recalled_leaves_the_same_state_to_the_bit(name: str) -> N
         assert (decision.action, decision.source) == (entry["action"], entry["source"])
         if decision.round % 4:
             again.observe(decision, reward)
+        elif decision.round % 8:
+            again.abandon(decision)
     ours, theirs = policy.state(), again.state()
     assert same({**ours, "id": 0}, {**theirs, "id": 0})
 
@@ -249,7 +253,9 @@ def test_pending_rounds_are_in_the_ledger_and_not_in_the_set(name: str) -> None:
     for decision, mean in reversed(made):
         policy.observe(decision, world.reward(mean))
     learned = sum(decision.source == "learner" for decision, _ in made)
-    assert policy.ridge.count == (learned if name == "CLUCB" else 6)
+    # A baseline that has not moved and whose reward is known exactly teaches nothing: here in the first round alone.
+    untaught = name in KNOWN - INTERVAL and made[0][0].source == "baseline"
+    assert policy.ridge.count == (learned if name == "CLUCB" else 6 - untaught)
     assert policy.pending == ()
 
 

@@ -48,7 +48,9 @@ def test_a_decision_by_the_set_alone_names_the_ellipsoid() -> None:
         policy.observe(decision, float(decision.features @ [0.6, 0.3] + 0.1 * rng.normal()))
     assert decision.source == "learner"
     assert [piece.fact.name for piece in decision.certificate.proof.pieces] == ["ellipsoid"]
-    assert decision.certificate.explain().endswith("for sure, by the ellipsoid.")
+    assert decision.certificate.explain().endswith(
+        "above the floor, by the ellipsoid; true with probability 1 - delta if what was declared is true."
+    )
 
 
 def test_a_refusal_says_how_far_below_the_floor_it_could_have_gone() -> None:
@@ -70,7 +72,7 @@ def test_the_alarm_is_a_sentence_and_stays() -> None:
         decision = policy.decide(ROWS, baseline=1)
         assert decision.source == "baseline"
         assert decision.certificate.explain() == (
-            "Played the baseline: nothing is certain, because no theta satisfies all assumptions and data."
+            "Played the baseline: the alarm is on, for data and declarations contradict each other."
         )
         assert decision.certificate.margin == -np.inf
         surefoot.check(decision.certificate.proof)

@@ -13,7 +13,7 @@ from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.exact import two_sum
 from surefoot.policies.base import Decision, Policy, refill
-from surefoot.policies.step import FREE, HOLD
+from surefoot.policies.step import HOLD
 
 PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
 
@@ -48,8 +48,17 @@ def mean_of(arms: Matrix, arm: int) -> float:
 class ArmPolicy(Policy):
     """A policy over plain arms. `features` may be left out; where given, it must have one row per arm."""
 
-    def __init__(self, *, arms: int, noise: float, **extra: Any) -> None:
-        super().__init__({"arms": arms, "noise": noise, **extra})
+    def __init__(
+        self,
+        *,
+        arms: int,
+        noise: float,
+        settle_after: int | None = None,
+        default_reward: float | None = None,
+        **extra: Any,
+    ) -> None:
+        given = {"arms": arms, "noise": noise, **extra}
+        super().__init__(given, settle_after=settle_after, default_reward=default_reward)
         self.arms = count("arms", arms, least=2, hint="arms is the number of actions, the baseline among them.")
         self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
         self._state: Matrix = np.zeros((4, self.arms))
@@ -63,7 +72,7 @@ class ArmPolicy(Policy):
         hold: bool = False,
     ) -> Decision:
         """Choose an arm; `baseline` is the default arm. With `hold` it is played whatever the policy would do."""
-        return self._decide(features, baseline, baseline_reward, HOLD if hold else FREE)
+        return self._decide(features, baseline, baseline_reward, self._order(hold))
 
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
         if action is not None and action >= self.arms:

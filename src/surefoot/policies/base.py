@@ -2,14 +2,17 @@
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, finite
-from surefoot.errors import DecisionError, InputError, StateError
+from surefoot.arrays import Matrix, Vector, count, finite
+from surefoot.errors import AlarmError, ConfigError, DecisionError, InputError, StateError
+from surefoot.policies.settlement import OpenRound, Settlement
+from surefoot.policies.step import ALARMED, FREE, HOLD
+from surefoot.safety.alarm import Alarm, AlarmKind, Response
 from surefoot.safety.certificate import Certificate
 from surefoot.values import Value
 
@@ -46,9 +49,11 @@ class Decision(Value, frozen=True):
 class Policy(ABC):
     """The contract of every policy.
 
-    `decide` counts the round in the ledger at once; `observe` may follow at any later time and in any order, and
-    until then the round is pending: counted by the ledger, unknown to the confidence set. A call that raises has
-    changed nothing. Same calls, same bits.
+    `decide` counts the round in the ledger at once; `observe` may follow at any later time and in any order. Rewards
+    are learned in the order of the decisions: one that comes early waits until every earlier round is settled, by its
+    reward, by `abandon`, or, with `settle_after=n`, by `default_reward` once n more rounds were decided. Until then the
+    round is pending: counted by the ledger, unknown to the confidence set. A call that raises has changed nothing.
+    Same calls, same bits.
     """
 
     _registry: ClassVar[dict[str, type["Policy"]]] = {}
@@ -57,12 +62,17 @@ class Policy(ABC):
         super().__init_subclass__(**kwargs)
         Policy._registry[cls.__name__] = cls
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], *, settle_after: int | None = None, default_reward: float | None = None
+    ) -> None:
         self._id = secrets.token_hex(8)
         self._config = dict(settings)
+        if settle_after is not None:
+            self._config |= {"settle_after": settle_after, "default_reward": default_reward}
         self._rounds = 0
-        # Rows as bytes: very many may wait for their rewards, and are joined in no time when the state is written down.
-        self._pending: dict[int, tuple[bytes, bool]] = {}
+        self._settlement = _read_settlement(settle_after, default_reward)
+        self._alarm: Alarm | None = None
+        self._restarts = 0
 
     @abstractmethod
     def decide(
@@ -107,6 +117,11 @@ class Policy(ABC):
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         """Take in the reward of one decided round."""
 
+    @classmethod
+    def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that an earlier version wrote, with what it did where they do not say it."""
+        return dict(settings)
+
     @abstractmethod
     def _feature_size(self) -> int:
         """Length of the features of one decision."""
@@ -130,28 +145,130 @@ class Policy(ABC):
         return dict(self._config)
 
     @property
+    def keeps_floor(self) -> bool:
+        """Whether this policy promises a floor; LUCB and UCB do not."""
+        return self._config.get("alpha") is not None
+
+    @property
     def rounds(self) -> int:
         """Rounds decided so far."""
         return self._rounds
 
     @property
     def pending(self) -> tuple[int, ...]:
-        """The rounds that were decided and not yet observed, oldest first."""
-        return tuple(sorted(self._pending))
+        """The rounds that were decided and whose reward is not settled yet, oldest first; `waiting` among them."""
+        return tuple(self._settlement.open_rounds)
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """The pending rounds whose reward has come and waits for an earlier round to be settled, oldest first."""
+        return tuple(self._settlement.waiting)
+
+    @property
+    def held_up_by(self) -> int | None:
+        """The round for which every reward of `waiting` waits: observe or abandon it. None where none waits."""
+        return self._settlement.held_up_by
+
+    @property
+    def alarm(self) -> Alarm | None:
+        """What has contradicted a declaration; while it is on, a policy that keeps a floor plays the baseline."""
+        return self._alarm
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the alarm is on: data and declarations contradict each other."""
+        return self._alarm is not None
+
+    @property
+    def restarts(self) -> int:
+        """How often an alarm was answered by learning anew, or by a new promise."""
+        return self._restarts
 
     def observe(self, decision: Decision | int, reward: float) -> None:
-        """Learn the reward of a decision of this policy, given as the decision or, after a restart, its round."""
-        round_ = self._claim(decision)
-        value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
-        # Taken out first: interrupted in between, a reward may be lost, but it is never counted twice.
-        features, is_learner = entry = self._pending.pop(round_)
-        try:
-            self._learn(np.frombuffer(features).copy(), value, is_learner)
-        except Exception:
-            self._pending[round_] = entry
-            raise
+        """Take the reward of a decision of this policy, given as the decision or, after a restart, its round.
 
-    def _claim(self, decision: Decision | int) -> int:
+        It may come at any time and in any order, and is learned in the order of the decisions: at once where every
+        earlier round is settled, otherwise when that is so (`pending`, `waiting`).
+        """
+        round_ = self._claim(decision, "observed")
+        value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
+        entry = self._settlement.find(round_)
+        self._settlement.rewarded(round_, value)
+        try:
+            self._learn_due()
+        except Exception:
+            if self._settlement.has_reward(round_):
+                self._settlement.withdrawn(round_)
+            raise
+        breach = self._breach_by_reward(value, entry.is_learner) if entry.teaches else None
+        if breach is not None:
+            self.report_breach("reward", breach)
+
+    def abandon(self, decision: Decision | int) -> None:
+        """Say that the reward of a decision will never be learned, so that no other waits for it.
+
+        The round still counts in the ledger. Valid only if nothing has led to this word that the reward can have
+        influenced: not the reward itself, and no row or reward that came after it. Where bad news is what gets lost,
+        take `settle_after` with a `default_reward` instead.
+        """
+        round_ = self._claim(decision, "abandoned")
+        self._settlement.abandoned(round_)
+        self._learn_due()
+
+    def report_breach(self, kind: AlarmKind, text: str) -> None:
+        """Raise the alarm: something that was declared has been contradicted. The first one stands."""
+        if self._alarm is None:
+            self._alarm = Alarm(kind, self._rounds, text)
+
+    def acknowledge(self, response: Response) -> None:
+        """Answer the alarm: "stay" on the baseline, "relearn" under the same promise, or "renew" the promise.
+
+        See `surefoot.safety.alarm` for what each of them means, and which policies can do more than stay.
+        """
+        if self._alarm is None:
+            raise AlarmError(f"There must be an alarm to acknowledge, but none is on after {self._rounds} rounds.")
+        if response == "stay":
+            return
+        if response not in ("relearn", "renew"):
+            raise AlarmError(f"`response` must be 'stay', 'relearn' or 'renew', but got {response!r}.")
+        self._restart(keep_promise=response == "relearn")
+        # Whatever was decided before the restart was played in another world, for all that is known.
+        self._settlement.stop_teaching()
+        self._alarm = None
+        self._restarts += 1
+
+    def _restart(self, *, keep_promise: bool) -> None:
+        """Forget what was learned; with `keep_promise` the rounds spent so far are charged at their worst."""
+        raise AlarmError(
+            f"A {type(self).__name__} spends all of its delta on what it learns first, so it must stay on the baseline "
+            "after an alarm. SafeLUCB keeps a share for restarts; or begin a new experiment."
+        )
+
+    def _breach_by_reward(self, reward: float, is_learner: bool) -> str | None:
+        """Why a reward that has come contradicts what was declared, where it does."""
+        return None
+
+    def _teaches(self, is_learner: bool) -> bool:
+        """Whether the reward of the round that was just decided will be learned from."""
+        return True
+
+    def _learn_due(self) -> None:
+        """Learn what has come, in the order of the decisions, up to the first round that is not settled."""
+        while (due := self._settlement.take()) is not None:
+            _, entry, value = due
+            try:
+                self._learn(np.frombuffer(entry.features).copy(), value, entry.is_learner)
+            except Exception:
+                self._settlement.put_back(*due)
+                raise
+
+    def _order(self, hold: bool) -> int:
+        """What a call of `decide` orders."""
+        if hold:
+            return HOLD
+        return ALARMED if self._alarm is not None and self.keeps_floor else FREE
+
+    def _claim(self, decision: Decision | int, done: str) -> int:
         if isinstance(decision, Decision):
             if decision.policy != self._id:
                 raise DecisionError(
@@ -163,35 +280,35 @@ class Policy(ABC):
             round_ = int(decision)
         else:
             raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")
-        if round_ not in self._pending:
+        if round_ not in self._settlement or self._settlement.has_reward(round_):
             known = 1 <= round_ <= self._rounds
-            reason = "it was observed before" if known else f"only rounds 1 to {self._rounds} were decided"
+            reason = "it was settled before" if known else f"only rounds 1 to {self._rounds} were decided"
             raise DecisionError(
-                f"A decision must be pending to be observed, but round {round_} is not: {reason}. "
+                f"A decision must be pending to be {done}, but round {round_} is not: {reason}. "
                 "Nothing was learned from this call."
             )
         return round_
 
     def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
         self._rounds = round_ = self._rounds + 1
-        self._pending[round_] = (features.tobytes(), is_learner)
+        self._settlement.decided(round_, OpenRound(features.tobytes(), is_learner, self._teaches(is_learner)))
+        if self._settlement.settle_after is not None:
+            self._learn_due()
         shown = features[:]
         shown.flags.writeable = False
         return Decision(round_, "learner" if is_learner else "baseline", shown, self._id, row, certify)
 
     def state(self) -> dict[str, Any]:
         """Everything this policy knows, as plain arrays, numbers and strings; `from_state` continues from it."""
-        rounds = sorted(self._pending)
-        entries = [self._pending[round_] for round_ in rounds]
         return {
             "format": STATE_FORMAT,
             "policy": type(self).__name__,
             "id": self._id,
             "settings": dict(self._config),
             "rounds": self._rounds,
-            "pending_rounds": np.array(rounds, dtype=np.int64),
-            "pending_is_learner": np.array([is_learner for _, is_learner in entries], dtype=np.bool_),
-            "pending_features": _rows([features for features, _ in entries]),
+            "restarts": self._restarts,
+            "alarm": {} if self._alarm is None else self._alarm.plain(),
+            **self._settlement.state(),
             **self._arrays(),
         }
 
@@ -209,11 +326,14 @@ class Policy(ABC):
         if kind is None or not issubclass(kind, cls):
             raise StateError(f"This state is of a {name!r} policy and cannot become a {cls.__name__}.")
         try:
-            policy = kind(**state["settings"])
+            policy = kind(**kind._completed(state["settings"]))
             policy._id = str(state["id"])
             policy._rounds = int(state["rounds"])
-            policy._pending = dict(_pending_entries(state, policy._feature_size()))
+            policy._restarts = int(state.get("restarts", 0))
+            policy._alarm = Alarm(**state["alarm"]) if state.get("alarm") else None
             policy._restore(state)
+            teaches = {is_learner: policy._teaches(is_learner) for is_learner in (True, False)}
+            policy._settlement.restore(state, policy._feature_size(), teaches)
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise StateError(f"This state is incomplete or damaged: {error!r}. Restore it from a full copy.") from error
         return policy
@@ -226,17 +346,15 @@ class Policy(ABC):
         return f"{type(self).__name__}({inner})"
 
 
-def _pending_entries(state: Mapping[str, Any], dim: int) -> Iterator[tuple[int, tuple[bytes, bool]]]:
-    rounds, flags = state["pending_rounds"], state["pending_is_learner"]
-    rows = np.array(state["pending_features"], dtype=np.float64)
-    if not len(rounds) == len(flags) == len(rows) or (len(rows) and rows.shape != (len(rounds), dim)):
-        raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
-    for round_, flag, row in zip(rounds, flags, rows, strict=True):
-        yield int(round_), (row.tobytes(), bool(flag))
-
-
-def _rows(pending: list[bytes]) -> Vector | Matrix:
-    return np.frombuffer(b"".join(pending)).reshape(len(pending), -1).copy() if pending else np.zeros(0)
+def _read_settlement(settle_after: int | None, default_reward: float | None) -> Settlement:
+    if settle_after is None and default_reward is not None:
+        raise ConfigError(
+            f"`default_reward` needs `settle_after`, but got default_reward={default_reward!r} alone. "
+            "settle_after is the number of rounds after which a reward that has not come is learned as the default."
+        )
+    hint = "settle_after is the number of rounds after which a reward that has not come is learned as the default."
+    window = None if settle_after is None else count("settle_after", settle_after, hint=hint)
+    return Settlement(window, finite("default_reward", default_reward or 0.0, hint=hint))
 
 
 def refill(buffer: Matrix, saved: Any, name: str) -> None:

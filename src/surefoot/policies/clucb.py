@@ -62,6 +62,8 @@ class CLUCB(LinearPolicy):
         theta_bound: float,
         feature_bound: float,
         radius: str = "paper",
+        settle_after: int | None = None,
+        default_reward: float | None = None,
     ) -> None:
         super().__init__(
             dim=dim,
@@ -72,4 +74,6 @@ class CLUCB(LinearPolicy):
             theta_bound=theta_bound,
             feature_bound=feature_bound,
             radius=radius,
+            settle_after=settle_after,
+            default_reward=default_reward,
         )

@@ -14,10 +14,10 @@ from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested, Split
-from surefoot.linear.radius import ALPHA, FEATURE_BOUND, radius_of
+from surefoot.linear.radius import ALPHA, FEATURE_BOUND, THETA_BOUND, radius_of
 from surefoot.linear.scores import first_bad_row
 from surefoot.policies.base import Decision
-from surefoot.policies.linear import LinearPolicy
+from surefoot.policies.linear import CONTRADICTION, LinearPolicy
 from surefoot.policies.step import FREE, HOLD, conclude_with, step_with
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
@@ -97,6 +97,8 @@ class CLUCB2(LinearPolicy):
         reward_floor: float = 0.0,
         nesting: Literal["exact", "latest"] = "exact",
         radius: str = "paper",
+        settle_after: int | None = None,
+        default_reward: float | None = None,
     ) -> None:
         if nesting not in ("exact", "latest"):
             raise ConfigError(
@@ -113,6 +115,8 @@ class CLUCB2(LinearPolicy):
             reward_floor=reward_floor,
             nesting=nesting,
             radius=radius,
+            settle_after=settle_after,
+            default_reward=default_reward,
         )
         if nesting == "exact" and radius == "dual":
             raise ConfigError("`radius='dual'` needs `nesting='latest'`: the exact nest keeps one ellipsoid a round.")
@@ -147,6 +151,10 @@ class CLUCB2(LinearPolicy):
         pose(self._state, self._book, rows[action], rows[baseline], record, self.dim)
         is_safe, evidence = self._judge_nested(self._nested, record)
         is_learner = order >= 0 or (order == FREE and is_safe)
+        if self._nested.is_empty:
+            self.report_breach("contradiction", CONTRADICTION)
+        if self._alarm is not None:
+            record[GUARANTEED] = -math.inf
         book(self._book, rows[action], rows[baseline], 0.0, is_learner, record, self.dim)
         certify = partial(
             Certificate,
@@ -169,11 +177,6 @@ class CLUCB2(LinearPolicy):
             record[GUARANTEED], is_safe = -math.inf, False
             return False, partial(Proof, question_of(self._settings, record, self.dim), (), -math.inf)
         return is_safe, partial(_nested_proof, self._settings, record, splits, self.dim)
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether data and assumptions contradict each other; from then on only the baseline is played."""
-        return self._nested is not None and self._nested.is_empty
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if self._nested is not None:
@@ -216,4 +219,4 @@ def _nested_proof(settings: Vector, record: Vector, splits: tuple[Split, Split, 
     else:
         parts += [(known, alpha * piece) for known, piece in kept.pieces]
     parts += [(known, (1 - alpha) * piece) for known, piece in owed.pieces]
-    return assemble(question_of(settings, record, dim), parts)
+    return assemble(question_of(settings, record, dim), parts, Ball(float(settings[THETA_BOUND])))

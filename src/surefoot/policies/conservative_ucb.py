@@ -101,9 +101,25 @@ class ConservativeUCB(ArmPolicy):
     """
 
     def __init__(
-        self, *, arms: int, alpha: float, delta: float, noise: float = 1.0, baseline_reward: float | None = None
+        self,
+        *,
+        arms: int,
+        alpha: float,
+        delta: float,
+        noise: float = 1.0,
+        baseline_reward: float | None = None,
+        settle_after: int | None = None,
+        default_reward: float | None = None,
     ) -> None:
-        super().__init__(arms=arms, noise=noise, alpha=alpha, delta=delta, baseline_reward=baseline_reward)
+        super().__init__(
+            arms=arms,
+            noise=noise,
+            alpha=alpha,
+            delta=delta,
+            baseline_reward=baseline_reward,
+            settle_after=settle_after,
+            default_reward=default_reward,
+        )
         self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
         self._settings = arm_settings(self.arms, alpha, delta, self.noise, self._known)
         self._default = -1
@@ -122,6 +138,8 @@ class ConservativeUCB(ArmPolicy):
             self._state, self._settings, default, self._rounds + 1, order, intervals
         )
         self._default = default
+        if self._alarm is not None:
+            guaranteed = -math.inf
         evidence = partial(_arms_proof, self._settings, default, self._rounds + 1, proposal, before, intervals)
         optimism = float(intervals[1, proposal])
         certify = partial(Certificate, guaranteed, required, proposal, optimism, evidence, is_held=order == HOLD)

@@ -17,20 +17,22 @@ from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
-from surefoot.linear.radius import DUAL, FEATURE_BOUND, RADIUS_KIND, RIDGE, THETA_BOUND, radius_of
+from surefoot.linear.radius import DUAL, FEATURE_BOUND, MISFIT, RADIUS_KIND, RIDGE, THETA_BOUND, radius_of
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
-from surefoot.linear.scores import first_bad_row, new_scores, score_rows
+from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row, new_scores, score_rows
 from surefoot.policies.base import Decision, Policy, refill
 from surefoot.policies.settings import read_known_reward, setting_array
-from surefoot.policies.step import FREE, HOLD
+from surefoot.policies.step import ALARMED, FREE, HOLD
+from surefoot.safety.alarm import AlarmKind
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
 from surefoot.safety.ledger import Ledger
-from surefoot.safety.memory import new_memory, set_at
+from surefoot.safety.memory import REFUTED, new_memory, restored_memory, set_at
 from surefoot.safety.proof import Proof
 
 Prover = Callable[[Vector, Vector, Ball | Ellipsoid, int], Proof]
+CONTRADICTION = "No theta is left that satisfies both the data and everything declared: one declaration is not true."
 
 
 class LinearPolicy(Policy):
@@ -51,10 +53,13 @@ class LinearPolicy(Policy):
         ridge: float,
         theta_bound: float,
         feature_bound: float,
+        settle_after: int | None = None,
+        default_reward: float | None = None,
         **extra: Any,
     ) -> None:
         given = {"dim": dim, "delta": delta, "noise": noise, "ridge": ridge}
-        super().__init__({**given, "theta_bound": theta_bound, "feature_bound": feature_bound, **extra})
+        given |= {"theta_bound": theta_bound, "feature_bound": feature_bound, **extra}
+        super().__init__(given, settle_after=settle_after, default_reward=default_reward)
         self.dim = count("dim", dim, hint="dim is the number of features of one action.")
         self._settings = setting_array(
             dim=self.dim,
@@ -111,12 +116,24 @@ class LinearPolicy(Policy):
         `baseline` is the row that is played today; in a set without rows, its feature vector. With `hold` the baseline
         is played whatever the gate says, and the certificate tells what it would have said.
         """
-        return self._decide(features, baseline, baseline_reward, HOLD if hold else FREE)
+        return self._decide(features, baseline, baseline_reward, self._order(hold))
 
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
         if action is not None and isinstance(features, ActionSet) and not isinstance(features, Catalogue):
             raise InputError("A learner's decision can only be recalled over rows, but this set has none.")
-        return self._decide(features, baseline, baseline_reward, HOLD if action is None else action)
+        order = HOLD if action is None else action
+        declared, length = float(self._settings[FEATURE_BOUND]), _longest(features)
+        if not declared * (1.0 + LENGTH_TOLERANCE) < length < np.inf:
+            return self._decide(features, baseline, baseline_reward, order)
+        # It was played, so it counts; what was declared of it is not true.
+        self._settings[FEATURE_BOUND] = length
+        try:
+            decision = self._decide(features, baseline, baseline_reward, order)
+        finally:
+            self._settings[FEATURE_BOUND] = declared
+        text = f"Round {decision.round} had a row of length {length:.6g}, beyond feature_bound={declared:.6g}."
+        self.report_breach("features", text)
+        return decision
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         known = self._read_baseline_reward(baseline_reward)
@@ -171,12 +188,16 @@ class LinearPolicy(Policy):
         self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
     ) -> Decision:
         self._check_order(rows, order)
+        breach = self._breach_of(rows[baseline], known) if baseline >= 0 else None
+        order = ALARMED if breach is not None and order == FREE else order
         record = self._new_record()
         action, is_learner = self._run_step(
             self._settings, self._state, self._book, self._memory, rows, cached, scores, baseline, known, order, record
         )
         if action < 0:
             raise self._bad_row(rows, -1 - action)
+        if breach is not None:
+            self.report_breach("baseline_reward", breach)
         return self._concluded(action if is_learner else baseline, action, is_learner, record, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
@@ -185,6 +206,8 @@ class LinearPolicy(Policy):
                 f"The action set must have dim={self.dim}, but this {type(actions).__name__} has dim={actions.dim}."
             )
         displaced = self._read_baseline_vector(actions, baseline, order)
+        breach = self._breach_of(displaced, known)
+        order = ALARMED if breach is not None and order == FREE else order
         actions.check_length(float(self._settings[FEATURE_BOUND]))
         best = actions.optimistic(snapshot(self._settings, self._state))
         record = self._new_record()
@@ -193,6 +216,8 @@ class LinearPolicy(Policy):
             self._settings, self._state, self._book, self._memory, np.zeros((0, self.dim)), best.features, displaced,
             known, order, record, self.dim,
         )  # fmt: skip
+        if breach is not None:
+            self.report_breach("baseline_reward", breach)
         return self._concluded(-1, -1, is_learner, record, order, method=best.method, gap=best.gap)
 
     def _new_record(self) -> Vector:
@@ -209,6 +234,10 @@ class LinearPolicy(Policy):
         method: str = "rows",
         gap: float = 0.0,
     ) -> Decision:
+        if self._memory[REFUTED] > 0.0:
+            self.report_breach("contradiction", CONTRADICTION)
+        if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
+            record[GUARANTEED] = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
         frozen = self._frozen
         if frozen is None:
@@ -225,9 +254,32 @@ class LinearPolicy(Policy):
         at = RECORD_HEAD + 3 * self.dim
         return self._decided(row, is_learner, record[at : at + self.dim], certify)
 
+    def _least_known(self, known: float) -> float:
+        """The least that this round's baseline is declared to earn."""
+        return known
+
+    def _breach_of(self, displaced: Vector, known: float) -> str | None:
+        """Why the baseline's reward cannot be what was declared, where no theta of the declared length allows it."""
+        least = self._least_known(known)
+        if least <= 0.0:
+            return None
+        most = float(self._settings[THETA_BOUND] * np.linalg.norm(displaced) * (1.0 + 1e-9) + self._settings[MISFIT])
+        if least <= most:
+            return None
+        return (
+            f"The baseline of round {self._rounds + 1} is declared to earn {least:.6g} on average, but its features "
+            f"allow at most {most:.6g} with theta_bound={float(self._settings[THETA_BOUND]):.6g}."
+        )
+
+    def report_breach(self, kind: AlarmKind, text: str) -> None:
+        """Raise the alarm: something that was declared has been contradicted. The first one stands."""
+        super().report_breach(kind, text)
+        self._memory[REFUTED] = 1.0
+
+    def _teaches(self, is_learner: bool) -> bool:
+        return is_learner or self.learns_baseline_rounds
+
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        if not (is_learner or self.learns_baseline_rounds):
-            return
         if self._catalogue is None:
             self._run_absorb(self._state, features, reward)
         else:
@@ -328,13 +380,20 @@ class LinearPolicy(Policy):
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         refill(self._state, arrays["ridge"], "ridge")
         refill(self._book, arrays["ledger"], "ledger")
-        refill(self._memory, arrays["memory"], "memory")
+        refill(self._memory, restored_memory(arrays["memory"], self.dim), "memory")
         check_state(self._state, dim=self.dim, ridge=float(self._settings[RIDGE]))
         if "catalogue" in arrays:
             catalogue = Catalogue(arrays["catalogue"])
             self._check_shape(catalogue.rows)
             scores = restored_scores(np.asarray(arrays["catalogue_scores"]), catalogue.rows.shape[0])
             self._catalogue, self._catalogue_scores = catalogue, scores
+
+
+def _longest(features: Any) -> float:
+    rows = features.rows if isinstance(features, Catalogue) else features
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.size == 0:
+        return 0.0
+    return float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
 
 
 def _certify(

@@ -73,6 +73,8 @@ class LUCB(LinearPolicy):
         theta_bound: float,
         feature_bound: float,
         radius: str = "paper",
+        settle_after: int | None = None,
+        default_reward: float | None = None,
     ) -> None:
         super().__init__(
             dim=dim,
@@ -82,4 +84,6 @@ class LUCB(LinearPolicy):
             theta_bound=theta_bound,
             feature_bound=feature_bound,
             radius=radius,
+            settle_after=settle_after,
+            default_reward=default_reward,
         )

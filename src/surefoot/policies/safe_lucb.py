@@ -6,25 +6,40 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector, finite, positive
-from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.errors import AlarmError, AssumptionError, ConfigError, InputError
 from surefoot.linear.radius import (
+    ALPHA,
     AMOUNT,
     CONSTRAINT,
     DELTA,
+    FEATURE_BOUND,
     GATE,
+    MISFIT,
     OPTIMISM_KIND,
     RANGE_HIGH,
     RANGE_LOW,
     REWARD_FLOOR,
+    RIDGE,
     SUM_DELTA,
+    THETA_BOUND,
 )
+from surefoot.linear.ridge import new_state
+from surefoot.linear.scores import new_scores
 from surefoot.policies.base import Decision
 from surefoot.policies.linear import LinearPolicy
 from surefoot.policies.settings import read_known_reward
 from surefoot.policies.step import conclude_with, step_with
+from surefoot.safety.alarm import RESTART_SHARE, delta_of
 from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
-from surefoot.safety.constraints import Constraint, read_constraint
-from surefoot.safety.memory import HIGH, LOW, REFUTED, remember_reward, teaches
+from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
+from surefoot.safety.memory import (
+    DEBT,
+    HIGH,
+    LOW,
+    MOVED,
+    ROUNDS_BEFORE,
+    remember_reward,
+)
 from surefoot.safety.optimism import OPTIMISMS, safe_choice
 
 safe_conclude = conclude_with(safe_judge, safe_note)
@@ -50,9 +65,11 @@ class SafeLUCB(LinearPolicy):
     realised_share    share of delta spent on the realised sum, 0 to leave it out
     optimism          "set" proposes by the confidence set alone; "facts" by everything known
     misspecification  how far a mean reward may lie from <theta, features>
+    restart_share     share of delta kept for restarts after an alarm, 0 to do without
+    settle_after      rounds after which a reward that has not come is learned as `default_reward` (0)
 
-    When no theta is left that satisfies data and assumptions, `is_refuted` turns true, and from then on only the
-    baseline is played.
+    When something declared is contradicted, the `alarm` is on, and only the baseline is played until somebody answers
+    it (`acknowledge`).
 
     >>> import numpy as np
     >>> policy = SafeLUCB(
@@ -86,6 +103,9 @@ class SafeLUCB(LinearPolicy):
         realised_share: float = REALISED_SHARE,
         optimism: Literal["set", "facts"] = "set",
         misspecification: float = 0.0,
+        restart_share: float = RESTART_SHARE,
+        settle_after: int | None = None,
+        default_reward: float | None = None,
     ) -> None:
         chosen = read_constraint(constraint)
         if ridge is None:
@@ -106,6 +126,9 @@ class SafeLUCB(LinearPolicy):
             realised_share=realised_share,
             optimism=optimism,
             misspecification=misspecification,
+            restart_share=restart_share,
+            settle_after=settle_after,
+            default_reward=default_reward,
         )
         safe_settings(
             self._settings,
@@ -113,15 +136,11 @@ class SafeLUCB(LinearPolicy):
             gate=gate,
             constraint=chosen,
             realised_share=realised_share,
+            restart_share=restart_share,
             optimism=optimism,
         )
         self._least = float(max(self._settings[REWARD_FLOOR], self._settings[RANGE_LOW]))
         self._most = float(self._settings[RANGE_HIGH])
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether data and assumptions contradict each other; from then on only the baseline is played."""
-        return bool(self._memory[REFUTED])
 
     def _read_interval(self, reward: Any) -> tuple[float, float]:
         """What is known of this round's baseline reward, by what is given and what was declared."""
@@ -154,11 +173,67 @@ class SafeLUCB(LinearPolicy):
     def _new_record(self) -> Vector:
         return new_safe_record(self.dim)
 
+    def _least_known(self, known: float) -> float:
+        return float(self._memory[LOW])
+
+    def _teaches(self, is_learner: bool) -> bool:
+        return is_learner or bool(self._memory[MOVED] > 0.0)
+
+    def _breach_by_reward(self, reward: float, is_learner: bool) -> str | None:
+        lowest = float(self._settings[AMOUNT])
+        if not is_learner or self._settings[CONSTRAINT] != REALISED_PATH or reward >= lowest:
+            return None
+        return f"A reward of {reward:.6g} came in, below the lowest_reward={lowest:.6g} that was declared."
+
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        if teaches(self._memory, is_learner):
-            super()._learn(features, reward, is_learner)
+        super()._learn(features, reward, is_learner)
         if is_learner:
             remember_reward(self._memory, features, reward)
+
+    def _restart(self, *, keep_promise: bool) -> None:
+        if self._config["restart_share"] == 0:
+            raise AlarmError("`restart_share` must be above 0 for a restart, but this SafeLUCB was made with 0: stay.")
+        is_features = self._alarm is not None and self._alarm.kind == "features"
+        if keep_promise and (is_features or self._settings[CONSTRAINT] == REALISED_PATH):
+            raise AlarmError(
+                "After rows that are too long, and with the constraint 'realised_path', what was spent has no worst "
+                "that could be charged: answer the alarm by 'stay' or 'renew'."
+            )
+        debt, rounds = (self.debt + self._worst_of_spent(), self._rounds) if keep_promise else (0.0, 0)
+        self._state[:] = new_state(self.dim, float(self._settings[RIDGE]))
+        self._book[:] = 0.0
+        self._memory[:] = 0.0
+        self._memory[DEBT], self._memory[ROUNDS_BEFORE] = debt, rounds
+        self._catalogue, self._catalogue_scores, self._frozen = None, new_scores(0), None
+        self._spend(self._restarts + 1)
+
+    @property
+    def debt(self) -> float:
+        """What the rounds before a restart may have cost at worst, and must be earned back; 0 without one."""
+        return float(self._memory[DEBT])
+
+    def _worst_of_spent(self) -> float:
+        """The most that the learner's rounds can lie below the floor, by the declared range of means or by B D alone.
+
+        Rewards of the baseline that were given along the way may be what was contradicted, so they are not relied on.
+        """
+        reach = float(self._settings[THETA_BOUND] * self._settings[FEATURE_BOUND] + self._settings[MISFIT])
+        most = min(float(self._settings[RANGE_HIGH]), reach)
+        least = max(float(self._settings[RANGE_LOW]), -reach)
+        lost = max(0.0, (1.0 - float(self._settings[ALPHA])) * most - least)
+        return self._ledger.learner_rounds * lost * (1.0 + 1e-12)
+
+    def _spend(self, restarts: int) -> None:
+        names = ("delta", "gate", "realised_share", "restart_share")
+        spend_delta(self._settings, **{name: self._config[name] for name in names}, restarts=restarts)
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        super()._restore(arrays)
+        self._spend(self._restarts)
+
+    @classmethod
+    def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {"restart_share": 0.0, **settings}
 
 
 def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: float) -> float:
@@ -181,15 +256,18 @@ def safe_settings(
     constraint: Constraint,
     realised_share: float,
     optimism: str,
+    restart_share: float = RESTART_SHARE,
 ) -> None:
     """Check SafeLUCB's own settings, and write them beside the others."""
     if gate not in GATES:
         raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
     if optimism not in OPTIMISMS:
         raise ConfigError(f"`optimism` must be one of {', '.join(OPTIMISMS)}, but got {optimism!r}.")
-    share = finite("realised_share", realised_share, hint="It is the share of delta for the realised sum.")
-    if not 0 <= share < 1:
-        raise ConfigError(f"`0 <= realised_share < 1` must hold, but got {realised_share}.")
+    for name, share in (("realised_share", realised_share), ("restart_share", restart_share)):
+        if not 0 <= finite(name, share, hint="It is a share of delta.") < 1:
+            raise ConfigError(f"`0 <= {name} < 1` must hold, but got {share}.")
+    shares = {"realised_share": realised_share, "restart_share": restart_share}
+    spend_delta(settings, delta=float(settings[DELTA]), gate=gate, **shares, restarts=0)
     if reward_range is not None:
         hint = "reward_range holds the least and the largest mean reward of any action."
         if len(reward_range) != 2:
@@ -203,8 +281,14 @@ def safe_settings(
                 f"{settings[REWARD_FLOOR]:g}. The baseline's reward is never negative."
             )
         settings[RANGE_LOW], settings[RANGE_HIGH] = low, high
-    if gate == "facts" and share > 0:  # two events: each gets its share of delta
-        settings[SUM_DELTA] = share * settings[DELTA]
-        settings[DELTA] *= 1 - share
     settings[GATE], settings[OPTIMISM_KIND] = GATES[gate], OPTIMISMS[optimism]
     settings[CONSTRAINT], settings[AMOUNT] = constraint.code, constraint.amount
+
+
+def spend_delta(
+    settings: Vector, *, delta: float, gate: str, realised_share: float, restart_share: float, restarts: int
+) -> None:
+    """Give the set, and the realised sum where it is used, what they may spend of delta after so many restarts."""
+    share = realised_share if gate == "facts" else 0.0  # two events: each gets its share
+    left = delta_of(delta, restarts, restart_share)
+    settings[SUM_DELTA], settings[DELTA] = share * left, (1.0 - share) * left

@@ -15,7 +15,9 @@ from surefoot.linear.radius import radius_of
 from surefoot.safety.gates import BETA, OPTIMISM, book
 
 R = TypeVar("R")
-FREE, HOLD = -1, -2  # orders: let the gate decide; play the baseline whatever it says; or, a row: the learner's
+# Orders: let the gate decide; play the baseline whatever it says, because the caller wants so or the alarm is on; or, a
+# row: the learner's.
+FREE, HOLD, ALARMED = -1, -2, -3
 
 
 @compiled

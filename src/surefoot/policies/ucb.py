@@ -46,8 +46,15 @@ class UCB(ArmPolicy):
     >>> policy.observe(decision, 1.0)
     """
 
-    def __init__(self, *, arms: int, noise: float = 0.5) -> None:
-        super().__init__(arms=arms, noise=noise)
+    def __init__(
+        self,
+        *,
+        arms: int,
+        noise: float = 0.5,
+        settle_after: int | None = None,
+        default_reward: float | None = None,
+    ) -> None:
+        super().__init__(arms=arms, noise=noise, settle_after=settle_after, default_reward=default_reward)
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._check_rows(features)

@@ -8,7 +8,7 @@ from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.ridge import absorb, theta_of
 from surefoot.linear.scores import SCREEN_FROM, first_bad_row, score_rows
 from surefoot.safety.gates import GUARANTEED, REQUIRED
-from surefoot.simulation.kernel import decide_round, learn_round
+from surefoot.simulation.kernel import decide_round, does_teach, learn_round
 
 # How a logged round answers a decision.
 REJECTION, SHADOW, FULL = range(3)
@@ -91,7 +91,7 @@ def replay_block(
         if mode == SHADOW:
             # Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
             absorb(state, features[t, actions[t]], rewards[t, 0])
-        else:
+        elif does_teach(kind, memory, is_learner):
             reward = rewards[t, row] if mode == FULL else rewards[t, 0]
             learn_round(
                 kind, state, memory, arms, features[t, row], row, is_learner, reward, features[t], columns, scores

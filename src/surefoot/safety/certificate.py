@@ -6,11 +6,14 @@ from collections.abc import Callable
 from surefoot.safety.proof import Proof
 from surefoot.values import Value
 
+CONDITION = "true with probability 1 - delta if what was declared is true"
+
 
 class Certificate(Value, frozen=True):
     """The evidence on which the learner's proposal was allowed or refused.
 
-    guaranteed: what is certain to have been earned, in the gate's own account, if the proposal is played
+    guaranteed: what has been earned at least, in the gate's own account, if the proposal is played: with probability
+                1 - delta, if what was declared is true; -inf while the alarm is on
     required:   what must be earned at least
     proposal:   the optimistic action's row, or -1 where the action set has no rows
     optimism:   the most that action may be worth, its upper confidence bound
@@ -53,10 +56,10 @@ class Certificate(Value, frozen=True):
             verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
             return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."
         if self.guaranteed == -math.inf:
-            return "Played the baseline: nothing is certain, because no theta satisfies all assumptions and data."
+            return "Played the baseline: the alarm is on, for data and declarations contradict each other."
         if self.is_safe:
             return (
-                f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor for sure, "
-                f"by {self.proof.reason()}."
+                f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor, by "
+                f"{self.proof.reason()}; {CONDITION}."
             )
         return f"Played the baseline: playing {action} could have left us {-self.margin:.4g} below the floor."

@@ -17,7 +17,7 @@ from surefoot.errors import ConfigError
 from surefoot.linear.radius import ALPHA, AMOUNT, CONSTRAINT, MISFIT, RANGE_LOW, REWARD_FLOOR
 from surefoot.safety.gates import part_at
 from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
-from surefoot.safety.memory import EARNED, EARNED_CARRY, EARNED_ROUNDS
+from surefoot.safety.memory import DEBT, EARNED, EARNED_CARRY, EARNED_ROUNDS, ROUNDS_BEFORE
 
 CUMULATIVE, CHECKPOINTS, STAGEWISE, RESERVE, REALISED_PATH = range(5)
 QUESTION = 4  # the part of a record, behind the four that every gate writes
@@ -29,7 +29,8 @@ def ask(
 ) -> float:
     """Write the question into the record, and return the level that <theta, q> must reach.
 
-    A misspecification of epsilon moves every mean by at most that much, so it is owed once per unit of weight.
+    A misspecification of epsilon moves every mean by at most that much, so it is owed once per unit of weight. What was
+    spent before a restart is a debt (`surefoot.safety.alarm`).
     """
     alpha, kind = settings[ALPHA], settings[CONSTRAINT]
     played, conserved, owed = (0.0 if kind == REALISED_PATH else 1.0), alpha, 1.0 - alpha
@@ -45,8 +46,10 @@ def ask(
     learner, baseline = ledger[LEARNER_ROUNDS] + 1.0, ledger[BASELINE_ROUNDS]
     weights = 1.0 + owed if kind == STAGEWISE else (played + owed) * learner + conserved * baseline
     level = settings[MISFIT] * weights
+    if kind != STAGEWISE:
+        level += memory[DEBT]
     if kind == CHECKPOINTS:
-        left = (-(learner + baseline)) % settings[AMOUNT]
+        left = (-(memory[ROUNDS_BEFORE] + learner + baseline)) % settings[AMOUNT]
         level -= alpha * left * max(settings[REWARD_FLOOR], settings[RANGE_LOW])
     elif kind == RESERVE:
         level -= settings[AMOUNT]

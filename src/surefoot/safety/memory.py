@@ -5,6 +5,8 @@ learned (sum and carry), the last question that was proved, the first baseline, 
 working facts of the search, each as (kind, level, weight, normal).
 """
 
+from typing import Any
+
 import numpy as np
 
 from surefoot.arrays import Vector
@@ -15,8 +17,8 @@ from surefoot.linear.radius import MISFIT, NOISE, RANGE_HIGH, RANGE_LOW, REWARD_
 (
     LOW, HIGH, KEPT_LOW, KEPT_LOW_CARRY, KEPT_HIGH, KEPT_HIGH_CARRY, OWED_LOW, OWED_LOW_CARRY, OWED_HIGH,
     OWED_HIGH_CARRY, EARNED, EARNED_CARRY, EARNED_ROUNDS, REFUTED, PROVED, PROVED_ROUND, WORKING, REFUSED, PAUSE,
-    MOVED, HEAD,
-) = range(21)  # fmt: skip
+    MOVED, DEBT, ROUNDS_BEFORE, HEAD,
+) = range(23)  # fmt: skip
 
 SPARE = 8  # working facts beyond the dimension: tangents of the ball, and facts that may be needed again
 
@@ -62,6 +64,13 @@ def new_memory(dim: int) -> Vector:
     return np.zeros(working_at.function(dim) + room.function(dim) * (3 + dim))
 
 
+def restored_memory(saved: Any, dim: int) -> Any:
+    """A saved memory; before there were restarts it had no DEBT and no ROUNDS_BEFORE, which were both 0."""
+    if np.shape(saved) == (new_memory(dim).size - 2,):
+        return np.insert(np.asarray(saved, dtype=np.float64), DEBT, [0.0, 0.0])
+    return saved
+
+
 @compiled
 def tell(settings: Vector, memory: Vector, low: float, high: float) -> None:
     """Write down what is known of this round's baseline reward: [low, high], cut to the declared range and floor."""
@@ -101,10 +110,10 @@ def remember_baseline(memory: Vector, displaced: Vector, is_first: bool, is_lear
 
 @compiled
 def teaches(memory: Vector, is_learner: bool) -> bool:
-    """Whether a round's reward enters the confidence set.
+    """Whether the reward of the round that was just decided will enter the confidence set.
 
     Where the baseline stays the same and its mean is known exactly, its rewards say nothing new, and would only widen
-    the set. The choice never looks at the reward, so the set stays valid.
+    the set. To be asked when the round is decided: later, what has happened since would choose the data.
     """
     return bool(is_learner or memory[MOVED] > 0.0)
 

@@ -66,16 +66,24 @@ def learn_round(
     columns: Matrix,
     scores: Matrix,
 ) -> None:
-    """Let the policy learn one reward, as its `observe` does."""
+    """Let the policy learn the reward of a round that teaches."""
     if kind in (UCB, CONSERVATIVE_UCB):
         observe_arm(arms, row, reward)
-    elif is_learner or (kind != CLUCB and (kind != SAFE_LUCB or teaches(memory, is_learner))):
-        if columns.size > 0:
-            learn_catalogue(state, features, reward, rows, columns, scores)
-        else:
-            absorb(state, features, reward)
-        if kind == SAFE_LUCB and is_learner:
-            remember_reward(memory, features, reward)
+        return
+    if columns.size > 0:
+        learn_catalogue(state, features, reward, rows, columns, scores)
+    else:
+        absorb(state, features, reward)
+    if kind == SAFE_LUCB and is_learner:
+        remember_reward(memory, features, reward)
+
+
+@compiled
+def does_teach(kind: int, memory: Vector, is_learner: bool) -> bool:
+    """Whether the round that was just decided will be learned from."""
+    if kind == SAFE_LUCB:
+        return teaches(memory, is_learner)
+    return is_learner or kind != CLUCB
 
 
 @compiled
@@ -185,7 +193,9 @@ def play_block(
         mean = means[k, row]
         reward = reward_of(reward_kind, reward_scale, mean, draws[t])
         played = features[k, row]
-        if pending.shape[0] > 0 and delays[t] > 0:
+        if not does_teach(kind, memory, is_learner):
+            pass
+        elif pending.shape[0] > 0:  # what comes at once, too, waits for what was decided before
             put(pending, round_ + delays[t], row, is_learner, reward, played)
         else:
             learn_round(kind, state, memory, arms, played, row, is_learner, reward, features[k], columns, scores)
@@ -222,21 +232,22 @@ def learn_due(
     columns: Matrix,
     scores: Matrix,
 ) -> None:
-    """Learn every reward that has arrived before this round, in the order of the decisions."""
+    """Learn in the order of the decisions, up to the first reward that has not arrived before this round."""
+    done = 0
+    while done < pending.shape[0] and 0.0 < pending[done, 0] <= round_:
+        row, is_learner = int(pending[done, 1]), pending[done, 2] > 0.0
+        learn_round(
+            kind, state, memory, arms, pending[done, 4:], row, is_learner, pending[done, 3], rows, columns, scores
+        )
+        done += 1
+    if done == 0:
+        return
     left = 0
-    for i in range(pending.shape[0]):
+    for i in range(done, pending.shape[0]):
         if pending[i, 0] == 0.0:
             break
-        if pending[i, 0] <= round_:
-            row, is_learner = int(pending[i, 1]), pending[i, 2] > 0.0
-            learn_round(
-                kind, state, memory, arms, pending[i, 4:], row, is_learner, pending[i, 3], rows, columns, scores
-            )
-        else:
-            for j in range(pending.shape[1]):
-                pending[left, j] = pending[i, j]
-            left += 1
-    for i in range(left, pending.shape[0]):
-        if pending[i, 0] == 0.0:
-            break
+        for j in range(pending.shape[1]):
+            pending[left, j] = pending[i, j]
+        left += 1
+    for i in range(left, left + done):
         pending[i, 0] = 0.0

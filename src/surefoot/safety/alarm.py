@@ -1,0 +1,47 @@
+"""The alarm: something that was declared has been contradicted, and what a person may answer.
+
+While it is on, a policy that keeps a floor plays the baseline alone, and its certificates promise nothing. The answers:
+
+stay     play the baseline from now on; the alarm stays on
+relearn  learn anew from here under the same promise. What was played so far stays in the account, every round of the
+         learner at its worst. That debt must be earned back before the learner plays again, which may be never
+renew    begin a new promise, with a new ledger: what was lost before is not made good
+
+Both restarts need delta: the first set is given 0.9 delta and the k-th restart 0.1 delta 2^-k, which add up to delta,
+so that one promise covers all of them (docs/mathematics.md, "Alarms and restarts"). The paper's policies spend all of
+delta on their first set, as in the paper; they can only stay.
+"""
+
+from typing import Any, Literal
+
+from surefoot.values import Value
+
+AlarmKind = Literal["contradiction", "reward", "baseline_reward", "features"]
+Response = Literal["stay", "relearn", "renew"]
+RESPONSES: tuple[Response, ...] = ("stay", "relearn", "renew")
+RESTART_SHARE = 0.1  # of delta, kept for restarts
+
+
+class Alarm(Value, frozen=True, eq=True):
+    """What contradicted a declaration, after how many rounds, in words.
+
+    kind: "contradiction" where no theta is left that satisfies data and declarations, "reward" for one out of bounds,
+          "baseline_reward" for one that no theta allows, "features" for a row that is too long
+    """
+
+    kind: AlarmKind
+    round: int
+    text: str
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data from which the same alarm is made."""
+        return {"kind": self.kind, "round": self.round, "text": self.text}
+
+
+def delta_of(delta: float, restarts: int, share: float = RESTART_SHARE) -> float:
+    """What the set after so many restarts may spend of delta, a share of which is kept for restarts.
+
+    >>> round(sum(delta_of(0.05, k) for k in range(60)), 12)
+    0.05
+    """
+    return delta * (1.0 - share) if restarts == 0 else delta * share * 2.0**-restarts
