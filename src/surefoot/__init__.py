@@ -1,4 +1,4 @@
-"""Contextual bandits that never lose their footing: proved never to fall below your current strategy.
+"""Contextual bandits that explore under a floor: at least (1 - alpha) of what your current strategy would earn, proved.
 
 >>> import surefoot
 >>> policy = surefoot.CLUCB(
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from surefoot.policies.safe_lucb import SafeLUCB as SafeLUCB
     from surefoot.policies.ucb import UCB as UCB
     from surefoot.safety.certificate import Certificate as Certificate
+    from surefoot.safety.check import check as check
     from surefoot.safety.proof import Proof as Proof
-    from surefoot.safety.proof import check as check
     from surefoot.safety.prove import prove as prove
 
 # Names are looked up when first used, so that `import surefoot` costs next to nothing.
@@ -64,7 +64,7 @@ _HOMES = {
     "SurefootError": "errors",
     "UCB": "policies.ucb",
     "Vertices": "linear.actions",
-    "check": "safety.proof",
+    "check": "safety.check",
     "errors": "",
     "open_journal": "journal",
     "prove": "safety.prove",

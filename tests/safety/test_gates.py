@@ -23,6 +23,7 @@ from surefoot.linear.radius import (
     radius_of,
 )
 from surefoot.linear.ridge import Ridge
+from surefoot.safety.check import check
 from surefoot.safety.gates import (
     BETA,
     GUARANTEED,
@@ -38,7 +39,6 @@ from surefoot.safety.gates import (
 )
 from surefoot.safety.ledger import Ledger, book_baseline, book_learner
 from surefoot.safety.memory import new_memory
-from surefoot.safety.proof import check
 
 DIGITS = 50
 

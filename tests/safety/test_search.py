@@ -1,6 +1,7 @@
 """The search for a split against Clarabel: never above the optimum, within a percent of it, alarms only when due."""
 
 from dataclasses import dataclass
+from dataclasses import replace as replace_dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +13,9 @@ import surefoot
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import ProofError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.safety.check import check
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.memory import room
-from surefoot.safety.proof import check
 from surefoot.safety.prove import prove
 from surefoot.safety.search import FOUND, GIVEN, LEVEL, NORMAL, REFUTED, TANGENT, WEIGHT, search
 from tests.safe_reference import Ellipse, least
@@ -69,7 +70,7 @@ def problem(rng: np.random.Generator, dim: int, kind: str = "plain") -> Problem:
     theta /= np.linalg.norm(theta)
     seen = rng.normal(size=(int(rng.choice([0, 1, dim, 10 * dim])), dim)) / np.sqrt(dim)
     gram = seen.T @ seen + float(rng.choice([0.1, 1.0])) * np.eye(dim)
-    whitener = np.linalg.inv(np.linalg.cholesky(gram))
+    whitener = np.tril(np.linalg.inv(np.linalg.cholesky(gram)))
     radius = float(rng.choice([0.5, 2.0]))
     away = rng.normal(size=dim)
     away /= np.linalg.norm(away)
@@ -240,27 +241,41 @@ def test_every_proof_that_is_found_holds_and_is_nearly_the_best(dim: int, method
         assert_near(proof.value, exact, made.joint, number)
 
 
-@pytest.mark.parametrize("amount", [1e-6, -1e-6, 0.3])
-def test_a_proof_that_was_found_fails_once_any_number_in_it_is_altered(amount: float) -> None:
+@pytest.mark.parametrize("amount", [1e-3, -1e-3, 0.3, -0.3])
+def test_a_proof_altered_in_any_number_passes_only_if_it_is_still_true(amount: float) -> None:
+    """By Clarabel: a claim that was lowered holds, and so may one whose question moved to where more is known."""
     rng = np.random.default_rng(9)
+    refused = 0
     for _ in range(10):
         made = problem(rng, 3)
         proof = prove(made.q, facts_of(made))
         assert len(proof.pieces) > 1
         scale = amount * (1 + max(abs(piece.bound) for piece in proof.pieces))
-        forged = [replace(proof, value=proof.value + scale)]
-        forged += [replace(proof, question=proof.question + scale * np.eye(3)[i]) for i in range(3)]
-        for number, piece in enumerate(proof.pieces):
-            others = list(proof.pieces)
-            for changed in (
-                replace(piece, bound=piece.bound + scale),
-                *(replace(piece, vector=piece.vector + scale * np.eye(3)[i]) for i in range(3)),
-            ):
-                others[number] = changed
-                forged.append(replace(proof, pieces=tuple(others)))
-        for forgery in forged:
-            with pytest.raises(ProofError):
+        for forgery in altered(proof, scale):
+            try:
                 check(forgery)
+            except ProofError:
+                refused += 1
+                continue
+            exact = replace_dataclass(made, q=forgery.question).exact()
+            assert exact is not None
+            assert forgery.value <= exact + 1e-6 * (1 + abs(exact))
+    assert refused > 50
+
+
+def altered(proof: surefoot.Proof, scale: float) -> list[surefoot.Proof]:
+    """The proof with one number changed, for every number in it."""
+    found = [replace(proof, value=proof.value + scale)]
+    found += [replace(proof, question=proof.question + scale * np.eye(3)[i]) for i in range(3)]
+    for number, piece in enumerate(proof.pieces):
+        others = list(proof.pieces)
+        for changed in (
+            replace(piece, bound=piece.bound + scale),
+            *(replace(piece, vector=piece.vector + scale * np.eye(3)[i]) for i in range(3)),
+        ):
+            others[number] = changed
+            found.append(replace(proof, pieces=tuple(others)))
+    return found
 
 
 def test_a_proof_over_contradictory_facts_is_refused() -> None:

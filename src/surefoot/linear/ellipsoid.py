@@ -57,6 +57,26 @@ def ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector, at: in
 
 
 @compiled
+def careful_support(flat: Vector, radius: float, q: Vector, d: int) -> tuple[float, float]:
+    """The same over the ellipsoid just as it is written down, with all rounding of this very sum in the spread."""
+    mean, size, total, sizes = 0.0, 0.0, 0.0, 0.0
+    row = d
+    for i in range(d):
+        mean += flat[i] * q[i]
+        size += abs(flat[i] * q[i])
+        entry, large = 0.0, 0.0
+        for j in range(i + 1):
+            entry += flat[row + j] * q[j]
+            large += abs(flat[row + j] * q[j])
+        total += entry * entry
+        sizes += large * large
+        row += d
+    off = (d + 8.0) * EPS
+    spread = radius * (math.sqrt(total) * (1.0 + off) + off * math.sqrt(sizes))
+    return mean, spread + off * (size + spread)
+
+
+@compiled
 def guarded_radius(state: Vector, beta: float) -> float:
     """The radius beta, widened by what rounding may have done to the center and to the whitener.
 
@@ -88,6 +108,10 @@ class Ball(Value, frozen=True):
         vector = np.asarray(q, dtype=np.float64)
         return 0.0, ball_spread(self.radius, vector, 0, vector.size)
 
+    def reach(self, dim: int) -> float:
+        """How long theta can be."""
+        return self.radius
+
     def lower(self, q: ArrayLike) -> float:
         """The least <theta, q> over the ball."""
         return -self.support(q)[1]
@@ -116,7 +140,12 @@ class Ellipsoid(Value, frozen=True):
     def support(self, q: ArrayLike) -> tuple[float, float]:
         """Mean and spread of <theta, q> over the ellipsoid."""
         flat = np.concatenate([self.center, self.whitener.ravel()])
-        return ellipsoid_support(flat, 0, self.radius, np.asarray(q, dtype=np.float64), 0, self.center.size)
+        return careful_support(flat, self.radius, np.asarray(q, dtype=np.float64), self.center.size)
+
+    def reach(self, dim: int) -> float:
+        """How long theta can be."""
+        length = float(np.linalg.norm(self.center) + self.radius * np.linalg.norm(self.whitener))
+        return length * (1.0 + 16.0 * dim * EPS)
 
     def lower(self, q: ArrayLike) -> float:
         """The least <theta, q> over the ellipsoid."""

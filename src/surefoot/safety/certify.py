@@ -374,15 +374,15 @@ def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: i
     question, count = record[at : at + dim].copy(), int(record[FACTS])
     if count == 0:  # the usual case, and a service writes a proof for every decision
         return summed(question, [Piece(known, question, known.lower(question))])
-    vectors = np.empty((2 + count, dim))
+    vectors, ball = np.empty((2 + count, dim)), Ball(float(settings[THETA_BOUND]))
     split_up.dispatcher(record, vectors, dim)
-    pieces = bounded([(known, vectors[0]), (Ball(float(settings[THETA_BOUND])), vectors[1])])
+    pieces = bounded([(known, vectors[0]), (ball, vectors[1])])
     facts = record[at + dim : at + dim + count * width].reshape(count, width)
     for row, (kind, level, weight) in enumerate(facts[:, :NORMAL].tolist()):
         if weight > 0.0 and kind != TANGENT:
             fact = Linear(facts[row, NORMAL:].copy(), level, NAMES[int(kind)])
-            pieces.append(Piece(fact, vectors[2 + row], weight * level))
-    return summed(question, pieces)
+            pieces.append(Piece(fact, vectors[2 + row], fact.times(weight)))
+    return summed(question, pieces, ball)
 
 
 def new_safe_record(dim: int) -> Vector:

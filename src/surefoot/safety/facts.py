@@ -14,6 +14,7 @@ from surefoot.arrays import Vector
 from surefoot.values import Value
 
 ALIGNMENT = 1e-12  # how far a piece may point away from a linear fact's direction, relative to its length
+ROUNDING = 16.0 * 2.0**-53  # of a weight times a level, given away
 
 
 class Fact(Protocol):
@@ -35,7 +36,7 @@ class Linear(Value, frozen=True):
     Known baseline rewards, floors and declared reward ranges are of this kind, and so are their sums over rounds.
 
     >>> floor = Linear(normal=np.array([1.0, 2.0]), level=0.5, name="floor")
-    >>> floor.lower([3.0, 6.0]), floor.lower([3.0, 0.0])
+    >>> round(floor.lower([3.0, 6.0]), 9), floor.lower([3.0, 0.0])
     (1.5, -inf)
     """
 
@@ -44,7 +45,7 @@ class Linear(Value, frozen=True):
     name: str
 
     def lower(self, q: ArrayLike, /) -> float:
-        """level * mu for q = mu * normal with mu >= 0, otherwise -inf."""
+        """level * mu for q = mu * normal with mu >= 0, its rounding given away; otherwise -inf."""
         piece = np.asarray(q, dtype=np.float64)
         square = float(self.normal @ self.normal)
         if square == 0.0:
@@ -53,4 +54,31 @@ class Linear(Value, frozen=True):
         beside = piece - weight * self.normal
         if weight < 0 or beside @ beside > ALIGNMENT**2 * (piece @ piece):
             return -math.inf
-        return weight * self.level
+        return self.times(weight)
+
+    def times(self, weight: float) -> float:
+        """The bound for the normal so many times, its rounding given away."""
+        bound = weight * self.level
+        return bound - ROUNDING * abs(bound)
+
+
+class Box(Value, frozen=True):
+    """Every entry of theta lies in [low, high]: what a declared range of means says of plain arms.
+
+    >>> Box(0.0, 1.0).lower([0.5, -2.0])
+    -2.0
+    """
+
+    low: float
+    high: float
+    name = "declared range of every arm"
+
+    def lower(self, q: ArrayLike, /) -> float:
+        """The least <theta, q> over the box."""
+        piece = np.asarray(q, dtype=np.float64)
+        terms = np.where(piece < 0, self.high * piece, self.low * piece)
+        return math.fsum((terms - ROUNDING * np.abs(terms)).tolist())
+
+    def reach(self, dim: int) -> float:
+        """How long theta can be."""
+        return max(abs(self.low), abs(self.high)) * math.sqrt(dim)

@@ -164,7 +164,7 @@ def book(
 
 
 def question_of(settings: Vector, record: Vector, dim: int) -> Vector:
-    """q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (MATH: facts and splits)"""
+    """q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (docs/mathematics.md, "The promise and the question")"""
     played, conserved, displaced, _ = vectors_of(record, dim)
     question: Vector = played + settings[ALPHA] * conserved - (1 - settings[ALPHA]) * displaced
     return question
@@ -176,7 +176,7 @@ def known_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: 
     kept = Linear(conserved, float(record[KEPT]), "known reward of the rounds that kept the baseline")
     owed = Linear(-displaced, -float(record[OWED]), "known reward of the baseline where the learner played")
     parts = [(known, played), (kept, settings[ALPHA] * conserved), (owed, (1 - settings[ALPHA]) * -displaced)]
-    return assemble(question_of(settings, record, dim), parts)
+    return assemble(question_of(settings, record, dim), parts, Ball(float(settings[THETA_BOUND])))
 
 
 def unknown_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
@@ -186,7 +186,7 @@ def unknown_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim
     if record[KEPT] >= record[OWED]:
         kept = Linear(conserved, float(record[KEPT]), "floor of the baseline's reward")
     parts = [(known, played), (kept, settings[ALPHA] * conserved), (known, (1 - settings[ALPHA]) * -displaced)]
-    return assemble(question_of(settings, record, dim), parts)
+    return assemble(question_of(settings, record, dim), parts, Ball(float(settings[THETA_BOUND])))
 
 
 def new_record(dim: int) -> Vector:

@@ -150,8 +150,8 @@ def _as_proof(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: M
             pieces[id(owner)] = (owner, pieces.get(id(owner), (owner, np.zeros(q.size)))[1] + piece)
             rest -= piece
     if rest @ rest <= 1e-28 * (q @ q):
-        rest = np.zeros(q.size)  # rounding, which `check` allows
-    return assemble(q, [(main, rest), *pieces.values()])
+        rest = np.zeros(q.size)  # rounding, which is given away
+    return assemble(q, [(main, rest), *pieces.values()], main)
 
 
 def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear]) -> Proof:
@@ -170,7 +170,7 @@ def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear]) -> Pro
     parts += [(fact, weight * fact.normal) for fact, weight in zip(linear, weights, strict=True) if weight > 0]
     missing = q - np.sum([piece for _, piece in parts], axis=0)
     parts[0] = (parts[0][0], parts[0][1] + missing)
-    return assemble(q, parts)
+    return assemble(q, parts, sets[0])
 
 
 def _factor(known: Ball | Ellipsoid, dim: int) -> Matrix:

@@ -1,0 +1,100 @@
+"""Check a proof by whole numbers: plain Python that shares no function with what proves, and rounds nothing away.
+
+Every float is a whole multiple of 2^-1074, so sums and products are exact as whole numbers, and roots are rounded up:
+vectors count in units of 2^-2148, bounds in 2^-4296. Whatever the pieces are, they prove *something*: each is bounded
+by its fact, and what they leave of the question, with what of a piece lies beside its fact's direction, by the fact for
+the rest (over the ball, -B times its length). So no tolerance is needed, and none can be bought.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import ProofError
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.safety.facts import Box, Fact, Linear
+from surefoot.safety.proof import Piece, Proof
+
+UNIT = 1074
+
+
+def check(proof: Proof, *, question: Any = None, facts: Sequence[Fact] | None = None) -> None:
+    """Verify that <theta, question> is at least what the proof claims, for every theta that satisfies its facts.
+
+    `question` is what must have been asked, and `facts` all that may be relied on; left out, the proof's own are taken.
+    Raises ProofError where the proof fails. One that claims nothing, a value of -inf, holds.
+    """
+    if question is not None and not np.array_equal(np.asarray(question, dtype=np.float64), proof.question):
+        raise ProofError("The proof must answer the question that was asked, but it answers another one.")
+    if proof.value == -math.inf:
+        return
+    for fact in (*(piece.fact for piece in proof.pieces), proof.rest):
+        if not (facts is None or fact is None or any(_grants(known, fact) for known in facts)):
+            raise ProofError(f"The proof rests on the {fact.name}, which is not among the facts granted.")
+    proved, rest = 0, _whole(proof.question)
+    for number, piece in enumerate(proof.pieces):
+        if np.shape(piece.vector) != np.shape(proof.question):
+            raise ProofError(f"Piece {number} must have the shape of the question, {np.shape(proof.question)}.")
+        bound, covered = _bound(piece, _whole(piece.vector))
+        if _whole([piece.bound])[0] << 2 * UNIT > bound:
+            raise ProofError(f"Piece {number} claims {piece.bound!r}, but the {piece.fact.name} gives less.")
+        proved += bound
+        rest = [left - part for left, part in zip(rest, covered, strict=True)]
+    if any(rest) and proof.rest is None:
+        raise ProofError("The pieces must add up to the question exactly: there is no fact for what they miss.")
+    proved += _least(proof.rest, rest, None) if any(rest) else 0
+    if _whole([proof.value])[0] << 2 * UNIT > proved:
+        raise ProofError(f"The pieces must prove what is claimed, {proof.value!r}, but they prove less.")
+
+
+def _bound(piece: Piece, x: list[int]) -> tuple[int, list[int]]:
+    """What the fact gives for a piece, and the part of the piece that it covers."""
+    if not isinstance(piece.fact, Linear):
+        return _least(piece.fact, x, piece), x
+    normal, level = _whole(piece.fact.normal), _whole([piece.fact.level])[0]
+    square = sum(g * g for g in normal)
+    along = sum(p * g for p, g in zip(x, normal, strict=True))
+    weight = _whole([along / square if 0 < along < square << 1000 else 0.0])[0]  # any weight >= 0 is valid
+    return weight * level, [weight * g >> 2 * UNIT for g in normal]
+
+
+def _least(fact: Fact | None, x: list[int], piece: Piece | None) -> int:
+    """The least <theta, x> over a fact, rounded down."""
+    if isinstance(fact, Box):
+        low, high = _whole([fact.low, fact.high])
+        return sum(entry * (high if entry < 0 else low) for entry in x)
+    if isinstance(fact, (Ball, Ellipsoid)):
+        radius = _whole([fact.radius])[0]
+        if isinstance(fact, Ball):
+            return -abs(radius) * (math.isqrt(sum(entry * entry for entry in x)) + 1)
+        rows = [_whole(row) for row in fact.whitener]
+        if np.shape(fact.whitener) != (len(x), len(x)) or any(any(row[i + 1 :]) for i, row in enumerate(rows)):
+            raise ProofError("A whitener must be a square lower triangular matrix, but this one is not.")
+        widths = [sum(m * entry for m, entry in zip(row, x, strict=True)) >> 2 * UNIT for row in rows]
+        mean = sum(c * entry for c, entry in zip(_whole(fact.center), x, strict=True))
+        return mean - abs(radius) * (math.isqrt(sum(width * width for width in widths)) + 1 + len(x))
+    if fact is not None and piece is not None:  # one of your own: its word is taken
+        return _whole([fact.lower(piece.vector)])[0] << 2 * UNIT
+    raise ProofError("What the pieces miss must be bounded by a ball, a box or an ellipsoid.")
+
+
+def _grants(known: Any, fact: Any) -> bool:
+    """Whether a fact is the known one, or says less."""
+    if known is fact or type(known) is not type(fact) or type(fact) not in (Linear, Ball, Ellipsoid, Box):
+        return known is fact
+    if isinstance(fact, Linear) and not fact.level <= known.level:
+        return False
+    if isinstance(fact, (Ball, Ellipsoid)) and not fact.radius >= known.radius:
+        return False
+    names = ("normal", "center", "whitener", "low", "high")
+    return all(np.array_equal(getattr(known, name, 0), getattr(fact, name, 0)) for name in names)
+
+
+def _whole(numbers: Any) -> list[int]:
+    """Floats in units of 2^-2148."""
+    floats = np.asarray(numbers, dtype=np.float64)
+    if not np.isfinite(floats).all():
+        raise ProofError("Every number of a proof must be finite, but one is not.")
+    return [top * ((1 << 2 * UNIT) // bottom) for top, bottom in map(float.as_integer_ratio, floats.tolist())]
