@@ -93,6 +93,8 @@ def played(
         answer = experiment.book(**question) if held and round_ % 23 == 22 else experiment.decide(**question)
         if rng.random() >= lost:
             waiting.append((answer.decision_id, reward(answer.action)))
+        elif window is None:  # lost for a reason that has nothing to do with anything
+            experiment.abandon(answer.decision_id, reason="a test")
         while len(waiting) > lag:
             experiment.reward(*waiting.pop(int(rng.integers(len(waiting)))))
     experiment.reward("nobody", 1.0)

@@ -101,7 +101,7 @@ def check(journal: Journal, notes: Notes) -> None:
     assert all(value == reward_of(name) for name, value in notes.rewards.items())
     status = Experiment.open(journal, NAME).status()
     assert status.rounds == len(notes.decisions)
-    assert status.learned == status.rewards == len(notes.rewards)
+    assert status.learned + status.waiting == status.rewards == len(notes.rewards)
 
 
 def _enter(event: Event, notes: Notes) -> None:

@@ -148,7 +148,8 @@ def test_create_makes_an_experiment_that_runs(tmp_path: Path, surefoot: Callable
         assert made.settings.settings["radius"] == "logdet"
         assert made.settings.reward_bounds == (0.0, 1.0)
         answer = made.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
-        assert made.reward(answer.decision_id, 2.0).refused == "out_of_range"
+        assert made.reward(answer.decision_id, 2.0).is_accepted
+        assert made.status().is_refuted
     code, said = surefoot("experiment", "create", path, "first", *sets)
     assert code == 2
     assert "exists already" in said

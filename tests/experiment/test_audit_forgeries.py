@@ -100,9 +100,9 @@ def setting(name: str, value: float) -> Tamper:
 BY_MATHEMATICS: dict[Tamper, tuple[str, int]] = {
     played_feature: ("question", 0),
     feature_of_an_action_that_was_not_played: ("proposal", 0),
-    learned_reward: ("bound", 9),
+    learned_reward: ("bound", 30),
     rewards_of_two_decisions: ("bound", 9),
-    dropped_reward: ("fact", 9),
+    dropped_reward: ("fact", 30),
     doubled_reward: ("reward", 0),
     dropped_decision: ("round", 9),
     two_decisions: ("round", 0),

@@ -17,8 +17,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from surefoot.errors import DecisionConflictError, ModeError
+from surefoot.errors import AlarmError, DecisionConflictError, DecisionError, ModeError
 from surefoot.experiment import Experiment, records
+from surefoot.experiment.audit import audit
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
@@ -40,6 +41,8 @@ class Visit:
     answer: Any
     value: float | None = None
     is_learned: bool = False
+    is_abandoned: bool = False
+    teaches: bool = True
 
 
 class Machine(RuleBasedStateMachine):
@@ -56,6 +59,7 @@ class Machine(RuleBasedStateMachine):
         self.visits: dict[str, Visit] = {}
         self.refused: dict[str, int] = {}
         self.learned: list[tuple[str, float]] = []
+        self.is_alarmed = False
         self.journal = self.new_journal()
         self.live = Experiment.create(
             self.journal,
@@ -76,9 +80,22 @@ class Machine(RuleBasedStateMachine):
 
     def let_windows_close(self) -> None:
         for name, visit in self.visits.items():
-            if self.window is not None and not visit.is_learned and visit.time + self.window <= self.clock.now:
+            is_open = self.window is not None and not (visit.is_learned or visit.is_abandoned)
+            if is_open and visit.time + (self.window or 0.0) <= self.clock.now:
                 visit.is_learned = True
                 self.learned.append((name, 0.5 if visit.value is None else visit.value))
+
+    def learn_in_order(self) -> None:
+        """Without a window: up to the first that teaches and is not settled."""
+        is_blocked = False
+        for name, visit in self.visits.items():
+            if visit.is_learned or visit.is_abandoned:
+                continue
+            if visit.value is None:
+                is_blocked |= visit.teaches
+            elif not (is_blocked and visit.teaches):
+                visit.is_learned = True
+                self.learned.append((name, visit.value))
 
     @rule(name=st.sampled_from(IDS), rows=st.sampled_from([0, 1]))
     def decide(self, name: str, rows: int) -> None:
@@ -93,7 +110,7 @@ class Machine(RuleBasedStateMachine):
         if known is None:
             known = self.visits[name] = Visit(len(self.visits) + 1, rows, self.clock.now, answer)
             assert answer.mode == self.mode
-            assert self.mode == "guarded" or answer.source == "baseline"
+            assert (self.mode == "guarded" and not self.is_alarmed) or answer.source == "baseline"
         assert (answer.round, answer.record, answer.time) == (known.round, known.answer.record, known.time)
 
     @rule(name=st.sampled_from([*IDS, "nobody"]), value=st.sampled_from([*VALUES, 2.0]))
@@ -107,20 +124,51 @@ class Machine(RuleBasedStateMachine):
             return
         visit = self.visits[name]
         assert receipt.is_repeat == (visit.value is not None)
-        if visit.value is None and self.window is None:
-            visit.is_learned = True
-            self.learned.append((name, value))
+        if visit.value is None and value > 1.0 and visit.teaches:
+            self.is_alarmed = True
         visit.value = value
+        if self.window is None:
+            self.learn_in_order()
+
+    @rule(name=st.sampled_from([*IDS, "nobody"]))
+    def abandon(self, name: str) -> None:
+        self.let_windows_close()
+        visit = self.visits.get(name)
+        if visit is None or visit.value is not None or visit.is_learned:
+            with pytest.raises(DecisionError):
+                self.live.abandon(name)
+            return
+        assert self.live.abandon(name) == (not visit.is_abandoned)
+        visit.is_abandoned = True
+        if self.window is None:
+            self.learn_in_order()
+
+    @rule(response=st.sampled_from(["stay", "relearn", "renew"]))
+    def acknowledge(self, response: Any) -> None:
+        self.let_windows_close()
+        if not self.is_alarmed or (response != "stay" and self.policy != "SafeLUCB"):
+            with pytest.raises(AlarmError):
+                self.live.acknowledge(response, reason="a test")
+            return
+        self.live.acknowledge(response, reason="a test", by="somebody")
+        if response != "stay":
+            self.is_alarmed = False
+            for visit in self.visits.values():
+                visit.teaches = False
+            if self.window is None:
+                self.learn_in_order()
 
     def expected_refusal(self, name: str, value: float) -> str | None:
         visit = self.visits.get(name)
         if visit is None:
             return "unknown"
+        if visit.is_abandoned:
+            return "abandoned"
         if visit.value is not None:
             return None if visit.value == value else "conflict"
         if self.window is not None and visit.is_learned:
             return "too_late"
-        return None if value <= 1.0 else "out_of_range"
+        return None
 
     @rule(seconds=st.sampled_from([1.0, 10.0, 30.0]))
     def wait(self, seconds: float) -> None:
@@ -167,15 +215,18 @@ class Machine(RuleBasedStateMachine):
         status = self.live.status()
         assert (status.rounds, status.mode) == (len(self.visits), self.mode)
         assert status.rewards == sum(visit.value is not None for visit in self.visits.values())
-        assert (status.learned, status.pending) == (len(self.learned), len(self.visits) - len(self.learned))
-        assert status.total_reward == sum(value for _, value in self.learned)
+        abandoned = sum(visit.is_abandoned for visit in self.visits.values())
+        pending = len(self.visits) - len(self.learned) - abandoned
+        assert (status.learned, status.pending, status.abandoned) == (len(self.learned), pending, abandoned)
         assert status.refused == self.refused
+        assert status.is_refuted == self.is_alarmed
 
     def teardown(self) -> None:
         if not hasattr(self, "live"):
             return
         assert pack(self.open().policy_state()) == pack(self.live.policy_state())
-        assert self.journalled() == self.learned
+        assert self.window is None or self.journalled() == self.learned
+        assert audit(self.journal, "shop").is_clean
         self.journal.close()
         self.folder.cleanup()
 
@@ -185,9 +236,6 @@ class Machine(RuleBasedStateMachine):
         for event in self.journal.read("shop"):
             if event.kind == records.CLOSED:
                 found += [(entry.decision_id, entry.value) for entry in decode(event, records.Closed).learned]
-            elif event.kind == records.REWARD and self.window is None:
-                reward = decode(event, records.Reward)
-                found += [(reward.decision_id, float(reward.value))] if reward.refused is None else []
         return found
 
 

@@ -151,7 +151,7 @@ def test_a_policy_state_of_another_shape_is_replayed_from_events(
 
 def test_a_snapshot_of_another_format_is_passed_over(long_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     journal, _, live = long_run
-    monkeypatch.setattr(snapshot_room, "FORMAT", 2)
+    monkeypatch.setattr(snapshot_room, "FORMAT", 1)
     opened, begun = replayed_events(journal, monkeypatch)
     assert begun == 1
     assert bits(opened) == bits(live)

@@ -1,4 +1,4 @@
-"""Rewards: accepted once, refused with a reason, learned on arrival or when their window closes."""
+"""Rewards: accepted once, refused with a reason, learned in the order of the decisions."""
 
 import gc
 import math
@@ -10,6 +10,7 @@ import pytest
 
 import surefoot
 from surefoot.experiment import Answer, Experiment, Question, records
+from surefoot.experiment.audit import audit
 from surefoot.experiment.rewarding import MOST_RECORDED
 from surefoot.experiment.state import decode
 from surefoot.experiment.turn import MOST_CLOSED
@@ -17,6 +18,7 @@ from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import SAFE, Clock, safe_policy
 
 ROWS = np.array([[0.6, 0.0], [0.3, 0.4]])
+EASY = np.array([[0.9, 0.0], [0.6, 0.0]])  # more of the same, so that the learner plays from the first round on
 
 
 @pytest.fixture
@@ -59,8 +61,8 @@ def test_a_reward_is_accepted_once(journal: Journal, clock: Clock, window: float
 
 
 @pytest.mark.parametrize("window", [None, 60.0])
-@pytest.mark.parametrize("value", [1.0001, -0.1, math.nan, math.inf, 1e200])
-def test_a_reward_out_of_range_is_recorded_and_refused(
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e200])
+def test_a_reward_that_nobody_can_compute_with_is_recorded_and_refused(
     journal: Journal, clock: Clock, window: float | None, value: float
 ) -> None:
     shop = shop_with(journal, clock, window)
@@ -75,6 +77,35 @@ def test_a_reward_out_of_range_is_recorded_and_refused(
     assert shop.reward("a", 0.5).is_accepted
 
 
+@pytest.mark.parametrize("window", [None, 60.0])
+@pytest.mark.parametrize("value", [1.0001, -0.1])
+def test_a_reward_outside_of_its_bounds_is_booked_and_raises_the_alarm(
+    journal: Journal, clock: Clock, window: float | None, value: float
+) -> None:
+    """To refuse it, or to learn the default instead, would choose the data by their values."""
+    shop = shop_with(journal, clock, window)
+    shop.set_mode("guarded")
+    for name in "abcde":
+        shop.decide(EASY, baseline=1, baseline_reward=0.3, decision_id=name)
+    assert shop.decide(EASY, baseline=1, baseline_reward=0.3).source == "learner"
+    assert shop.reward("a", value).is_accepted
+    status = shop.status()
+    assert status.is_refuted
+    assert status.alarm is not None
+    assert f"A reward of {value:g} came in for round 1, but 0 to 1 was declared." in status.alarm
+    assert (status.alarm_round, status.alarm_answer) == (6, None)
+    assert math.isnan(status.margin)
+    answer = shop.decide(EASY, baseline=1, baseline_reward=0.3)
+    assert (answer.source, answer.margin) == ("baseline", -math.inf)
+    assert "the alarm is on" in answer.explain()
+    again = Experiment.open(journal, "shop", clock=clock)
+    assert again.status() == shop.status()
+    clock.now += 60
+    again.close_windows()
+    assert again.policy_state()["ridge"][1] == (1 if window is None else 6)  # observations, this one among them
+    assert audit(journal, "shop").is_clean
+
+
 def test_a_reward_that_is_no_number_is_not_even_recorded(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, None)
     before = journal.head("shop")
@@ -83,14 +114,81 @@ def test_a_reward_that_is_no_number_is_not_even_recorded(journal: Journal, clock
     assert journal.head("shop") == before
 
 
-def test_without_a_window_rewards_are_learned_on_arrival(journal: Journal, clock: Clock) -> None:
+def test_without_a_window_rewards_are_learned_in_decision_order_as_they_come(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, None)
-    for name in "abc":
+    for name in "abcd":
         shop.decide(ROWS, baseline=0, decision_id=name)
     clock.now += 1e9  # nothing is ever too late
-    shop.reward("b", 0.5)
-    assert (shop.status().learned, shop.status().pending) == (1, 2)
+    shop.reward("c", 0.5)
+    status = shop.status()
+    assert (status.learned, status.pending, status.waiting) == (0, 4, 1)
+    assert (status.held_up_by, status.held_up_rounds, status.is_stalled) == ("a", 3, False)
+    shop.reward("a", 0.5)
+    assert (shop.status().learned, shop.status().held_up_by) == (1, "b")
+    assert shop.abandon("b", reason="the tracker was down")
+    assert not shop.abandon("b")
+    status = shop.status()
+    assert (status.learned, status.pending, status.waiting, status.abandoned) == (2, 1, 0, 1)
+    assert status.held_up_by is None
     assert closed(journal) == []
+    assert shop.reward("b", 1.0).refused == "abandoned"
+    assert audit(journal, "shop").is_clean
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_decision_is_abandoned_only_while_its_reward_has_not_come(
+    journal: Journal, clock: Clock, window: float | None
+) -> None:
+    shop = shop_with(journal, clock, window)
+    for name in "ab":
+        shop.decide(ROWS, baseline=0, decision_id=name)
+    shop.reward("b", 1.0)
+    before = journal.head("shop")
+    with pytest.raises(surefoot.errors.DecisionError, match="would choose the data by their values"):
+        shop.abandon("b")
+    with pytest.raises(surefoot.errors.DecisionError, match="none has the id"):
+        shop.abandon("nobody")
+    assert journal.head("shop") == before
+    shop.abandon("a")
+    clock.now += 60
+    shop.close_windows()
+    status = Experiment.open(journal, "shop", clock=clock).status()
+    assert (status.learned, status.pending, status.abandoned) == (1, 0, 1)
+    assert audit(journal, "shop").is_clean
+
+
+def test_a_window_of_rounds_settles_by_the_default_and_refuses_what_comes_later(journal: Journal, clock: Clock) -> None:
+    policy = surefoot.SafeLUCB(**SAFE, settle_after=3, default_reward=0.25)
+    shop = Experiment.create(journal, "shop", policy, clock=clock)
+    for name in "abcd":
+        shop.decide(ROWS, baseline=0, decision_id=name)
+    assert shop.reward("b", 1.0).is_accepted
+    status = shop.status()
+    assert (status.learned, status.defaults, status.total_reward) == (2, 1, 1.25)
+    assert shop.reward("a", 1.0).refused == "too_late"
+    plain = safe_policy()
+    for _ in range(4):
+        plain.decide(ROWS, baseline=0, hold=True)
+    plain.observe(1, 0.25)
+    plain.observe(2, 1.0)
+    opened = Experiment.open(journal, "shop", clock=clock)
+    assert opened.policy_state()["ridge"].tobytes() == plain.state()["ridge"].tobytes()
+    assert audit(journal, "shop").is_clean
+    with pytest.raises(surefoot.errors.ConfigError, match="one of seconds or of rounds"):
+        Experiment.create(journal, "two", surefoot.SafeLUCB(**SAFE, settle_after=3), reward_window=60.0)
+
+
+def test_rewards_that_wait_for_very_long_are_a_warning(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    shop.decide(ROWS, baseline=0, decision_id="lost")
+    ids = [f"visit-{n}" for n in range(1000)]
+    shop.decide_all([Question(ROWS, baseline=0, decision_id=name) for name in ids])
+    assert not shop.status().is_stalled
+    shop.reward_all([(decision_id, 0.5) for decision_id in ids])
+    status = shop.status()
+    assert (status.is_stalled, status.held_up_by, status.held_up_rounds, status.waiting) == (True, "lost", 1000, 1000)
+    shop.abandon("lost")
+    assert (shop.status().is_stalled, shop.status().learned) == (False, 1000)
 
 
 def test_with_a_window_rewards_are_learned_in_decision_order_when_it_closes(journal: Journal, clock: Clock) -> None:
@@ -183,7 +281,7 @@ def test_a_batch_of_rewards_is_judged_one_by_one(journal: Journal, clock: Clock)
     for name in "ab":
         shop.decide(ROWS, baseline=0, decision_id=name)
     receipts = shop.reward_all([("a", 1.0), ("nobody", 1.0), ("b", 7.0), ("a", 1.0), ("b", 0.0)])
-    assert [receipt.refused for receipt in receipts] == [None, "unknown", "out_of_range", None, None]
+    assert [receipt.refused for receipt in receipts] == [None, "unknown", None, None, "conflict"]
     assert receipts[3].is_repeat
 
 

@@ -61,7 +61,7 @@ class Answer(Value, frozen=True, eq=True):
 class Receipt(Value, frozen=True, eq=True):
     """What became of a reward.
 
-    refused:     None where it was accepted, otherwise "out_of_range", "too_late", "unknown" or "conflict"
+    refused:     None where it was accepted, otherwise "out_of_range", "too_late", "abandoned", "unknown" or "conflict"
     is_repeat:   the same reward had been accepted before; nothing changed
     is_recorded: the journal holds it; of very many refusals in one hour the rest is only counted
     """

@@ -24,12 +24,13 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import DecisionError, JournalReadOnlyError, SurefootError
 from surefoot.experiment import records
+from surefoot.experiment.alarms import acknowledge
 from surefoot.experiment.answers import Answer, Receipt, or_raise
 from surefoot.experiment.deciding import decide
 from surefoot.experiment.modes import change_mode
 from surefoot.experiment.questions import Question, Read, read, read_id, read_or_error
-from surefoot.experiment.records import Created, ModeName, encode
-from surefoot.experiment.rewarding import Refuser, read_reward, receive
+from surefoot.experiment.records import Created, ModeName, Response, encode
+from surefoot.experiment.rewarding import Refuser, abandon, read_reward, receive
 from surefoot.experiment.settings import read_settings
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State, decode
@@ -85,9 +86,9 @@ class Experiment:
     ) -> Self:
         """Begin an experiment with a new policy.
 
-        With `reward_window` (seconds) a reward is learned when its window closes, in the order of the decisions, and
-        `default_reward` (0) where none came. Without one it is learned on arrival, which is valid only where *when* a
-        reward arrives does not depend on *what* it is. `history` holds rows and rewards of the baseline from before.
+        Rewards are learned in the order of the decisions: with `reward_window` (seconds) when their window closes, and
+        `default_reward` (0) where none came; without one as soon as every earlier round is settled. One outside of
+        `reward_bounds` raises the alarm. `history` holds rows and rewards of the baseline from before.
         """
         created = read_settings(
             policy,
@@ -175,6 +176,21 @@ class Experiment:
     def submit_rewards(self, ready: Sequence[tuple[str, float]], executor: Executor) -> Future[list[Receipt]]:
         """`reward_all` of rewards that have been read, as a future."""
         return self._submit(self._rewarding(ready), executor)
+
+    def abandon(self, decision_id: str, *, reason: str = "") -> bool:
+        """Say that the reward of a decision will never be learned; false where that was said before.
+
+        Valid only if nothing has led to this word that the reward can have influenced (`Policy.abandon`).
+        """
+        known = read_id(decision_id)
+        keys = [f"d:{known}", f"r:{known}"]
+        return or_raise(self._run(Call(lambda turn: abandon(turn, known, reason), keys=keys)))
+
+    def acknowledge(self, response: Response, *, reason: str, by: str = "") -> None:
+        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise (`surefoot.safety.alarm`)."""
+        error = self._run(Call(lambda turn: acknowledge(turn, response, reason, by)))
+        if error is not None:
+            raise error
 
     def close_windows(self) -> int:
         """Learn what is due by the clock, and return how many windows closed; every other call closes some as well."""

@@ -6,13 +6,18 @@ catalogue  c:<digest>       `Catalogue`: rows that decisions refer to by their d
 decision   d:<decision_id>  `Decision`: one round; rounds are numbered from 1 in the order of their events
 reward     r:<decision_id>  `Reward`, accepted; there is one at most for each decision
 reward     -                `Reward`, refused, with its reason; it changes nothing
+abandoned  r:<decision_id>  `Abandoned`: the decision's reward will never be learned
 closed     -                `Closed`: windows that have closed, oldest decision first, and what was learned
 mode       -                `Mode`: from now on the experiment is in this mode
+acknowledged  -             `Acknowledged`: the alarm was answered
 snapshot   -                `Snapshot`: the state at a head, as an attachment; it only ever saves time
 
-What the policy has learned, in order: the rows of `created.history`; then, without a window, each accepted reward at
-its own event, and with a window each entry of each `closed`. The k-th confidence set is made of the first k of these
-that the policy learns from (CLUCB skips the rounds of the baseline).
+What the policy has learned: the rows of `created.history`; then rewards in the order of their decisions, each as soon
+as every earlier round that teaches is settled. A round is settled by its accepted reward (with a window, by its entry
+in a `closed`), by `abandoned`, or by the default once `settle_after` more rounds were decided. Whether a round teaches
+is settled when it is decided: CLUCB skips the baseline's, SafeLUCB those of a baseline that has never changed and whose
+mean is known exactly. The k-th confidence set is made of the first k of these. After an alarm that was answered by
+"relearn" or "renew" a new set begins, and no round decided before teaches any more.
 
 Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
 occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its
@@ -28,11 +33,13 @@ from surefoot.journal import canonical
 
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
+ABANDONED, ACKNOWLEDGED = "abandoned", "acknowledged"
 
 Number: TypeAlias = float | Literal["inf", "-inf", "nan"]
 Source: TypeAlias = Literal["learner", "baseline"]
 ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
-Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict"]
+Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict", "abandoned"]
+Response: TypeAlias = Literal["stay", "relearn", "renew"]
 FORMAT = 1
 
 
@@ -50,9 +57,9 @@ class History(Record):
 class Created(Record):
     """The settings of an experiment; they never change.
 
-    reward_window:  seconds after which a decision's reward is learned; None learns it on arrival
+    reward_window:  seconds after which a decision's reward is learned; None learns it when all before it are settled
     default_reward: what is learned where no reward came within the window
-    reward_bounds:  rewards outside of [low, high] are refused
+    reward_bounds:  rewards lie within [low, high]; one that does not raises the alarm
     software:       version of surefoot that made the experiment
     history:        rewards of the baseline from before, learned before the first decision
     """
@@ -207,6 +214,21 @@ class Closed(Record):
     learned: list[Learned]
 
 
+class Abandoned(Record):
+    """A decision whose reward will never be learned, and why: nothing that its reward can have influenced."""
+
+    decision_id: str
+    reason: str = ""
+
+
+class Acknowledged(Record):
+    """The answer to an alarm (`surefoot.safety.alarm`), why, and by whom."""
+
+    response: Response
+    reason: str = ""
+    by: str = ""
+
+
 class Mode(Record):
     """The experiment's mode from now on, and why it was changed."""
 
@@ -230,6 +252,8 @@ RECORDS: dict[str, type[Record]] = {
     REWARD: Reward,
     CLOSED: Closed,
     MODE: Mode,
+    ABANDONED: Abandoned,
+    ACKNOWLEDGED: Acknowledged,
     SNAPSHOT: Snapshot,
 }
 

@@ -1,9 +1,13 @@
-"""The verb `reward`: accept a reward once, or refuse it and say why.
+"""The verbs `reward` and `abandon`: accept a reward once, or refuse it and say why; or do without it for ever.
 
 unknown       no decision has this id
 conflict      another value was accepted for it before
-too_late      its window has closed; what was learned then stands
-out_of_range  outside of the experiment's bounds, or not finite
+too_late      its window has closed, in seconds or in rounds; what was learned then stands
+abandoned     the decision was settled without its reward
+out_of_range  not finite, or too large to be computed with
+
+A reward outside of the declared bounds is *accepted*, and raises the alarm: refusing it would choose the data by their
+values.
 
 Refusals are recorded, but somebody who sends endless nonsense must not fill the disk: beyond `MOST_RECORDED` in an hour
 for one reason they are only counted, and the next one that is recorded holds the count.
@@ -13,14 +17,15 @@ import math
 from typing import Any
 
 from surefoot.arrays import LARGEST
-from surefoot.errors import InputError
+from surefoot.errors import DecisionError, InputError
 from surefoot.experiment import records
 from surefoot.experiment.answers import Receipt
 from surefoot.experiment.questions import read_id
-from surefoot.experiment.records import Created, Reason, number
+from surefoot.experiment.records import Reason, number
 from surefoot.experiment.state import decode, round_of
 from surefoot.experiment.tally import Refusals
 from surefoot.experiment.turn import Turn
+from surefoot.experiment.windows import Waiting
 from surefoot.journal import Event
 
 MOST_RECORDED = 100
@@ -53,14 +58,17 @@ def receive(turn: Turn, refuser: Refuser, decision_id: str, value: float) -> Rec
         decision = turn.transaction.find(f"d:{decision_id}")
         if decision is None:
             return refuser.refuse(turn, decision_id, value, "unknown")
-    before = waiting.value if waiting is not None else _accepted(turn.transaction.find(f"r:{decision_id}"))
+    settled = None if waiting is not None else turn.transaction.find(f"r:{decision_id}")
+    if settled is not None and settled.kind == records.ABANDONED:
+        return refuser.refuse(turn, decision_id, value, "abandoned")
+    before = waiting.value if waiting is not None else _accepted(settled)
     if before is not None:
         if before == value:
             return Receipt(decision_id, value, is_repeat=True)
         return refuser.refuse(turn, decision_id, value, "conflict")
-    if turn.state.windows is not None and (waiting is None or waiting.closes <= turn.now):
+    if _is_too_late(turn, waiting, decision):
         return refuser.refuse(turn, decision_id, value, "too_late")
-    if not in_range(turn.state.created, value):
+    if not (math.isfinite(value) and abs(value) <= LARGEST):
         return refuser.refuse(turn, decision_id, value, "out_of_range")
     record = records.Reward(decision_id=decision_id, value=value)
     event = turn.write(records.REWARD, record, f"r:{decision_id}")
@@ -68,10 +76,30 @@ def receive(turn: Turn, refuser: Refuser, decision_id: str, value: float) -> Rec
     return Receipt(decision_id, value)
 
 
-def in_range(created: Created, value: float) -> bool:
-    """Whether a reward may be learned."""
-    low, high = created.reward_bounds or (-LARGEST, LARGEST)
-    return math.isfinite(value) and low <= value <= high
+def _is_too_late(turn: Turn, waiting: Waiting | None, decision: Event | None) -> bool:
+    if turn.state.windows is not None:
+        return waiting is None or waiting.closes <= turn.now
+    assert decision is not None
+    return not turn.state.policy.settlement.awaits(round_of(decision))
+
+
+def abandon(turn: Turn, decision_id: str, reason: str) -> bool | DecisionError:
+    """Settle a decision without its reward; false where it was abandoned before."""
+    decision = turn.transaction.find(f"d:{decision_id}")
+    if decision is None:
+        return DecisionError(f"A decision must exist to be abandoned, but none has the id {decision_id!r:.80}.")
+    settled = turn.transaction.find(f"r:{decision_id}")
+    if settled is not None and settled.kind == records.ABANDONED:
+        return False
+    if settled is not None or not turn.state.policy.settlement.awaits(round_of(decision)):
+        return DecisionError(
+            f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
+            "or its window has closed. To drop a reward that is known would choose the data by their values."
+        )
+    record = records.Abandoned(decision_id=decision_id, reason=reason)
+    turn.write(records.ABANDONED, record, f"r:{decision_id}")
+    turn.state.abandoned(record, round_of(decision))
+    return True
 
 
 def read_reward(decision_id: str, value: Any) -> tuple[str, float]:

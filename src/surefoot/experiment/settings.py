@@ -13,7 +13,6 @@ from surefoot.arrays import LARGEST, finite_array, positive
 from surefoot.errors import ConfigError
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.records import FORMAT, Created, History, ModeName
-from surefoot.experiment.rewarding import in_range
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
 from surefoot.policies import Policy
@@ -47,8 +46,15 @@ def read_settings(
         history=None if history is None else _read_history(*history),
         description=str(description),
     )
-    if created.default_reward is not None and not in_range(created, created.default_reward):
-        raise ConfigError(f"`default_reward` must lie within {reward_bounds=}, but got {default_reward}.")
+    low, high = created.reward_bounds or (-LARGEST, LARGEST)
+    for default in (created.default_reward, policy.settings.get("default_reward")):
+        if default is not None and not low <= default <= high:
+            raise ConfigError(f"`default_reward` must lie within {reward_bounds=}, but got {default}.")
+    if created.reward_window is not None and policy.settings.get("settle_after") is not None:
+        raise ConfigError(
+            f"A window must be one of seconds or of rounds, but got {reward_window=} beside the policy's "
+            f"settle_after={policy.settings['settle_after']}. Leave one of them out."
+        )
     _refuse_used(policy, created)
     return created
 

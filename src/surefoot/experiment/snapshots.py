@@ -18,7 +18,7 @@ from surefoot.experiment.windows import Waiting, Windows
 from surefoot.journal import Head, View
 from surefoot.policies import Policy
 
-FORMAT = 1
+FORMAT = 2
 ARRAY = 1  # the code under which msgpack carries an array
 
 
@@ -34,6 +34,8 @@ class Frozen(msgspec.Struct, forbid_unknown_fields=True):
     waiting: list[Waiting]
     tally: Tally
     snapshots: list[tuple[int, str]]
+    open_ids: dict[int, str]
+    answer: records.Acknowledged | None
 
 
 def freeze(state: State) -> bytes:
@@ -48,6 +50,8 @@ def freeze(state: State) -> bytes:
             list(state.windows or ()),
             state.tally,
             state.snapshots,
+            state.open_ids,
+            state.answer,
         )
     )
 
@@ -86,6 +90,7 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
         return None
     state = State(start.created, policy, head, frozen.time)
     state.mode, state.tally, state.snapshots = frozen.mode, frozen.tally, frozen.snapshots
+    state.open_ids, state.answer = frozen.open_ids, frozen.answer
     if start.created.reward_window is not None:
         state.windows = Windows(start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting)
     return state

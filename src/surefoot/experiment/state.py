@@ -3,6 +3,7 @@
 The process that decides advances its state as it writes; every other one, and whoever recovers, by `apply`.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,7 +13,8 @@ import numpy as np
 
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalSchemaError, SurefootError
 from surefoot.experiment import records
-from surefoot.experiment.policy import make_policy
+from surefoot.experiment.estimates import estimates
+from surefoot.experiment.policy import make_policy, policy_kind
 from surefoot.experiment.records import FORMAT, Created, ModeName, Record
 from surefoot.experiment.tally import Tally
 from surefoot.experiment.windows import Windows
@@ -32,6 +34,8 @@ class State:
         self.mode: ModeName = created.mode
         self.windows = new_windows(created)
         self.tally = Tally()
+        self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; with windows, those know
+        self.answer: records.Acknowledged | None = None  # to the alarm that is on
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
 
@@ -64,19 +68,50 @@ class State:
         self.tally.decided(record)
         if self.windows is not None:
             self.windows.begin(record.decision_id, record.round, time)
+            return
+        self.open_ids[record.round] = record.decision_id
+        expires = self.policy.settlement.settle_after
+        if expires is not None:
+            self.open_ids.pop(record.round - expires, None)
 
     def rewarded(self, record: records.Reward, time: float, round_: Callable[[], int]) -> None:
-        """Keep a reward for its window or, where there are none, learn it; `round_` tells which decision's it is."""
+        """Keep a reward for its window or, where there are none, let it be learned in its turn.
+
+        `round_` tells which decision's it is. One that contradicts the declared bounds raises the alarm: to refuse it
+        would be to choose the data by their values.
+        """
         self.tally.rewarded(record, time)
         if record.refused is not None:
             return
         value = float(record.value)
         waiting = None if self.windows is None else self.windows.find(record.decision_id)
+        decided = waiting.round if waiting is not None else round_()
         if waiting is not None:
             waiting.value = value
         elif self.windows is None:
-            self.policy.observe(round_(), value)
+            self.policy.observe(decided, value)
+            self.open_ids.pop(decided, None)
             self.tally.took_in(value)
+        low, high = self.created.reward_bounds or (-math.inf, math.inf)
+        if not low <= value <= high and decided > self.tally.restart_round:
+            text = f"A reward of {value:.6g} came in for round {decided}, but {low:g} to {high:g} was declared."
+            self.policy.report_breach("reward", text)
+
+    def abandoned(self, record: records.Abandoned, round_: int) -> None:
+        """Settle a decision without its reward."""
+        self.tally.abandoned += 1
+        self.policy.abandon(round_)
+        self.open_ids.pop(round_, None)
+        if self.windows is not None:
+            self.windows.abandon(record.decision_id)
+
+    def acknowledged(self, record: records.Acknowledged) -> None:
+        """Follow the answer to the alarm."""
+        earned, baseline = estimates(self.policy)
+        self.policy.acknowledge(record.response)
+        self.answer = record if record.response == "stay" else None
+        if record.response != "stay":
+            self.tally.restarted(self.policy.rounds, record.response, earned, baseline)
 
     def closed(self, record: records.Closed) -> None:
         """Learn what the windows that closed have brought."""
@@ -123,7 +158,8 @@ def begin(view: View) -> State:
 
 def new_policy(created: Created) -> Policy:
     """The policy as it stands before the first decision: the same bits in every process."""
-    fresh = make_policy(created.policy, created.settings)
+    kind = policy_kind(created.policy)
+    fresh = make_policy(created.policy, kind._completed(created.settings))
     policy = Policy.from_state({**fresh.state(), "id": created.policy_id})
     if created.history is not None:
         _warm_start(policy, created.history)
@@ -204,6 +240,15 @@ def _mode(state: State, event: Event, view: View) -> None:
     state.mode = decode(event, records.Mode).mode
 
 
+def _abandoned(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.Abandoned)
+    state.abandoned(record, _round_of(record.decision_id, view))
+
+
+def _acknowledged(state: State, event: Event, view: View) -> None:
+    state.acknowledged(decode(event, records.Acknowledged))
+
+
 def _snapshot(state: State, event: Event, view: View) -> None:
     state.snapshotted(decode(event, records.Snapshot), event.number)
 
@@ -218,5 +263,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.REWARD: _reward,
     records.CLOSED: _closed,
     records.MODE: _mode,
+    records.ABANDONED: _abandoned,
+    records.ACKNOWLEDGED: _acknowledged,
     records.SNAPSHOT: _snapshot,
 }

@@ -2,13 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from surefoot.experiment.records import ModeName, Reason
+from surefoot.experiment.estimates import estimates
+from surefoot.experiment.records import ModeName, Reason, Response
 from surefoot.experiment.state import State
-from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, mean_of
-from surefoot.policies.base import Policy
-from surefoot.policies.linear import LinearPolicy
+
+STALLED = 1000  # rounds for which rewards may wait for one that has not come, before somebody should look
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +16,22 @@ class Status:
 
     floor            what must have been earned by now: (1 - alpha) of the baseline's reward, exact where that is known
                      and estimated otherwise; nan for a policy that keeps none
-    guaranteed       floor + margin: that the rewards' means add up to at least `margin` more than the floor is certain
-                     (with probability 1 - delta), whatever the floor is exactly
+    guaranteed       floor + margin: the rewards' means add up to at least `margin` more than the floor, whatever that
+                     is exactly (with probability 1 - delta, if what was declared is true); nan while the alarm is on
     margin           of the newest learner round, which baseline rounds since can only have raised; nan before the first
     proposed_margin  of the newest proposal: below 0 it was not allowed
     worst_margin     the least margin of all learner rounds, and `worst_round` where that was
     learner_share    learner rounds of all rounds; `allowed_share`: rounds where the gate let the learner, held or not
-    pending          decisions whose reward is not learned yet
+    pending          decisions whose reward is not learned yet; `waiting`: those of them whose reward has come and
+                     waits for the reward of `held_up_by`, decided `held_up_rounds` ago; `is_stalled` where that is long
     estimated_reward what was played has earned by the estimate of today, and `estimated_baseline` what the baseline had
-    total_reward     sum of the rewards learned, defaults included
-    is_refuted       the alarm: data and assumptions contradict each other, and only the baseline is played
+    abandoned        decisions whose reward will never be learned
+    total_reward     sum of the rewards received, defaults included
+    is_refuted       the alarm is on: data and declarations contradict each other, and only the baseline is played
+    alarm            what happened, in words, and `alarm_round`, after how many rounds; `alarm_answer`, if it was
+                     acknowledged by staying on the baseline
+    restarts         how often an alarm was answered by a restart; the promise counts from `promise_round` on, and
+                     `debt` is what must be earned back under it
     """
 
     name: str
@@ -48,21 +53,36 @@ class Status:
     worst_margin: float
     worst_round: int
     pending: int
+    waiting: int
+    held_up_by: str | None
+    held_up_rounds: int
+    is_stalled: bool
     rewards: int
     learned: int
     defaults: int
+    abandoned: int
     total_reward: float
     estimated_reward: float
     estimated_baseline: float
     refused: dict[Reason, int]
     is_refuted: bool
+    alarm: str | None
+    alarm_round: int
+    alarm_answer: Response | None
+    restarts: int
+    promise_round: int
+    debt: float
 
 
 def status_of(name: str, state: State) -> Status:
     """The status at the state's head."""
-    tally, rounds = state.tally, state.policy.rounds
-    earned, baseline = estimates(state.policy)
-    floor = (1 - state.policy.settings.get("alpha", math.nan)) * baseline
+    tally, policy = state.tally, state.policy
+    rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
+    earned, baseline = estimates(policy)
+    earned, baseline = earned + tally.carried_reward, baseline + tally.carried_baseline
+    floor = (1 - policy.settings.get("alpha", math.nan)) * baseline
+    margin = math.nan if alarm is not None and policy.keeps_floor else tally.newest_margin
+    held_up_rounds = 0 if policy.held_up_by is None else rounds - policy.held_up_by
     return Status(
         name=name,
         policy=state.created.policy,
@@ -77,46 +97,29 @@ def status_of(name: str, state: State) -> Status:
         learner_share=tally.learner_rounds / max(rounds, 1),
         allowed_share=tally.allowed_rounds / max(rounds, 1),
         floor=floor,
-        guaranteed=floor + tally.newest_margin,
-        margin=tally.newest_margin,
+        guaranteed=floor + margin,
+        margin=margin,
         proposed_margin=tally.proposed_margin,
         worst_margin=tally.worst_margin if tally.worst_round else math.nan,
         worst_round=tally.worst_round,
-        pending=tally.pending,
+        pending=len(settlement),
+        waiting=settlement.rewards_waiting,
+        held_up_by=state.open_ids.get(policy.held_up_by or 0),
+        held_up_rounds=held_up_rounds,
+        is_stalled=held_up_rounds >= STALLED,
         rewards=tally.rewards,
-        learned=tally.learned,
-        defaults=tally.defaults,
-        total_reward=tally.total_reward,
+        learned=rounds - len(settlement) - tally.abandoned,
+        defaults=tally.defaults + settlement.defaults,
+        abandoned=tally.abandoned,
+        total_reward=tally.total_reward + settlement.defaults * settlement.default_reward,
         estimated_reward=earned,
         estimated_baseline=baseline,
         refused={reason: entry.total for reason, entry in tally.refusals.items()},
-        is_refuted=bool(getattr(state.policy, "is_refuted", False)),
+        is_refuted=alarm is not None,
+        alarm=None if alarm is None else alarm.text,
+        alarm_round=0 if alarm is None else alarm.round,
+        alarm_answer=None if state.answer is None else state.answer.response,
+        restarts=len(tally.restarts),
+        promise_round=tally.promise_round,
+        debt=float(getattr(policy, "debt", 0.0)),
     )
-
-
-def estimates(policy: Policy) -> tuple[float, float]:
-    """What was played has earned by the newest estimate, and what the baseline would have; nan where unknown."""
-    if isinstance(policy, LinearPolicy):
-        return _linear(policy)
-    if isinstance(policy, ArmPolicy):
-        return _arms(policy)
-    return math.nan, math.nan
-
-
-def _linear(policy: LinearPolicy) -> tuple[float, float]:
-    ledger, theta = policy.ledger, policy.ridge.theta
-    if policy.needs_baseline_reward:
-        return float(theta @ ledger.played) + ledger.conserved_reward, ledger.displaced_reward + ledger.conserved_reward
-    earned = float(theta @ (ledger.played + ledger.conserved))
-    return earned, float(theta @ (ledger.displaced + ledger.conserved)) if policy.needs_baseline else math.nan
-
-
-def _arms(policy: ArmPolicy) -> tuple[float, float]:
-    state: dict[str, Any] = policy.state()
-    arms = state["arms"]
-    means = [mean_of.function(arms, i) if arms[SEEN, i] else 0.0 for i in range(arms.shape[1])]
-    earned = math.fsum(plays * mean for plays, mean in zip(arms[PLAYS], means, strict=True))
-    known, default = policy.settings.get("baseline_reward"), state.get("default", -1)
-    if default < 0:
-        return earned, math.nan
-    return earned, policy.rounds * (means[default] if known is None else known)

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from surefoot.experiment.records import Decision, Learned, Reason, Reward
+from surefoot.experiment.records import Decision, Learned, Reason, Response, Reward
 
 HOUR = 3600.0
 
@@ -27,6 +27,8 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
     allowed:   rounds in which the gate allowed the learner's proposal, played or not
     floor:     margin and round of the newest learner round; `worst` of the one with the least margin
     proposed:  margin of the newest proposal
+    restarts:  after which round an alarm was answered, and how
+    carried:   estimates of what was earned before a restart under the same promise
     """
 
     learner_rounds: int = 0
@@ -40,15 +42,23 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
     worst_margin: float = math.inf
     worst_round: int = 0
     rewards: int = 0
-    learned: int = 0
     defaults: int = 0
+    abandoned: int = 0
     total_reward: float = 0.0
     refusals: dict[Reason, Refusals] = {}
+    restarts: list[tuple[int, Response]] = []
+    carried_reward: float = 0.0
+    carried_baseline: float = 0.0
 
     @property
-    def pending(self) -> int:
-        """Decisions whose reward is not learned yet."""
-        return self.learner_rounds + self.baseline_rounds - self.learned
+    def promise_round(self) -> int:
+        """The round from which on the promise counts."""
+        return 1 + max((round_ for round_, response in self.restarts if response == "renew"), default=0)
+
+    @property
+    def restart_round(self) -> int:
+        """The last round before the newest restart; 0 where there was none."""
+        return self.restarts[-1][0] if self.restarts else 0
 
     def decided(self, record: Decision) -> None:
         """Count a round."""
@@ -76,11 +86,19 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         entry.hour = int(time // HOUR)
 
     def took_in(self, value: float, *, is_default: bool = False) -> None:
-        """Count a reward that was learned."""
-        self.learned += 1
+        """Count a reward that was received, or a default in its place."""
         self.defaults += is_default
         self.total_reward += value
 
     def closed(self, learned: Learned) -> None:
         """Count a window that closed."""
         self.took_in(learned.value, is_default=learned.is_default)
+
+    def restarted(self, round_: int, response: Response, earned: float, baseline: float) -> None:
+        """Begin anew: margins of before rested on what was contradicted."""
+        self.restarts = [*self.restarts, (round_, response)]
+        keeps = response == "relearn"
+        self.carried_reward = self.carried_reward + earned if keeps else 0.0
+        self.carried_baseline = self.carried_baseline + baseline if keeps else 0.0
+        self.proposed_margin = self.newest_margin = math.nan
+        self.worst_margin, self.worst_round, self.newest_round = math.inf, 0, 0

@@ -38,7 +38,7 @@ class Turn:
         A snapshot holds every pending decision, and everybody waits while it is taken.
         """
         since = self.state.head.number - self.state.newest_snapshot
-        return since >= max(events, self.state.tally.pending // PENDING_PER_EVENT)
+        return since >= max(events, len(self.state.policy.settlement) // PENDING_PER_EVENT)
 
     def snapshot(self) -> None:
         """Keep the state beside the chain, and let go of the snapshot before the last."""

@@ -1,7 +1,7 @@
 """Attribution windows: decisions whose reward is not learned yet, oldest first.
 
-When a reward is learned must not depend on what it is (MATH: late rewards). So it waits until its window closes, and
-is learned then, in the order of the decisions, or the default where none came.
+A sale arrives, a visit without one is never reported: so a reward waits until its window closes, and is learned then,
+in the order of the decisions, or the default where none came (docs/mathematics.md, "The order of learning").
 """
 
 from collections import OrderedDict
@@ -56,6 +56,10 @@ class Windows:
             return False
         del self._open[oldest.decision_id]
         return True
+
+    def abandon(self, decision_id: str) -> None:
+        """Take out the window of a decision whose reward will never be learned."""
+        del self._open[decision_id]
 
     def _learned(self, entry: Waiting) -> Learned:
         is_default = entry.value is None

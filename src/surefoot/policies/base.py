@@ -165,6 +165,11 @@ class Policy(ABC):
         return tuple(self._settlement.waiting)
 
     @property
+    def settlement(self) -> Settlement:
+        """The same in numbers, for whoever asks often: how many rounds are open, and how many rewards wait."""
+        return self._settlement
+
+    @property
     def held_up_by(self) -> int | None:
         """The round for which every reward of `waiting` waits: observe or abandon it. None where none waits."""
         return self._settlement.held_up_by
@@ -280,7 +285,7 @@ class Policy(ABC):
             round_ = int(decision)
         else:
             raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")
-        if round_ not in self._settlement or self._settlement.has_reward(round_):
+        if not self._settlement.awaits(round_):
             known = 1 <= round_ <= self._rounds
             reason = "it was settled before" if known else f"only rounds 1 to {self._rounds} were decided"
             raise DecisionError(

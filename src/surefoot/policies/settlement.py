@@ -35,12 +35,10 @@ class Settlement:
         self._open: dict[int, OpenRound] = {}
         self._rewards: dict[int, float] = {}  # that have come, of rounds that wait for an earlier one
         self._queue: deque[int] = deque()  # open rounds that teach, in the order of their decisions
+        self.defaults = 0  # rounds that were settled by the default
 
     def __len__(self) -> int:
         return len(self._open)
-
-    def __contains__(self, round_: int) -> bool:
-        return round_ in self._open
 
     @property
     def open_rounds(self) -> list[int]:
@@ -53,14 +51,14 @@ class Settlement:
         return sorted(self._rewards)
 
     @property
-    def waits(self) -> int:
-        """How many rewards wait for an earlier round."""
-        return len(self._rewards)
-
-    @property
     def held_up_by(self) -> int | None:
         """The round for whose reward all others wait; None where no reward waits."""
         return self._queue[0] if self._rewards else None
+
+    @property
+    def rewards_waiting(self) -> int:
+        """How many rewards wait for an earlier round."""
+        return len(self._rewards)
 
     def find(self, round_: int) -> OpenRound:
         """An open round."""
@@ -69,6 +67,10 @@ class Settlement:
     def has_reward(self, round_: int) -> bool:
         """Whether the reward of an open round has come."""
         return round_ in self._rewards
+
+    def awaits(self, round_: int) -> bool:
+        """Whether a round is open and its reward has not come."""
+        return round_ in self._open and round_ not in self._rewards
 
     def decided(self, round_: int, entry: OpenRound) -> None:
         """Open a round; the one whose window of rounds ends with it is settled by the default."""
@@ -79,6 +81,7 @@ class Settlement:
             expired = round_ - self.settle_after
             if expired in self._open and expired not in self._rewards:
                 self.rewarded(expired, self.default_reward)
+                self.defaults += 1
 
     def rewarded(self, round_: int, value: float) -> None:
         """Settle a round by its reward; one that teaches nothing is done with."""
@@ -133,6 +136,7 @@ class Settlement:
             "pending_features": _rows([entry.features for entry in entries]),
             "waiting_rounds": np.array(waiting, dtype=np.int64),
             "waiting_rewards": np.array([self._rewards[round_] for round_ in waiting], dtype=np.float64),
+            "settled_by_default": self.defaults,
         }
 
     def restore(self, state: Mapping[str, Any], dim: int, teaches: Mapping[bool, bool]) -> None:
@@ -149,6 +153,7 @@ class Settlement:
         self._queue = deque(sorted(round_ for round_, entry in self._open.items() if entry.teaches))
         waiting = zip(state.get("waiting_rounds", ()), state.get("waiting_rewards", ()), strict=True)
         self._rewards = {int(round_): float(value) for round_, value in waiting}
+        self.defaults = int(state.get("settled_by_default", 0))
         if not self._rewards.keys() <= set(self._queue):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
 

@@ -1,7 +1,8 @@
 """What has been played: the sums z, v, w of the paper, counted the moment a round is decided.
 
-It never looks at rewards to come: a pending round is in the ledger and not in the confidence set (MATH: late
-rewards). Every sum is compensated, so that a million rounds leave no rounding error behind.
+It never looks at rewards to come: a pending round is in the ledger and not in the confidence set
+(docs/mathematics.md, "The order of learning"). Every sum is compensated, so that a million rounds leave no rounding
+error behind.
 """
 
 import numpy as np

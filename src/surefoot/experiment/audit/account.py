@@ -71,7 +71,8 @@ class Account:
     def received_at_least(self, noise: float, delta: float, misspecification: float) -> float:
         """What those rewards say of their means, for all rounds at once with probability 1 - delta.
 
-        sum r >= sum y - psi, psi = sqrt(s (ln(s/rho) + 2 ln(1/delta))), s = sigma^2 m + rho.  (MATH section 5)
+        sum r >= sum y - psi, psi = sqrt(s (ln(s/rho) + 2 ln(1/delta))), s = sigma^2 m + rho.
+        (docs/mathematics.md, "Realised sum")
         """
         rounds, rho = self.rewarded_rounds, 30.0 * noise**2
         total = noise**2 * rounds + rho

@@ -24,6 +24,7 @@ class ArmBook:
         self.default: int | None = None
         self._plays, self._seen, self._total = np.zeros(self.arms), np.zeros(self.arms), Sum((self.arms,))
         self.rounds = 0
+        self.is_alarmed = False
 
     @property
     def dim(self) -> int:
@@ -39,15 +40,28 @@ class ArmBook:
             self._check_index(round_, problems)
         self._plays[round_.action] += 1
 
+    def teaches(self, is_learner: bool) -> bool:
+        """Every round's reward is learned from."""
+        return True
+
+    def breach_by(self, reward: float, is_learner: bool) -> str | None:
+        """No reward contradicts what is declared of arms."""
+        return None
+
+    def restart(self, *, keep_promise: bool) -> str | None:
+        """All of delta was spent at the start."""
+        return "plain arms keep no share of delta for a restart"
+
     def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         """Take in the reward of a round."""
         self._seen += features
         self._total.add(reward * features)
 
     def _intervals(self) -> tuple[Vector, Vector]:
-        """lambda_i = max(0, mean_i - sqrt(psi / T_i)) and theta_i = mean_i + sqrt(psi / T_i).  (MATH section 6)
+        """lambda_i = max(0, mean_i - sqrt(psi / T_i)) and theta_i = mean_i + sqrt(psi / T_i).
 
         psi(s) = 2 sigma^2 ln(zeta(3) K s^3 / delta), where K counts the one-sided bounds that safety rests on.
+        (docs/mathematics.md, "Plain arms")
         """
         bounds = self.arms - 1 if self.mean is not None else self.arms + 1
         seen, total = self._seen, self._total.value
@@ -74,6 +88,8 @@ class ArmBook:
         own = others + balance * worst
         guaranteed = others + (float(weights[self.default]) * worst if worst < math.inf else 0.0)
         size = abs(others) + self.rounds * (worst if worst < math.inf else 0.0)
+        if self.is_alarmed:
+            guaranteed = -math.inf
         for name, mine, written in (
             ("required", required, round_.required),
             ("certificate", guaranteed, round_.guaranteed),
@@ -106,8 +122,9 @@ class ArmBook:
                 return []
             return [Line(axis, float(low[arm])), Line(-axis, -float(high[arm]))]
 
-        Prover(1.0 + size / self.rounds, lambda observations: [], facts).check(
-            round_.proof, question, float(np.abs(question).sum()) + self.rounds, problems
+        worth = size + float(np.abs(question).sum()) + self.rounds
+        Prover(1.0 + size / self.rounds, lambda observations: [], facts, worth).check(
+            round_.proof, question, problems, -math.inf
         )
 
     def _check_proposal(self, round_: Round, indices: Vector, problems: Problems) -> None:

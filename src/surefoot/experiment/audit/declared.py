@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.experiment.audit.estimate import Knowledge
@@ -31,6 +31,24 @@ class Declared:
     is_exact: bool
     learns_baseline: bool
     proposes_by_set: bool
+    delta: float
+    realised_share: float
+    restart_share: float
+
+    def after(self, restarts: int) -> "Declared":
+        """What may be spent of delta after so many restarts: 1 - share for the first set, then share 2^-k."""
+        kept = self.restart_share
+        left = self.delta * (1.0 - kept if restarts == 0 else kept * 2.0**-restarts)
+        knowledge = replace(self.knowledge, delta=left * (1.0 - self.realised_share))
+        return replace(self, knowledge=knowledge, sum_delta=left * self.realised_share)
+
+    @property
+    def worst_round(self) -> float:
+        """The most that one round of the learner can lie below the floor, by the declared range or by B D alone."""
+        known = self.knowledge
+        reach = known.theta_bound * known.feature_bound + self.misspecification
+        low, high = self.reward_range
+        return max(0.0, (1.0 - self.alpha) * min(high, reach) - max(low, -reach))
 
     @property
     def misspecification(self) -> float:
@@ -59,7 +77,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declared:
     knowledge = Knowledge(
         kind=settings.get("radius", "amm" if is_safe else "paper"),
         dim=int(settings["dim"]),
-        delta=delta * (1.0 - share),
+        delta=delta,
         noise=float(settings["noise"]),
         ridge=float(settings.get("ridge", 1.0)),
         theta_bound=float(settings["theta_bound"]),
@@ -78,4 +96,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declared:
         is_exact=policy == "CLUCB2" and settings.get("nesting", "exact") == "exact",
         learns_baseline=policy != "CLUCB",
         proposes_by_set=settings.get("optimism", "set") == "set",
-    )
+        delta=delta,
+        realised_share=share,
+        restart_share=float(settings.get("restart_share", 0.0)) if is_safe else 0.0,
+    ).after(0)

@@ -1,5 +1,10 @@
-"""Which rewards were learned, and when: once each, after their decision, and with a window only when it had closed."""
+"""Which rewards were learned, and when: once each, in the order of the decisions, by a rule that never looks at them.
 
+A round is settled by its reward (with a window, when that closes), by the word that it was abandoned, or by the default
+once `settle_after` more rounds were decided. It is learned when every earlier round that teaches is settled.
+"""
+
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,35 +19,88 @@ LARGEST = 1e100  # of any reward
 
 @dataclass(slots=True)
 class Waiting:
-    """A decision whose reward is not learned yet."""
+    """A decision whose reward is not learned yet; whether it teaches was settled when it was decided."""
 
+    decision_id: str
     round: int
     time: float
     features: Vector
     is_learner: bool
+    teaches: bool
     reward: float | None = None
 
 
 class Learning:
-    """The decisions that wait for a reward; `take_in` is told each reward that is learned, in order."""
+    """The decisions that wait for a reward.
+
+    take_in: is told each reward that is learned, in order
+    examine: is told each reward that came in since the last restart: event, value, and whether the learner's
+    """
 
     def __init__(
         self,
         created: records.Created,
         take_in: Callable[[Vector, float, bool], None],
+        examine: Callable[[int, float, bool], None],
         findings: Findings,
         tally: Tally,
     ) -> None:
-        self._created, self._take_in, self._findings, self._tally = created, take_in, findings, tally
+        self._created, self._take_in, self._examine = created, take_in, examine
+        self._findings, self._tally = findings, tally
         self._waiting: dict[str, Waiting] = {}
-        self._closed = 0  # rounds whose windows have closed: always the oldest
+        self._order: deque[Waiting] = deque()  # in the order of their decisions; without a window, those that teach
+        self._by_round: dict[int, Waiting] = {}  # where rounds expire
+        self._settle_after: int | None = created.settings.get("settle_after")
+        self._default = float(created.settings.get("default_reward") or 0.0)
+        self._abandoned: set[str] = set()
 
-    def wait(self, decision: records.Decision, time: float, features: Vector, is_learner: bool) -> bool:
+    def wait(
+        self, decision: records.Decision, time: float, features: Vector, *, is_learner: bool, teaches: bool
+    ) -> bool:
         """Wait for a decision's reward; false where it is waited for already."""
         is_new = decision.decision_id not in self._waiting
-        self._waiting[decision.decision_id] = Waiting(decision.round, time, features, is_learner)
+        entry = Waiting(decision.decision_id, decision.round, time, features, is_learner, teaches)
+        self._waiting[decision.decision_id] = entry
+        if teaches or self._created.reward_window is not None:
+            self._order.append(entry)
+        if self._settle_after is not None:
+            self._by_round[decision.round] = entry
+            self._expire(self._by_round.pop(decision.round - self._settle_after, None))
         self._tally.pending = len(self._waiting)
         return is_new
+
+    def _expire(self, entry: Waiting | None) -> None:
+        """Settle a round by the default where it has no reward."""
+        if entry is not None and entry.reward is None and entry.decision_id in self._waiting:
+            self._tally.defaults += 1
+            self._settle(entry, self._default)
+
+    def stop_teaching(self) -> None:
+        """After a restart no round that was decided before teaches any more."""
+        for entry in list(self._order):
+            entry.teaches = False
+            if entry.reward is not None and self._created.reward_window is None:
+                self._learn(entry, entry.reward)
+        if self._created.reward_window is None:
+            self._order.clear()
+
+    def _settle(self, entry: Waiting, value: float) -> None:
+        """Keep a reward until its turn comes; a round that teaches nothing neither waits nor is waited for."""
+        entry.reward = value
+        if self._created.reward_window is None and not entry.teaches:
+            self._learn(entry, value)
+        elif self._created.reward_window is None:
+            self._learn_settled()
+
+    def _learn_settled(self) -> None:
+        """Learn up to the first round that is not settled."""
+        while self._order:
+            entry = self._order[0]
+            if entry.decision_id in self._waiting:
+                if entry.reward is None:
+                    return
+                self._learn(entry, entry.reward)
+            self._order.popleft()
 
     def reward(self, event: Event, reward: records.Reward) -> None:
         """A reward that came in, accepted or refused."""
@@ -58,18 +116,20 @@ class Learning:
             return
         if event.key != f"r:{reward.decision_id}":
             self._findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
-        if not self._is_in_range(value):
-            self._findings.add(event.number, "reward", f"{value:g} was accepted, which is out of range")
-        if self._created.reward_window is None:
-            self._learn(reward.decision_id, value)
-        elif waiting.reward is not None:
+        if not abs(value) <= LARGEST:
+            self._findings.add(event.number, "reward", f"{value:g} was accepted, which nobody can compute with")
+            return
+        if waiting.reward is not None:
             self._findings.add(event.number, "reward", f"{reward.decision_id!r} has a reward already")
-        elif event.time >= waiting.time + self._created.reward_window:
-            self._findings.add(
-                event.number, "reward", f"{reward.decision_id!r} was rewarded after its window had closed"
-            )
-        else:
-            waiting.reward = value
+            return
+        window = self._created.reward_window
+        if window is not None and event.time >= waiting.time + window:
+            text = f"{reward.decision_id!r} was rewarded after its window had closed"
+            self._findings.add(event.number, "reward", text)
+            return
+        self._settle(waiting, value)
+        if waiting.round > self._tally.restart_round:
+            self._examine(event.number, value, waiting.is_learner)
 
     def _check_refusal(self, event: Event, reward: records.Reward) -> None:
         """A reward that counts must not be turned away: learning only what is welcome would bias everything."""
@@ -77,16 +137,31 @@ class Learning:
         is_wrong = {
             "unknown": waiting is not None,
             "too_late": waiting is not None and (window is None or event.time < waiting.time + window),
-            "out_of_range": self._is_in_range(value),
+            "out_of_range": abs(value) <= LARGEST,
             "conflict": waiting is not None and waiting.reward in (None, value),
+            "abandoned": reward.decision_id not in self._abandoned,
         }
         if is_wrong[reward.refused or ""]:
             text = f"a reward of {reward.decision_id!r} was refused as {reward.refused}, which it is not"
             self._findings.add(event.number, "refused", text)
 
-    def _is_in_range(self, value: float) -> bool:
-        low, high = self._created.reward_bounds or (-LARGEST, LARGEST)
-        return low <= value <= high
+    def abandon(self, event: Event, abandoned: records.Abandoned) -> None:
+        """A decision whose reward will never be learned; one that has come must not be dropped."""
+        waiting = self._waiting.get(abandoned.decision_id)
+        if waiting is None or waiting.reward is not None:
+            text = (
+                f"{abandoned.decision_id!r} was abandoned, but it is not without a reward: that would choose the data"
+            )
+            self._findings.add(event.number, "abandoned", text)
+            return
+        if event.key != f"r:{abandoned.decision_id}":
+            self._findings.add(event.number, "key", f"the key of this event is {event.key!r}")
+        del self._waiting[abandoned.decision_id]
+        self._abandoned.add(abandoned.decision_id)
+        self._tally.abandoned += 1
+        self._tally.pending = len(self._waiting)
+        if self._created.reward_window is None:
+            self._learn_settled()
 
     def close(self, event: Event, closed: records.Closed) -> None:
         """Windows that closed."""
@@ -101,12 +176,13 @@ class Learning:
             text = f"the window of {learned.decision_id!r} (round {learned.round}) closed, which is not waiting"
             self._findings.add(event.number, "window", text)
             return
-        if learned.round != self._closed + 1:
-            text = (
-                f"windows close in the order of decisions: round {self._closed + 1} is next, but it is {learned.round}"
-            )
+        while self._order and self._order[0].decision_id in self._abandoned:
+            self._order.popleft()
+        if self._order and self._order[0] is waiting:
+            self._order.popleft()
+        else:
+            text = f"windows close in the order of decisions, but round {learned.round} is not the oldest that is open"
             self._findings.add(event.number, "window", text)
-        self._closed = learned.round
         if event.time < waiting.time + (self._created.reward_window or 0.0):
             self._findings.add(event.number, "window", f"the window of round {learned.round} closed too early")
         expected = (self._created.default_reward or 0.0) if waiting.reward is None else waiting.reward
@@ -114,10 +190,11 @@ class Learning:
             text = f"round {learned.round} must learn {expected}, but {learned.value} was learned"
             self._findings.add(event.number, "learned", text)
         self._tally.defaults += learned.is_default
-        self._learn(learned.decision_id, learned.value)
+        self._learn(waiting, learned.value)
 
-    def _learn(self, decision_id: str, value: float) -> None:
-        waiting = self._waiting.pop(decision_id)
+    def _learn(self, waiting: Waiting, value: float) -> None:
+        del self._waiting[waiting.decision_id]
         self._tally.pending = len(self._waiting)
         self._tally.learned += 1
-        self._take_in(waiting.features, value, waiting.is_learner)
+        if waiting.teaches:
+            self._take_in(waiting.features, value, waiting.is_learner)

@@ -9,7 +9,7 @@ from surefoot.experiment.audit.account import Account
 from surefoot.experiment.audit.declared import Declared
 from surefoot.experiment.audit.estimate import Ellipsoid, Estimate
 from surefoot.experiment.audit.facts import PROVED, LinearFacts
-from surefoot.experiment.audit.proofs import Line, Prover
+from surefoot.experiment.audit.proofs import CLAIMED, TOLERATED, Line, Prover
 from surefoot.experiment.audit.seen import Seen
 from surefoot.experiment.audit.story import Problems, Round, apart, near
 from surefoot.experiment.audit.sums import Vector
@@ -22,11 +22,31 @@ class LinearBook:
 
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
-        self.account = Account(declared.knowledge.dim)
-        self.estimate = Estimate(declared.knowledge)
-        self._seen, self._nest = Seen(), dict[int, Ellipsoid]()
+        self._seen, self._restarts = Seen(), 0
+        self._debt, self._rounds, self._rounds_before = 0.0, 0, 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing played and nothing learned."""
+        self.account = Account(self.declared.knowledge.dim)
+        self.estimate = Estimate(self.declared.knowledge)
+        self._nest = dict[int, Ellipsoid]()
         self._proved: Line | None = None
-        self._is_refuted = False
+        self.is_alarmed = False
+
+    def restart(self, *, keep_promise: bool) -> str | None:
+        """Learn anew; under the same promise what was spent is a debt. Why not, where that cannot be."""
+        if self.declared.restart_share == 0.0:
+            return f"{self.declared.policy} kept no share of delta for a restart"
+        if keep_promise and self.declared.constraint == "realised_path":
+            return "rewards really received cannot be charged at their worst"
+        spent = self.account.learner_rounds * self.declared.worst_round
+        self._debt = self._debt + spent if keep_promise else 0.0
+        self._rounds_before = self._rounds if keep_promise else 0
+        self._restarts += 1
+        self.declared = self.declared.after(self._restarts)
+        self._begin()
+        return None
 
     @property
     def dim(self) -> int:
@@ -41,35 +61,54 @@ class LinearBook:
     @property
     def _can_be_refuted(self) -> bool:
         """Whether this policy notices that no theta is left, and from then on keeps to the baseline."""
-        return self.declared.policy == "SafeLUCB" or self.declared.is_exact
+        is_dual = self.declared.knowledge.kind == "dual"
+        return self.declared.policy == "SafeLUCB" or self.declared.is_exact or is_dual
 
-    @property
-    def _learns_baseline(self) -> bool:
-        """CLUCB never learns from the baseline; SafeLUCB not while it is the same and its mean exactly known."""
-        return self.declared.learns_baseline and (self.declared.policy != "SafeLUCB" or self.account.has_moved)
+    def teaches(self, is_learner: bool) -> bool:
+        """Whether the round that was just judged will be learned from; later events must not change that.
+
+        CLUCB never learns from the baseline; SafeLUCB not while it is the same and its mean exactly known.
+        """
+        is_known = self.declared.policy == "SafeLUCB" and not self.account.has_moved
+        return is_learner or (self.declared.learns_baseline and not is_known)
+
+    def breach_by(self, reward: float, is_learner: bool) -> str | None:
+        """Why a reward contradicts what was declared, where it does."""
+        lowest = self.declared.amount
+        if self.declared.constraint == "realised_path" and is_learner and reward < lowest:
+            return f"a reward of {reward:g}, below the declared lowest of {lowest:g}"
+        return None
 
     def judge(self, round_: Round, problems: Problems) -> None:
         """Check one decision against everything before it, and count it."""
+        self._rounds += 1
         longest = float(np.sqrt(np.einsum("ij,ij->i", round_.rows, round_.rows).max()))
         if longest > self.longest:
             problems.add("features", f"a row has length {longest:.6g}, beyond the declared bound")
+            self.is_alarmed = True
         if self.declared.policy == "SafeLUCB":
             self._seen.add(round_.rows)
         self._check_proposal(round_, problems)
         known = self.declared.known(round_.known)
         displaced = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
+        self._check_known(displaced, known)
         question, required, size = self._ask(round_.rows[round_.proposal], displaced, known)
         own = self._check_proof(round_, displaced, known, question, required, size, problems)
         self._check_verdict(round_, own, size, problems)
         self._carry(round_, displaced, known, question, own)
         self.account.play(round_, displaced, known)
 
+    def _check_known(self, displaced: Vector, known: tuple[float, float]) -> None:
+        """A reward of the baseline that no theta of the declared length allows raises the alarm."""
+        most = self.declared.knowledge.theta_bound * float(np.linalg.norm(displaced)) * (1 + 1e-9)
+        if self.declared.policy in ("SafeLUCB", "CLUCB") and known[0] > most + self.declared.misspecification:
+            self.is_alarmed = True
+
     def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        """Take in the reward of a round."""
+        """Take in the reward of a round that teaches."""
         if is_learner:
             self.account.receive(features, reward)
-        if is_learner or self._learns_baseline:
-            self.remember(features, reward)
+        self.remember(features, reward)
 
     def remember(self, features: Vector, reward: float) -> None:
         """Take in a reward of the baseline from before the first round: it is data, and in no account."""
@@ -80,7 +119,7 @@ class LinearBook:
     def _ask(self, a: Vector, b: Vector, known: tuple[float, float]) -> tuple[Vector, float | None, float]:
         """The round's question, the level that is required where the events alone tell it, and the size of it all.
 
-        q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (MATH sections 5 and 6)
+        q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (docs/mathematics.md, "The promise and the question")
         """
         declared, sums = self.declared, self.account
         alpha, rounds = declared.alpha, sums.learner_rounds + 1
@@ -94,17 +133,18 @@ class LinearBook:
         if declared.policy == "CLUCB2":
             return question, None, size
         weights = (2 - alpha) * rounds + alpha * sums.baseline_rounds
+        debt = self._debt
         if declared.constraint == "stagewise":
-            question, weights = a - (1 - alpha) * b, 2 - alpha
+            question, weights, debt = a - (1 - alpha) * b, 2 - alpha, 0.0
         elif declared.constraint == "realised_path":
             question, weights = question - played, weights - rounds
-        return question, declared.misspecification * weights - self._granted(rounds), size
+        return question, declared.misspecification * weights + debt - self._granted(rounds), size
 
     def _granted(self, rounds: int) -> float:
         """What the constraint gives in advance: the floor of the rounds left, a reserve, or rewards received."""
         declared, sums = self.declared, self.account
         if declared.constraint == "checkpoints":
-            left = -(rounds + sums.baseline_rounds) % declared.amount
+            left = -(self._rounds_before + rounds + sums.baseline_rounds) % declared.amount
             return declared.alpha * left * max(declared.reward_floor, declared.reward_range[0])
         if declared.constraint == "reserve":
             return declared.amount
@@ -131,10 +171,11 @@ class LinearBook:
         problems: Problems,
     ) -> float:
         """What is proved above what is required; -inf where nothing is."""
-        if required is not None and not near(round_.required, required, self.declared.knowledge.theta_bound * size):
+        worth = self.declared.knowledge.theta_bound * size
+        if required is not None and not near(round_.required, required, worth):
             problems.add("required", f"{required:.12g} is required, but {round_.required:.12g} is written")
         if round_.guaranteed == -math.inf:
-            if not self._can_be_refuted:
+            if not (self._can_be_refuted or self.is_alarmed):
                 problems.add("certificate", f"{self.declared.policy} always proves something, but nothing is written")
             return -math.inf
         facts = LinearFacts(
@@ -146,11 +187,12 @@ class LinearBook:
             displaced=displaced,
             known=known,
         )
-        prover = Prover(self.declared.knowledge.theta_bound, self._sets, facts.named)
-        own = prover.check(round_.proof, question, size, problems)
+        prover = Prover(self.declared.knowledge.theta_bound, self._sets, facts.named, worth)
         is_difference = self.declared.policy in ("CLUCB", "CLUCB2")
+        enough = 0.0 if is_difference or required is None else required
+        own = prover.check(round_.proof, question, problems, enough if round_.is_learner else -math.inf)
         written = round_.guaranteed - round_.required if is_difference else round_.guaranteed
-        if not abs(written - round_.proof.value) <= self._blur(round_, size):
+        if not abs(written - round_.proof.value) <= self._blur(size):
             problems.add(
                 "certificate", f"the proof is worth {round_.proof.value:.12g}, but the certificate says {written:.12g}"
             )
@@ -163,27 +205,29 @@ class LinearBook:
         """Algorithm 2 requires (1 - alpha) UCB(v + phi_b): what the piece of the baseline's rewards says."""
         owed = -(1 - self.declared.alpha) * (self.account.displaced + displaced)
         bounds = [piece.bound for piece in round_.proof.pieces if not apart(piece.vector, owed, size)]
-        if bounds and not any(abs(bound + round_.required) <= self._blur(round_, size) for bound in bounds):
+        if bounds and not any(abs(bound + round_.required) <= self._blur(size) for bound in bounds):
             problems.add("required", f"{-bounds[0]:.12g} is required, but {round_.required:.12g} is written")
 
-    def _blur(self, round_: Round, size: float) -> float:
-        """How far rounding may have moved the numbers of a proof."""
-        share = 1e-9 if self.estimate.count == 0 else self.estimate.optimistic().rounding
-        return share * (round_.proof.size + self.declared.knowledge.theta_bound * size)
+    def _blur(self, size: float) -> float:
+        """How far the numbers of a certificate may lie apart: a share of what was played, which no proof can raise."""
+        return CLAIMED * self.declared.knowledge.theta_bound * size
 
     def _check_verdict(self, round_: Round, own: float, size: float, problems: Problems) -> None:
         """The learner played exactly where the proof let it, and never against it."""
         is_allowed = round_.guaranteed >= round_.required
-        if round_.is_learner and not (own >= -self._blur(round_, size) and is_allowed):
+        worth = self.declared.knowledge.theta_bound * size
+        if round_.is_learner and not (own >= -TOLERATED * worth and is_allowed):
             worth = min(own, round_.margin)
             problems.add(
                 "admissible", f"the learner played, but what can be proved falls short of the floor by {-worth:.6g}"
             )
         if is_allowed and not (round_.is_learner or round_.is_held):
             problems.add("verdict", "the learner was allowed to play, but the baseline was played")
-        if round_.is_learner and self._is_refuted:
-            problems.add("refuted", "the learner played after data and assumptions had contradicted each other")
-        self._is_refuted |= self._can_be_refuted and round_.guaranteed == -math.inf
+        if round_.is_learner and self.is_alarmed and self.declared.policy != "LUCB":
+            problems.add("alarm", "the learner played while the alarm was on")
+        if self.is_alarmed and round_.guaranteed > -math.inf and self.declared.policy != "LUCB":
+            problems.add("alarm", "the alarm is on, but the certificate promises something")
+        self.is_alarmed |= self._can_be_refuted and round_.guaranteed == -math.inf
 
     def _check_proposal(self, round_: Round, problems: Problems) -> None:
         """The proposal promises the most, by the confidence set; searches over more than that are not repeated."""
@@ -211,7 +255,7 @@ class LinearBook:
     def _carry(self, round_: Round, b: Vector, known: tuple[float, float], question: Vector, own: float) -> None:
         """What is proved once the round is played: the question, or the one before and what the baseline adds to it."""
         declared = self.declared
-        if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self._is_refuted:
+        if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self.is_alarmed:
             return
         if round_.is_learner:
             self._proved = Line(question, min(round_.guaranteed, own + round_.required))

@@ -15,7 +15,9 @@ from surefoot.experiment.audit.story import Claim, Piece, Problems, apart, near
 from surefoot.experiment.audit.sums import Vector
 
 UNUSABLE = 1e300  # the radius of a set that rounding has spoilt: it says nothing
-ALIGNED = 1e-9  # how far a piece may point away from the direction of its linear fact
+# Shares of what everything played so far could be worth, which no proof can raise: how far vectors may miss each other,
+# which is charged all the same, and how far what is written down may differ from what it was computed of.
+TOLERATED, CLAIMED = 1e-9, 1e-6
 
 Sets = Callable[[int], Sequence[Ellipsoid]]
 
@@ -37,35 +39,51 @@ class Prover:
 
     sets:  the confidence sets that a proof may use, by their number of observations
     facts: the linear facts of a name, given the normal that a piece claims
+    worth: what everything played so far could be worth: the unit of every tolerance, which no proof can raise
     """
 
-    def __init__(self, theta_bound: float, sets: Sets, facts: Facts) -> None:
-        self._theta_bound, self._sets, self._facts = theta_bound, sets, facts
+    def __init__(self, theta_bound: float, sets: Sets, facts: Facts, worth: float) -> None:
+        self._theta_bound, self._sets, self._facts, self._worth = theta_bound, sets, facts, worth
 
-    def check(self, claim: Claim, question: Vector, size: float, problems: Problems) -> float:
-        """What the pieces of the proof really prove of the question, as far as they can be bounded at all."""
-        if apart(claim.question, question, size):
-            gap = float(np.linalg.norm(claim.question - question)) if claim.question.shape == question.shape else -1
-            problems.add(
-                "question", f"the proof must answer the round's own question, but differs from it by {gap:.3g}"
-            )
-        if any(piece.vector.shape != question.shape for piece in claim.pieces):
-            problems.add("pieces", f"every piece must have {question.size} entries, but one does not")
+    def check(self, claim: Claim, question: Vector, problems: Problems, enough: float = math.inf) -> float:
+        """What the pieces of the proof really prove of the question, all rounding given away.
+
+        What they miss of it, and what of a piece lies beside its fact, is charged to the ball. Bounds are computed with
+        more digits where that may decide whether the sum reaches `enough`, or what is claimed.
+        """
+        if claim.question.shape != question.shape or any(p.vector.shape != question.shape for p in claim.pieces):
+            problems.add("pieces", f"question and pieces must have {question.size} entries, but one does not")
             return -math.inf
-        total = np.sum([piece.vector for piece in claim.pieces], axis=0) if claim.pieces else np.zeros(question.size)
-        lengths = size + math.fsum(float(np.linalg.norm(piece.vector)) for piece in claim.pieces)
-        if apart(total, claim.question, lengths):
-            gap = float(np.linalg.norm(total - claim.question))
+        missing = np.array([math.fsum(column) for column in _columns(question, claim.pieces)])
+        gap, length = float(np.linalg.norm(missing)), float(np.linalg.norm(claim.question - question))
+        if self._theta_bound * length > TOLERATED * self._worth:
+            text = f"the proof must answer the round's own question, but differs from it by {length:.3g}"
+            problems.add("question", text)
+        if self._theta_bound * gap > TOLERATED * self._worth:
             problems.add("pieces", f"the pieces must add up to the question, but miss it by {gap:.3g}")
         added = math.fsum(piece.bound for piece in claim.pieces)
-        if not near(added, claim.value, claim.size):
+        if claim.value != added and not abs(claim.value - added) <= CLAIMED * self._worth:
             problems.add("value", f"the bounds add up to {added:.12g}, but the proof claims {claim.value:.12g}")
-        return math.fsum(self._bound(index, piece, problems) for index, piece in enumerate(claim.pieces))
+        lengths = math.fsum(float(np.linalg.norm(piece.vector)) for piece in claim.pieces)
+        charged = self._theta_bound * (gap * (1 + 8 * EPS) + 16 * EPS * lengths)
+        own = self._sum([self._bound(index, piece, problems) for index, piece in enumerate(claim.pieces)]) - charged
+        if own < enough or claim.value > own + CLAIMED * self._worth:
+            pieces = enumerate(claim.pieces)
+            own = (
+                self._sum([self._bound(index, piece, Problems(), is_precise=True) for index, piece in pieces]) - charged
+            )
+        if claim.value > own + CLAIMED * self._worth:
+            problems.add("value", f"the pieces prove {own:.12g}, but the proof claims {claim.value:.12g}")
+        return own
 
-    def _bound(self, index: int, piece: Piece, problems: Problems) -> float:
+    @staticmethod
+    def _sum(bounds: Sequence[float]) -> float:
+        return math.fsum(bounds) - 4 * EPS * math.fsum(map(abs, bounds))
+
+    def _bound(self, index: int, piece: Piece, problems: Problems, *, is_precise: bool = False) -> float:
         found: list[str] = []
         if piece.kind == "ellipsoid":
-            own = self._by_ellipsoid(piece, found)
+            own = self._by_ellipsoid(piece, found, is_precise)
         elif piece.kind == "ball":
             own = self._by_ball(piece, found)
         else:
@@ -80,7 +98,7 @@ class Prover:
             found.append(f"radius: the ball's radius is {self._theta_bound:.12g}, but {piece.radius:.12g} is claimed")
         own = -self._theta_bound * float(np.linalg.norm(piece.vector))
         _compare(piece.bound, own, own, abs(own), 1e-9, found)
-        return own
+        return own * (1 + 16 * EPS)
 
     def _by_line(self, piece: Piece, found: list[str]) -> float:
         assert piece.normal is not None
@@ -102,14 +120,16 @@ class Prover:
             found.append(f"fact: its level is {level:.12g}, but {piece.level:.12g} is claimed")
         square = float(normal @ normal)
         weight = float(piece.vector @ normal) / square if square > 0 else 0.0
-        off = float(np.linalg.norm(piece.vector - weight * normal))
-        if weight < 0 or off > ALIGNED * (1 + float(np.linalg.norm(piece.vector))):
+        off = self._theta_bound * float(np.linalg.norm(piece.vector - weight * normal))
+        if weight < 0 or off > TOLERATED * self._worth:
             found.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
+        if weight < 0:
+            return -math.inf
         own = weight * level if weight != 0.0 else 0.0
         _compare(piece.bound, own, weight * piece.level if weight else 0.0, weight * size, 1e-9, found)
-        return own
+        return own - off - 16 * EPS * abs(own)
 
-    def _by_ellipsoid(self, piece: Piece, found: list[str]) -> float:
+    def _by_ellipsoid(self, piece: Piece, found: list[str], is_precise: bool) -> float:
         sets = self._sets(piece.observations)
         if not sets:
             found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
@@ -117,14 +137,14 @@ class Prover:
         tried = []
         for known in sets:
             problems: list[str] = []
-            tried.append((problems, self._over(piece, known, problems)))
+            tried.append((problems, self._over(piece, known, problems, is_precise)))
             if not problems:
                 break
         problems, own = min(tried, key=lambda one: len(one[0]))
         found.extend(problems)
         return own
 
-    def _over(self, piece: Piece, known: Ellipsoid, found: list[str]) -> float:
+    def _over(self, piece: Piece, known: Ellipsoid, found: list[str], is_precise: bool) -> float:
         mean, width = known.mean_and_width(piece.vector)
         if not is_radius_of(piece.radius, known):
             found.append(
@@ -133,11 +153,17 @@ class Prover:
             )
         if piece.center is not None and known.distance(piece.center) > 1e3 * known.rounding + 1e-6:
             found.append("center: the estimate is not the one that the learned rewards give")
+        if piece.whitener is not None and not known.is_whitened_by(piece.whitener):
+            found.append("whitener: it must be lower triangular and belong to the learned features, but is not so")
         own = mean - known.radius * width
         size = known.reach * float(np.linalg.norm(piece.vector)) + piece.radius * width
         expected = mean - piece.radius * width if piece.radius < UNUSABLE else piece.bound
         _compare(piece.bound, own, expected, size, known.rounding, found)
-        return own
+        return known.at_least(piece.vector, is_precise=is_precise)
+
+
+def _columns(question: Vector, pieces: Sequence[Piece]) -> list[tuple[float, ...]]:
+    return list(zip(question.tolist(), *((-piece.vector).tolist() for piece in pieces), strict=True))
 
 
 def is_radius_of(claimed: float, known: Ellipsoid) -> bool:

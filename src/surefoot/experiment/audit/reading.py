@@ -49,7 +49,17 @@ def _piece(piece: records.Piece) -> Piece:
     fact, vector, bound = piece.fact, _vector(piece.vector), float(piece.bound)
     if isinstance(fact, records.Ellipsoid):
         center = None if fact.center is None else _vector(fact.center)
-        return Piece("ellipsoid", "ellipsoid", vector, bound, fact.radius, fact.observations, center=center)
+        whitener = None if fact.whitener is None else np.array(fact.whitener, dtype=np.float64)
+        return Piece(
+            "ellipsoid",
+            "ellipsoid",
+            vector,
+            bound,
+            fact.radius,
+            fact.observations,
+            center=center,
+            whitener=whitener,
+        )
     if isinstance(fact, records.Ball):
         return Piece("ball", "ball", vector, bound, fact.radius)
     return Piece("linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level))

@@ -50,7 +50,20 @@ class Report:
             "refused_rewards": dict(tally.refused),
             "proofs_checked": tally.proofs,
             "pieces_checked": tally.pieces,
+            "abandoned_rewards": tally.abandoned,
             "is_refuted": tally.is_refuted,
+            "alarms": [{"event": event, "text": text} for event, text in tally.alarms],
+            "answers": [
+                {
+                    "event": event,
+                    "after_round": round_,
+                    "response": answer.response,
+                    "reason": answer.reason,
+                    "by": answer.by,
+                }
+                for event, round_, answer in tally.answers
+            ],
+            "promise_from_round": tally.promise_round,
             "closest": {
                 "margin": _finite(tally.closest.margin),
                 "round": tally.closest.round,

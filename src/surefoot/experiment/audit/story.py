@@ -21,6 +21,7 @@ class Piece:
     normal: Vector | None = None
     level: float = 0.0
     center: Vector | None = None
+    whitener: Matrix | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,28 @@ class Sum:
         self._lost = self._lost + ((self._total - (both - kept)) + (term - kept))
         self._total = both
 
+    def add_product(self, x: Any, y: Any) -> None:
+        """Add a product, with what its own rounding loses.  (Dekker, with Veltkamp's splitting)"""
+        product = x * y
+        x_high, y_high = _upper_half(x), _upper_half(y)
+        x_low, y_low = x - x_high, y - y_high
+        self.add(product)
+        self._lost = self._lost + (((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low)
+
     @property
     def value(self) -> Any:
         """The sum."""
         return self._total + self._lost
+
+    @property
+    def parts(self) -> tuple[Any, Any]:
+        """The sum as two numbers whose sum it is, to twice the digits."""
+        return self._total, self._lost
+
+
+def _upper_half(x: Any) -> Any:
+    shifted = 134217729.0 * x
+    return shifted - (shifted - x)
 
 
 class Total:

@@ -41,7 +41,20 @@ class Tally:
     last_time: float = math.nan
     last_margin: float = math.nan
     closest: Closest = field(default_factory=Closest)
-    is_refuted: bool = False
+    is_refuted: bool = False  # whether the alarm is on
+    abandoned: int = 0
+    alarms: list[tuple[int, str]] = field(default_factory=list)
+    answers: list[tuple[int, int, records.Acknowledged]] = field(default_factory=list)  # event, round, answer
+
+    @property
+    def restart_round(self) -> int:
+        """The last round before the newest restart; 0 where there was none."""
+        return max((round_ for _, round_, answer in self.answers if answer.response != "stay"), default=0)
+
+    @property
+    def promise_round(self) -> int:
+        """The round from which on the promise counts."""
+        return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
 
     def count(self, event: int, time: float, decision: records.Decision, round_: Round) -> None:
         """Count a decision."""
@@ -53,7 +66,6 @@ class Tally:
         self.proofs += 1
         self.pieces += len(round_.proof.pieces)
         self.last_margin = round_.margin
-        self.is_refuted |= round_.guaranteed == -math.inf and round_.required > -math.inf
         if round_.is_learner and round_.margin < self.closest.margin:
             self.closest = Closest(round_.margin, round_.round, event, time)
 

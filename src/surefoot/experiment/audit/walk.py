@@ -15,7 +15,7 @@ from surefoot.experiment.audit.learning import Learning
 from surefoot.experiment.audit.linear import LinearBook
 from surefoot.experiment.audit.reading import read_payload, read_round
 from surefoot.experiment.audit.story import Problems, Round
-from surefoot.experiment.audit.sums import Matrix
+from surefoot.experiment.audit.sums import Matrix, Vector
 from surefoot.experiment.audit.tally import Tally
 from surefoot.journal.events import Event
 
@@ -77,7 +77,7 @@ class Walk:
             text = f"the audit knows {', '.join((*LINEAR, *ARMS))}, but this is {created.policy!r}"
             self.findings.add(event.number, "policy", text)
         if self._book is not None:
-            self._learning = Learning(created, self._book.learn, self.findings, self.tally)
+            self._learning = Learning(created, self._book_in, self._examine, self.findings, self.tally)
         if created.history is not None:
             self._learn_history(event, created.history)
 
@@ -119,11 +119,53 @@ class Walk:
         assert self._book is not None
         assert self._learning is not None
         self.tally.count(event.number, event.time, decision, round_)
-        played = rows[round_.action]
-        if not self._learning.wait(decision, event.time, played, round_.is_learner):
-            problems.add("doubled", f"decision {decision.decision_id!r} was made before")
+        was_alarmed = self._book.is_alarmed
         self._book.judge(round_, problems)
+        if self._book.is_alarmed and not was_alarmed:
+            self.tally.alarms.append((event.number, "the data contradict what was declared"))
+        self.tally.is_refuted = self._book.is_alarmed
+        teaches = self._book.teaches(round_.is_learner)
+        is_learner, played = round_.is_learner, rows[round_.action]
+        if not self._learning.wait(decision, event.time, played, is_learner=is_learner, teaches=teaches):
+            problems.add("doubled", f"decision {decision.decision_id!r} was made before")
         self._report(event, problems)
+
+    def _book_in(self, features: Vector, reward: float, is_learner: bool) -> None:
+        assert self._book is not None
+        self._book.learn(features, reward, is_learner)
+
+    def _examine(self, event: int, reward: float, is_learner: bool) -> None:
+        """A reward that contradicts what was declared raises the alarm."""
+        assert self._book is not None
+        assert self.created is not None
+        low, high = self.created.reward_bounds or (-math.inf, math.inf)
+        breach = self._book.breach_by(reward, is_learner)
+        if not low <= reward <= high:
+            breach = f"a reward of {reward:g}, outside of the declared {low:g} to {high:g}"
+        if breach is not None and not self._book.is_alarmed:
+            self._book.is_alarmed = self.tally.is_refuted = True
+            self.tally.alarms.append((event, breach))
+
+    def _take_abandoned(self, event: Event, abandoned: records.Abandoned) -> None:
+        assert self._learning is not None
+        self._learning.abandon(event, abandoned)
+
+    def _take_acknowledged(self, event: Event, answer: records.Acknowledged) -> None:
+        """A person answered the alarm: by a restart, everything learned is forgotten."""
+        assert self._book is not None
+        assert self._learning is not None
+        if not self._book.is_alarmed:
+            self.findings.add(event.number, "alarm", "an alarm was answered, but none is on")
+        if not answer.reason.strip():
+            self.findings.add(event.number, "alarm", "an alarm was answered without a reason")
+        if answer.response != "stay":
+            refusal = self._book.restart(keep_promise=answer.response == "relearn")
+            if refusal is not None:
+                self.findings.add(event.number, "alarm", f"a restart is not possible: {refusal}")
+                return
+            self._learning.stop_teaching()
+            self.tally.is_refuted = False
+        self.tally.answers.append((event.number, self.tally.decisions, answer))
 
     def _check_protocol(self, event: Event, decision: records.Decision, problems: Problems) -> None:
         """Numbering, mode, and who may play in it."""

@@ -7,6 +7,11 @@ from datetime import UTC, datetime
 from surefoot.experiment.audit.report import Report
 
 SHOWN = 20
+ANSWERS = {
+    "stay": "stays on the baseline",
+    "relearn": "learns anew under the same promise, with the rounds spent charged at their worst,",
+    "renew": "begins a new promise",
+}
 
 CANNOT_SHOW = (
     "That rewards and features were true when they came in. The audit checks what was done with them.",
@@ -42,7 +47,12 @@ def promise(report: Report) -> str:
         "realised_path": f"At every round, the learner's received rewards and the baseline's means make {share}.",
     }
     chance = f"{100 * float(delta or 0):g}%"
-    return f"{sentences[plain['name']]} This holds for all rounds at once, except with probability {chance}."
+    start = report.tally.promise_round
+    renewed = f" A new promise was begun: it counts from round {start:,} on." if start > 1 else ""
+    return (
+        f"{sentences[plain['name']]} If what was declared is true, this holds for all rounds at once, except with "
+        f"probability {chance}.{renewed}"
+    )
 
 
 def verdict(report: Report) -> str:
@@ -59,6 +69,11 @@ def verdict(report: Report) -> str:
         return "The record is consistent. No floor was promised."
     if tally.learner == 0:
         return "Yes. Only the baseline has played so far, and the record is consistent."
+    if tally.alarms:
+        return (
+            f"That is open. Each of the learner's {tally.learner:,} decisions was proved admissible before it was "
+            "played, but the data have contradicted what was declared, and the proofs rest on that."
+        )
     return (
         f"Yes. Each of the learner's {tally.learner:,} decisions was proved admissible before it was played, and the "
         "proofs hold when they are computed again from the raw events."
@@ -71,7 +86,7 @@ def closest(report: Report) -> str:
     if not near.round or not math.isfinite(near.margin):
         return "The learner has not played under a floor."
     return (
-        f"At its closest, in round {near.round:,} (event {near.event:,}, {when(near.time)}), the learner was sure to "
+        f"At its closest, in round {near.round:,} (event {near.event:,}, {when(near.time)}), the learner was proved to "
         f"stay {near.margin:.4g} above the floor, in units of reward summed over all rounds so far."
     )
 
@@ -99,7 +114,15 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "rewards pending", f"{tally.pending:,}"
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in tally.refused.items())
     yield "rewards refused", f"{tally.refused.total():,}" + (f" ({reasons})" if reasons else "")
-    yield "assumptions contradicted by data", "YES: only the baseline since then" if tally.is_refuted else "no"
+    yield "rewards given up", f"{tally.abandoned:,}"
+    yield "alarms", "; ".join(f"event {event:,}: {text}" for event, text in tally.alarms) or "none"
+    for event, round_, answer in tally.answers:
+        by = f" by {answer.by}" if answer.by else ""
+        yield (
+            f"  answered at event {event:,}{by}",
+            f"{ANSWERS[answer.response]} after round {round_:,}: {answer.reason}",
+        )
+    yield "alarm is on", "YES: only the baseline is played" if tally.is_refuted else "no"
     yield "events checked", f"{tally.events:,}, each by its hash and the one before"
     yield "proofs checked", f"{tally.proofs:,}, in {tally.pieces:,} pieces"
     yield "head", f"{report.head.number:,} {report.head.hash}"

@@ -1,0 +1,22 @@
+"""The verb `acknowledge`: a person answers the alarm, and the answer is journalled with its reason."""
+
+from surefoot.errors import AlarmError, InputError, SurefootError
+from surefoot.experiment import records
+from surefoot.experiment.records import Response
+from surefoot.experiment.turn import Turn
+from surefoot.safety.alarm import RESPONSES
+
+
+def acknowledge(turn: Turn, response: Response, reason: str, by: str) -> SurefootError | None:
+    """Follow the answer, and write it down; or why that cannot be."""
+    if response not in RESPONSES:
+        return AlarmError(f"`response` must be one of {', '.join(RESPONSES)}, but got {response!r:.80}.")
+    if not reason.strip():
+        return InputError("`reason` must say why the alarm is answered so: whoever audits this will ask.")
+    record = records.Acknowledged(response=response, reason=reason, by=by)
+    try:
+        turn.state.acknowledged(record)
+    except AlarmError as error:  # nothing has changed
+        return error
+    turn.write(records.ACKNOWLEDGED, record)
+    return None

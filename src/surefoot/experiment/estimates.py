@@ -1,0 +1,36 @@
+"""What was earned by the newest estimate, and what the baseline would have earned: for people, not for proofs."""
+
+import math
+from typing import Any
+
+from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, mean_of
+from surefoot.policies.base import Policy
+from surefoot.policies.linear import LinearPolicy
+
+
+def estimates(policy: Policy) -> tuple[float, float]:
+    """What was played has earned by the newest estimate, and what the baseline would have; nan where unknown."""
+    if isinstance(policy, LinearPolicy):
+        return _linear(policy)
+    if isinstance(policy, ArmPolicy):
+        return _arms(policy)
+    return math.nan, math.nan
+
+
+def _linear(policy: LinearPolicy) -> tuple[float, float]:
+    ledger, theta = policy.ledger, policy.ridge.theta
+    if policy.needs_baseline_reward:
+        return float(theta @ ledger.played) + ledger.conserved_reward, ledger.displaced_reward + ledger.conserved_reward
+    earned = float(theta @ (ledger.played + ledger.conserved))
+    return earned, float(theta @ (ledger.displaced + ledger.conserved)) if policy.needs_baseline else math.nan
+
+
+def _arms(policy: ArmPolicy) -> tuple[float, float]:
+    state: dict[str, Any] = policy.state()
+    arms = state["arms"]
+    means = [mean_of.function(arms, i) if arms[SEEN, i] else 0.0 for i in range(arms.shape[1])]
+    earned = math.fsum(plays * mean for plays, mean in zip(arms[PLAYS], means, strict=True))
+    known, default = policy.settings.get("baseline_reward"), state.get("default", -1)
+    if default < 0:
+        return earned, math.nan
+    return earned, policy.rounds * (means[default] if known is None else known)
