@@ -99,7 +99,7 @@ def test_a_reward_outside_of_its_bounds_is_booked_and_raises_the_alarm(
     assert (answer.source, answer.margin) == ("baseline", -math.inf)
     assert "the alarm is on" in answer.explain()
     again = Experiment.open(journal, "shop", clock=clock)
-    assert again.status() == shop.status()
+    assert repr(again.status()) == repr(shop.status())  # there are nans in it
     clock.now += 60
     again.close_windows()
     assert again.policy_state()["ridge"][1] == (1 if window is None else 6)  # observations, this one among them
