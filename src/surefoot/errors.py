@@ -9,7 +9,8 @@ SurefootError
  │    ├── LogError                   a log that cannot be read, with its line
  │    └── EvidenceError              a question that a log cannot answer
  ├── DecisionError (LookupError)     a decision that is not this policy's, or was observed before
- │    └── DecisionConflictError      a decision's id that was used for another question
+ │    ├── DecisionConflictError      a decision's id that was used for another question
+ │    └── DecisionSettledError       a decision whose reward has come, or whose window has closed
  ├── ModeError (ValueError)          a change of mode that an experiment does not allow
  ├── AlarmError (ValueError)         an answer to an alarm that is not on, or that this policy cannot follow
  ├── StateError (ValueError)         a saved state that cannot be restored
@@ -58,6 +59,10 @@ class DecisionError(SurefootError, LookupError):
 
 class DecisionConflictError(DecisionError):
     """A decision's id that was used for another question; the decision that was made stands."""
+
+
+class DecisionSettledError(DecisionError):
+    """A decision whose reward has come, or whose window has closed; what was learned of it stands."""
 
 
 class ModeError(SurefootError, ValueError):

@@ -1,4 +1,4 @@
-"""`surefoot experiment create|list|status|export`: experiments in a journal, from the command line."""
+"""`surefoot experiment create|list|status|abandon|acknowledge|export`: experiments in a journal."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.audit.words import when
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.policy import POLICIES, make_policy
-from surefoot.experiment.records import ModeName
+from surefoot.experiment.records import ModeName, Response
 from surefoot.journal import Journal, open_journal
 
 experiment = typer.Typer(help="Create experiments in a journal, and look at them.", no_args_is_help=True)
@@ -40,7 +40,7 @@ def create(
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[float | None, typer.Option(help="What is learned where no reward came.")] = None,
-    reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: other rewards are refused.")] = None,
+    reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: other rewards raise the alarm.")] = None,
     description: Annotated[str, typer.Option(help="What it is about.")] = "",
 ) -> None:
     """Create an experiment; the journal is made where there is none."""
@@ -97,6 +97,40 @@ def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False
 
 
 @experiment.command()
+def abandon(
+    journal: JournalArgument,
+    name: NameArgument,
+    decision_id: Annotated[str, typer.Argument(help="The decision whose reward is lost.")],
+    reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
+) -> None:
+    """Say that a decision's reward will never be learned, so that no other waits for it.
+
+    Nothing may have led to this that the reward can have influenced: neither the reward, nor what came after it.
+    """
+    with open_journal(journal) as opened:
+        is_new = Experiment.open(opened, name).abandon(decision_id, reason=reason)
+    typer.echo(f"Decision {decision_id!r} is settled without its reward{'' if is_new else ', as it was before'}.")
+
+
+@experiment.command()
+def acknowledge(
+    journal: JournalArgument,
+    name: NameArgument,
+    response: Annotated[str, typer.Argument(help="stay, relearn or renew.")],
+    reason: Annotated[str, typer.Option(help="Why, kept in the journal.")],
+    by: Annotated[str, typer.Option(help="Who answers.")] = "",
+) -> None:
+    """Answer the alarm: stay on the baseline, relearn under the same promise, or renew the promise.
+
+    relearn charges every round of the learner so far at its worst, which may never be repaid; renew begins a new
+    ledger.
+    """
+    with open_journal(journal) as opened:
+        Experiment.open(opened, name).acknowledge(cast("Response", response), reason=reason, by=by)
+    typer.echo(f"The alarm of {name!r} is answered: {response}.")
+
+
+@experiment.command()
 def export(
     journal: JournalArgument,
     name: NameArgument,
@@ -148,8 +182,16 @@ def _print(status: Status) -> None:
     console = Console()
     console.print(table)
     if status.is_refuted:
-        text = "ALARM: the data contradict what was declared. Only the baseline is played from now on."
-        console.print(Text(text, "bold red"))
+        answered = f" Acknowledged: {status.alarm_answer}." if status.alarm_answer else ""
+        console.print(Text(f"ALARM: {status.alarm} Only the baseline is played.{answered}", "bold red"))
+        hint = f"Answer it: surefoot experiment acknowledge JOURNAL {status.name} {'|'.join(status.alarm_responses)}"
+        console.print(Text(hint, "dim"))
+    if status.is_stalled:
+        text = (
+            f"WARNING: {status.waiting:,} rewards have waited for that of {status.held_up_by!r} for "
+            f"{status.held_up_rounds:,} rounds. Send it, or give the decision up (surefoot experiment abandon)."
+        )
+        console.print(Text(text, "bold yellow"))
 
 
 def _rows(status: Status) -> list[tuple[str, str, str]]:
@@ -159,13 +201,14 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("mode", status.mode, _MODES[status.mode]),
         ("alarm", _alarm(status), "whether data and declared assumptions contradict each other"),
         ("floor", _number(status.floor), "what must have been earned by now, by today's estimate of the baseline"),
-        ("guaranteed", _number(status.guaranteed), "what is certain to have been earned"),
+        ("guaranteed", _number(status.guaranteed), "what has been earned at least, if what was declared is true"),
         ("margin", _number(status.margin), "guaranteed above the floor, at the learner's newest round"),
         ("worst moment", _number(status.worst_margin), f"the least margin so far: {worst}"),
         ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
         ("learner's share", f"{status.learner_share:.1%}", f"the gate allowed it in {status.allowed_share:.1%}"),
         ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
-        ("rewards pending", f"{status.pending:,}", "decided, and not learned yet"),
+        ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come, and wait for an earlier one"),
+        ("rewards given up", f"{status.abandoned:,}", "settled without their reward"),
         ("rewards refused", f"{sum(status.refused.values()):,}", refused),
         ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),
     ]

@@ -88,6 +88,16 @@ def set_mode(name: str, mode: str, reason: str) -> Call[dict[str, Any]]:
     return _plain("PUT", f"{_path(name)}/mode", {"mode": mode, "reason": reason})
 
 
+def abandon(experiment: str, decision_id: str, reason: str) -> Call[dict[str, Any]]:
+    """Settle a decision without its reward."""
+    return _plain("POST", f"{_path(experiment)}/decisions/{decision_id}/abandon", {"reason": reason})
+
+
+def acknowledge(name: str, response: str, reason: str) -> Call[dict[str, Any]]:
+    """Answer an experiment's alarm."""
+    return _plain("POST", f"{_path(name)}/acknowledgements", {"response": response, "reason": reason})
+
+
 def read_decision(experiment: str, decision_id: str) -> Call[dict[str, Any]]:
     """A decision with its explanation, its question and its proof."""
     return _plain("GET", f"{_path(experiment)}/decisions/{decision_id}")

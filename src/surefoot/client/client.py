@@ -109,6 +109,14 @@ class Client(Base):
         """Go over to another mode."""
         return self._patiently(calls.set_mode(name, mode, reason))
 
+    def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
+        """Say that a decision's reward will never be learned, so that no other waits for it (`Policy.abandon`)."""
+        return self._patiently(calls.abandon(experiment, decision_id, reason))
+
+    def acknowledge(self, name: str, response: str, *, reason: str) -> dict[str, Any]:
+        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise; needs an admin's token."""
+        return self._patiently(calls.acknowledge(name, response, reason))
+
     def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
         """A decision with its explanation, its question and its proof."""
         return self._patiently(calls.read_decision(experiment, decision_id))

@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from surefoot.arrays import LARGEST
-from surefoot.errors import DecisionError, InputError
+from surefoot.errors import DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import records
 from surefoot.experiment.answers import Receipt
 from surefoot.experiment.questions import read_id
@@ -92,7 +92,7 @@ def abandon(turn: Turn, decision_id: str, reason: str) -> bool | DecisionError:
     if settled is not None and settled.kind == records.ABANDONED:
         return False
     if settled is not None or not turn.state.policy.settlement.awaits(round_of(decision)):
-        return DecisionError(
+        return DecisionSettledError(
             f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
             "or its window has closed. To drop a reward that is known would choose the data by their values."
         )

@@ -29,7 +29,7 @@ class Status:
     total_reward     sum of the rewards received, defaults included
     is_refuted       the alarm is on: data and declarations contradict each other, and only the baseline is played
     alarm            what happened, in words, and `alarm_round`, after how many rounds; `alarm_answer`, if it was
-                     acknowledged by staying on the baseline
+                     acknowledged by staying on the baseline, and `alarm_responses`, how it may be answered
     restarts         how often an alarm was answered by a restart; the promise counts from `promise_round` on, and
                      `debt` is what must be earned back under it
     """
@@ -69,6 +69,7 @@ class Status:
     alarm: str | None
     alarm_round: int
     alarm_answer: Response | None
+    alarm_responses: tuple[Response, ...]
     restarts: int
     promise_round: int
     debt: float
@@ -119,6 +120,7 @@ def status_of(name: str, state: State) -> Status:
         alarm=None if alarm is None else alarm.text,
         alarm_round=0 if alarm is None else alarm.round,
         alarm_answer=None if state.answer is None else state.answer.response,
+        alarm_responses=policy.responses,
         restarts=len(tally.restarts),
         promise_round=tally.promise_round,
         debt=float(getattr(policy, "debt", 0.0)),

@@ -185,6 +185,11 @@ class Policy(ABC):
         return self._alarm is not None
 
     @property
+    def responses(self) -> tuple[Response, ...]:
+        """How the alarm that is on may be answered; nothing where there is none."""
+        return () if self._alarm is None else ("stay",)
+
+    @property
     def restarts(self) -> int:
         """How often an alarm was answered by learning anew, or by a new promise."""
         return self._restarts
@@ -232,10 +237,14 @@ class Policy(ABC):
         """
         if self._alarm is None:
             raise AlarmError(f"There must be an alarm to acknowledge, but none is on after {self._rounds} rounds.")
+        if response not in self.responses:
+            raise AlarmError(
+                f"This alarm of a {type(self).__name__} can be answered by {' or '.join(self.responses)}, but got "
+                f"{response!r}. Only SafeLUCB keeps a share of delta for restarts, and what was spent must have a "
+                "worst that can be charged: not so after rows that are too long, nor with 'realised_path'."
+            )
         if response == "stay":
             return
-        if response not in ("relearn", "renew"):
-            raise AlarmError(f"`response` must be 'stay', 'relearn' or 'renew', but got {response!r}.")
         self._restart(keep_promise=response == "relearn")
         # Whatever was decided before the restart was played in another world, for all that is known.
         self._settlement.stop_teaching()
@@ -244,10 +253,7 @@ class Policy(ABC):
 
     def _restart(self, *, keep_promise: bool) -> None:
         """Forget what was learned; with `keep_promise` the rounds spent so far are charged at their worst."""
-        raise AlarmError(
-            f"A {type(self).__name__} spends all of its delta on what it learns first, so it must stay on the baseline "
-            "after an alarm. SafeLUCB keeps a share for restarts; or begin a new experiment."
-        )
+        raise NotImplementedError(f"{type(self).__name__} has no answer but to stay.")
 
     def _breach_by_reward(self, reward: float, is_learner: bool) -> str | None:
         """Why a reward that has come contradicts what was declared, where it does."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector, finite, positive
-from surefoot.errors import AlarmError, AssumptionError, ConfigError, InputError
+from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.radius import (
     ALPHA,
     AMOUNT,
@@ -29,7 +29,7 @@ from surefoot.policies.base import Decision
 from surefoot.policies.linear import LinearPolicy
 from surefoot.policies.settings import read_known_reward
 from surefoot.policies.step import conclude_with, step_with
-from surefoot.safety.alarm import RESTART_SHARE, delta_of
+from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
 from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
 from surefoot.safety.memory import (
@@ -190,15 +190,15 @@ class SafeLUCB(LinearPolicy):
         if is_learner:
             remember_reward(self._memory, features, reward)
 
+    @property
+    def responses(self) -> tuple[Response, ...]:
+        """How the alarm that is on may be answered; nothing where there is none."""
+        if self._alarm is None or self._config["restart_share"] == 0:
+            return super().responses
+        has_worst = self._alarm.kind != "features" and self._settings[CONSTRAINT] != REALISED_PATH
+        return ("stay", "relearn", "renew") if has_worst else ("stay", "renew")
+
     def _restart(self, *, keep_promise: bool) -> None:
-        if self._config["restart_share"] == 0:
-            raise AlarmError("`restart_share` must be above 0 for a restart, but this SafeLUCB was made with 0: stay.")
-        is_features = self._alarm is not None and self._alarm.kind == "features"
-        if keep_promise and (is_features or self._settings[CONSTRAINT] == REALISED_PATH):
-            raise AlarmError(
-                "After rows that are too long, and with the constraint 'realised_path', what was spent has no worst "
-                "that could be charged: answer the alarm by 'stay' or 'renew'."
-            )
         debt, rounds = (self.debt + self._worst_of_spent(), self._rounds) if keep_promise else (0.0, 0)
         self._state[:] = new_state(self.dim, float(self._settings[RIDGE]))
         self._book[:] = 0.0

@@ -40,7 +40,8 @@ REFUSALS = {
     "unknown": "for decisions that do not exist: is the caller sending the right decision_id?",
     "conflict": "that contradict an earlier one for the same decision: is one reward sent twice, with two values?",
     "too_late": "after their window had closed: is reward_window too short?",
-    "out_of_range": "outside of the declared bounds: are the bounds right, or the caller's units?",
+    "out_of_range": "that are not finite, or too large to be computed with: what does the caller measure?",
+    "abandoned": "for decisions that had been given up: was their reward really lost?",
 }
 
 WORDS = {
@@ -54,6 +55,7 @@ WORDS = {
     "misspecification": "No mean reward is further than this from a linear function of the features.",
     "arms": "The number of arms; each has one mean reward that does not change.",
     "baseline_reward": "The mean reward of the baseline, known beforehand.",
+    "settle_after": "Rounds after which a reward that has not come is learned as the default.",
 }
 
 
@@ -61,8 +63,21 @@ def alarms_of(status: Status) -> list[Alarm]:
     """What is wrong."""
     found = []
     if status.is_refuted:
-        text = "The data contradict what was declared. Only the baseline is played from now on."
+        state = "It was acknowledged: only" if status.alarm_answer else "Only"
+        text = f"{status.alarm} {state} the baseline is played, and the floor is not proved any more."
         found.append(Alarm("refuted", "alarm", text))
+    if status.is_stalled:
+        text = (
+            f"{status.waiting:,} rewards have waited for that of decision {status.held_up_by} for "
+            f"{status.held_up_rounds:,} rounds, and nothing is learned. Send that reward, or give the decision up."
+        )
+        found.append(Alarm("stalled", "warning", text))
+    if status.promise_round > 1:
+        text = f"A new promise was begun after an alarm: it counts from round {status.promise_round:,} on."
+        found.append(Alarm("renewed", "warning", text))
+    if status.debt > 0:
+        text = f"The learner began anew after an alarm, and must earn back {status.debt:,.4g} before it plays."
+        found.append(Alarm("debt", "warning", text))
     for reason, count in sorted(status.refused.items()):
         found.append(Alarm(f"refused-{reason}", "warning", f"{count:,} rewards were refused {REFUSALS[reason]}"))
     if status.fallback_rounds:
@@ -79,8 +94,11 @@ def assumptions_of(created: Created) -> list[Assumption]:
         for name, text in WORDS.items()
         if settings.get(name) is not None and (name != "misspecification" or settings[name])
     ]
+    if created.reward_bounds is not None:
+        text = "Every single reward lies within these bounds; one that does not raises the alarm."
+        found.append(Assumption("reward_bounds", list(created.reward_bounds), text))
     if created.reward_window is None:
-        text = "Rewards are learned on arrival: when one arrives must not depend on what it is."
+        text = "No window: rewards are learned in the order of the decisions, as they come."
     else:
         text = "Seconds after which a reward is learned; where none came, the default reward is."
     return [*found, Assumption("reward_window", created.reward_window, text)]

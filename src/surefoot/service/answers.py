@@ -7,14 +7,16 @@ import msgspec
 
 from surefoot.experiment import Answer, Receipt, Status
 from surefoot.experiment.modes import ALLOWED
-from surefoot.experiment.records import Created, ModeName, Reason, Source
+from surefoot.experiment.records import Created, ModeName, Reason, Response, Source
+from surefoot.safety.certificate import CONDITION
 from surefoot.service.problems import REFUSED, Problem, problem
 
 
 class Certificate(msgspec.Struct):
     """What the gate saw. The learner was allowed exactly where `margin` is at least 0.
 
-    guaranteed: certain to have been earned, in the gate's own account, if the proposal is played; null: nothing is
+    guaranteed: earned at least, in the gate's own account, if the proposal is played (with probability 1 - delta, if
+                what was declared is true); null: nothing is, for the alarm is on
     required:   what must be earned at least; null: no floor is kept
     margin:     guaranteed - required; null where one of them is
     proposal:   the learner's choice, by index and by name
@@ -58,6 +60,13 @@ class Received(msgspec.Struct):
     value: float
     is_repeat: bool
     refused: Reason | None = None
+
+
+class Abandoned(msgspec.Struct):
+    """A decision whose reward will never be learned; `is_repeat` where that was said before."""
+
+    decision_id: str
+    is_repeat: bool
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):
@@ -121,14 +130,26 @@ class Summary(msgspec.Struct):
     worst_margin: float | None
     worst_round: int
     pending: int
+    waiting: int
+    held_up_by: str | None
+    held_up_rounds: int
+    is_stalled: bool
     rewards: int
     learned: int
     defaults: int
+    abandoned: int
     total_reward: float
     estimated_reward: float | None
     estimated_baseline: float | None
     refused: dict[str, int]
     is_refuted: bool
+    alarm: str | None
+    alarm_round: int
+    alarm_answer: Response | None
+    alarm_responses: list[Response]
+    restarts: int
+    promise_round: int
+    debt: float
 
 
 class Experiments(msgspec.Struct):
@@ -183,6 +204,7 @@ def summary(status: Status, created: Created) -> Summary:
     found: dict[str, Any] = {
         name: finite(value) if isinstance(value := getattr(status, name), float) else value for name in status.__slots__
     }
+    found["alarm_responses"] = list(status.alarm_responses)
     allowed = list(ALLOWED[status.mode])
     return Summary(**found, allowed_modes=allowed, description=created.description)
 
@@ -202,7 +224,7 @@ def brief(answer: Answer) -> str:
     if record.source == "baseline" or not math.isfinite(margin):
         return explained(answer)
     name = answer.action_id or f"action {answer.action}"
-    return f"Played the learner: {name} leaves us at least {margin:.4g} above the floor for sure."
+    return f"Played the learner: {name} leaves us at least {margin:.4g} above the floor; {CONDITION}."
 
 
 def _certificate(answer: Answer) -> Certificate:

@@ -19,12 +19,18 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 GAUGES = {
     "rounds": "Decisions made so far.",
     "pending": "Decisions whose reward is not learned yet.",
+    "waiting": "Rewards that have come, and wait for an earlier one.",
+    "held_up_rounds": "For how many rounds they have waited.",
+    "is_stalled": "1 where they have waited for so long that somebody should look.",
+    "abandoned": "Decisions whose reward will never be learned.",
+    "restarts": "Alarms that were answered by learning anew, or by a new promise.",
+    "debt": "What must be earned back after such a restart.",
     "learner_share": "Share of rounds that the learner played.",
     "floor": "What must have been earned by now.",
-    "guaranteed": "What is certain to have been earned.",
-    "margin": "By how much the floor was cleared for sure at the newest learner round.",
+    "guaranteed": "What has been earned at least, if what was declared is true.",
+    "margin": "By how much the floor was cleared at least at the newest learner round.",
     "worst_margin": "The least margin so far.",
-    "is_refuted": "1 where data and assumptions contradict each other.",
+    "is_refuted": "1 while the alarm is on: data and declarations contradict each other.",
 }
 
 

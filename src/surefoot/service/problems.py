@@ -9,10 +9,12 @@ from typing import Any, Self
 import msgspec
 
 from surefoot.errors import (
+    AlarmError,
     AssumptionError,
     ConfigError,
     DecisionConflictError,
     DecisionError,
+    DecisionSettledError,
     InputError,
     JournalBusyError,
     JournalConflictError,
@@ -43,14 +45,17 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "timeout": (408, "The request did not arrive in time", "Send it again, on a new connection."),
     "experiment-exists": (409, "The experiment exists already", "Choose another name, or use the one there is."),
     "decision-conflict": (409, "The decision_id stands for another question", "Use a new id for a new question."),
+    "decision-settled": (409, "The decision is settled", "Nothing: its reward has come, or its window has closed."),
+    "alarm-conflict": (409, "The alarm cannot be answered like this", "See `alarm_responses` of the experiment."),
     "mode-conflict": (409, "The mode cannot be changed like this", "See `allowed_modes` of the experiment."),
     "reward-conflict": (409, "Another reward was accepted before", "Nothing: the first one stands."),
     "reward-too-late": (409, "The decision's window has closed", "Nothing: what was learned then stands."),
+    "reward-abandoned": (409, "The decision was settled without its reward", "Nothing: it will not be learned."),
     "too-large": (413, "The request is too large", "Send less at once."),
     "media-type": (415, "The body must be application/json", "Send `Content-Type: application/json`."),
     "invalid": (422, "The request breaks a rule", "The `errors` name the fields and their rules."),
     "broken-assumption": (422, "The request breaks an assumption of the guarantee", "Rescale, or declare it anew."),
-    "reward-out-of-range": (422, "The reward is outside of the declared bounds", "Send what was declared."),
+    "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a number to compute with."),
     "too-many-requests": (429, "Too many requests", "Wait as long as `Retry-After` says."),
     "internal": (500, "The server made a mistake", "Look for the request's id in its log."),
     "unavailable": (503, "The journal cannot be written now; nothing was changed", "Ask again with the same id."),
@@ -63,6 +68,7 @@ REFUSED: dict[Reason, str] = {
     "conflict": "reward-conflict",
     "too_late": "reward-too-late",
     "out_of_range": "reward-out-of-range",
+    "abandoned": "reward-abandoned",
 }
 
 # The first that fits: leaves before their parents.
@@ -71,7 +77,9 @@ ERRORS: tuple[tuple[type[SurefootError], str], ...] = (
     (InputError, "invalid"),
     (ConfigError, "invalid"),
     (DecisionConflictError, "decision-conflict"),
+    (DecisionSettledError, "decision-settled"),
     (DecisionError, "unknown-decision"),
+    (AlarmError, "alarm-conflict"),
     (ModeError, "mode-conflict"),
     (JournalNotFoundError, "unknown-experiment"),
     (JournalConflictError, "experiment-exists"),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from surefoot.experiment.policy import PolicyName
-from surefoot.experiment.records import ModeName
+from surefoot.experiment.records import ModeName, Response
 
 Identifier: TypeAlias = Annotated[
     str,
@@ -120,7 +120,8 @@ class CreateExperiment(Wire, kw_only=True):
 
     `policy` and its `settings` are those of the library, such as `SafeLUCB` with dim, alpha, delta, noise, theta_bound
     and feature_bound. With `reward_window` (seconds) a reward is learned when its window closes, and `default_reward`
-    where none came.
+    where none came; without one rewards are learned in the order of the decisions, as they come. A reward outside of
+    `reward_bounds` raises the alarm.
     """
 
     name: Name
@@ -139,3 +140,23 @@ class ChangeMode(Wire, kw_only=True):
 
     mode: ModeName
     reason: Text = ""
+
+
+class Abandon(Wire, kw_only=True):
+    """Say that a decision's reward will never be learned, so that no other waits for it.
+
+    Nothing may have led to this that the reward can have influenced: neither the reward, nor what came after it.
+    """
+
+    reason: Text = ""
+
+
+class Acknowledge(Wire, kw_only=True):
+    """Answer the alarm.
+
+    `stay` on the baseline; `relearn` from here under the same promise, with the rounds spent charged at their worst,
+    which may never be repaid; or `renew`: a new promise, with a new ledger.
+    """
+
+    response: Response
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]

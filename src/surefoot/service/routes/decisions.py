@@ -15,7 +15,7 @@ from surefoot.service.routes.parameters import DecisionId, ExperimentName
 
 TAGS = ["decisions"]
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
-REWARDS = ("unknown-decision", "reward-conflict", "reward-too-late", "reward-out-of-range")
+REWARDS = ("unknown-decision", "reward-conflict", "reward-too-late", "reward-abandoned", "reward-out-of-range")
 
 
 def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
@@ -93,4 +93,19 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         """Hand in many rewards, each accepted or refused on its own."""
         return await desk.reward_all(name, data.rewards, visit_of(request.scope))
 
-    return [decide, decide_batch, fallback, read_decision, reward, reward_batch]
+    @post(
+        "/v1/experiments/{name:str}/decisions/{decision_id:str}/abandon",
+        **guarded("decide", TAGS, "abandonDecision"),
+        status_code=200,
+        responses=problems(*ABOUT, "unknown-decision", "decision-settled", body=True),
+    )
+    async def abandon(
+        name: ExperimentName, decision_id: DecisionId, data: JSONBody[wire.Abandon], request: Request[Any, Any, Any]
+    ) -> answers.Abandoned:
+        """Say that a decision's reward will never be learned, so that no other waits for it."""
+        room = await rooms.find(name)
+        is_new = await rooms.run(room.experiment.abandon, decision_id, reason=data.reason)
+        visit_of(request.scope).notes.update(experiment=name, decision_id=decision_id)
+        return answers.Abandoned(decision_id, is_repeat=not is_new)
+
+    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon]

@@ -110,6 +110,22 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         return await summary(room)
 
     @post(
+        "/v1/experiments/{name:str}/acknowledgements",
+        **guarded("admin", TAGS, "acknowledgeAlarm"),
+        status_code=200,
+        responses=problems("unknown-experiment", "alarm-conflict", "outcome-unknown", body=True),
+    )
+    async def acknowledge(
+        name: ExperimentName, data: JSONBody[wire.Acknowledge], request: Request[Any, Any, Any]
+    ) -> answers.Summary:
+        """Answer the alarm, with a reason that is kept; the summary's `alarm_responses` tell how it may be answered."""
+        room, visit = await rooms.find(name), visit_of(request.scope)
+        by = visit.token or ""
+        await rooms.run(room.experiment.acknowledge, data.response, reason=data.reason, by=by)
+        visit.notes.update(experiment=name, response=data.response)
+        return await summary(room)
+
+    @post(
         "/v1/experiments/{name:str}/catalogues",
         **guarded("decide", TAGS, "registerCatalogue"),
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
@@ -120,7 +136,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         digest, known = await catalogues.register(await rooms.find(name), data)
         return answers.Registered(digest, len(known.names), known.dim)
 
-    return [create, list_, read, settings, change_mode, register]
+    return [create, list_, read, settings, change_mode, acknowledge, register]
 
 
 def settings_read(created: Created) -> SettingsRead:

@@ -1,7 +1,7 @@
-// The two dialogs: a token, and the confirmation of a change of mode.
+// The dialogs: a token, the confirmation of a change of mode, and the answer to an alarm.
 
 import { Problem, ask, of, token } from "./api.js";
-import { meaning, verb } from "./parts.js";
+import { ANSWERS, meaning, verb } from "./parts.js";
 import { $ } from "./words.js";
 
 // Ask for a token until one opens the door; resolves when there is a new one, or none any more.
@@ -25,18 +25,41 @@ export function askForToken(fault = "") {
 }
 
 export function confirmMode(name, mode, onChanged) {
-  const dialog = $("mode-dialog"), confirm = $("mode-confirm"), fault = $("mode-fault");
-  $("mode-title").textContent = `${verb(mode)} in ${name}?`;
-  $("mode-text").textContent = `The mode becomes “${mode}”. ${meaning(mode)}`;
-  $("mode-reason").value = "";
+  confirm({
+    title: `${verb(mode)} in ${name}?`,
+    text: `The mode becomes “${mode}”. ${meaning(mode)}`,
+    button: verb(mode),
+    send: (reason) => ask(of(name, "/mode"), { method: "PUT", body: { mode, reason } }),
+    onChanged,
+  });
+}
+
+export function confirmAnswer(name, response, onChanged) {
+  const { verb: button, means: text } = ANSWERS[response];
+  confirm({
+    title: `${button} in ${name}?`,
+    text,
+    button,
+    needsReason: true,
+    send: (reason) => ask(of(name, "/acknowledgements"), { method: "POST", body: { response, reason } }),
+    onChanged,
+  });
+}
+
+function confirm({ title, text, button, send, onChanged, needsReason = false }) {
+  const dialog = $("confirm-dialog"), confirm = $("confirm"), fault = $("confirm-fault"), reason = $("confirm-reason");
+  $("confirm-title").textContent = title;
+  $("confirm-text").textContent = text;
+  reason.value = "";
+  reason.required = needsReason;
   fault.textContent = "";
-  confirm.textContent = verb(mode);
-  $("mode-cancel").onclick = () => dialog.close();
+  confirm.textContent = button;
+  $("confirm-cancel").onclick = () => dialog.close();
   dialog.querySelector("form").onsubmit = async (event) => {
     event.preventDefault();
     confirm.disabled = true;
     try {
-      onChanged(await ask(of(name, "/mode"), { method: "PUT", body: { mode, reason: $("mode-reason").value } }));
+      onChanged(await send(reason.value));
       dialog.close();
     } catch (error) {
       fault.textContent = error instanceof Problem ? error.message : "The server could not be reached; nothing is known to have changed.";

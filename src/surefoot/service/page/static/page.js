@@ -2,7 +2,7 @@
 
 import { ask, follow, isNoToken, of, token } from "./api.js";
 import { SERIES, draw, lately, read } from "./chart.js";
-import { askForToken, confirmMode } from "./dialogs.js";
+import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
 import * as parts from "./parts.js";
 import { $, $set, clock, count, element, number } from "./words.js";
 
@@ -151,6 +151,7 @@ function render() {
   $set("mode", summary.mode);
   $("mode").className = `mode ${summary.mode}`;
   modes(summary);
+  answers(summary);
   $set("verdict", parts.verdict(summary, page.declared));
   $("tiles").replaceChildren(...parts.tiles(summary, lately(page.points).at(-1)));
   picture();
@@ -163,6 +164,18 @@ function modes({ mode, allowed_modes: allowed }) {
   place.dataset.key = key;
   if (mayChange) place.replaceChildren(...allowed.map(parts.modeButton));
   else place.replaceChildren(element("p", { class: "quiet" }, "An admin's token may change the mode."));
+}
+
+// What a person may answer to the alarm, if this one may.
+function answers({ alarm, alarm_answer: given, alarm_responses: possible }) {
+  const place = $("answers"), mayAnswer = page.access.roles.includes("admin");
+  const open = possible.filter((response) => response !== given);
+  const key = `${page.chosen} ${alarm} ${open} ${mayAnswer}`;
+  if (place.dataset.key === key) return; // buttons that stay keep their focus
+  place.dataset.key = key;
+  place.hidden = !open.length;
+  if (mayAnswer) place.replaceChildren(...open.map(parts.answerButton));
+  else place.replaceChildren(element("p", { class: "quiet" }, "An admin's token may answer the alarm."));
 }
 
 function picture() {
@@ -213,6 +226,9 @@ function wire() {
   $("chart").addEventListener("pointerleave", () => lookAt(Infinity));
   $("modes").addEventListener("click", ({ target }) => {
     if (target.dataset.mode) confirmMode(page.chosen, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
+  });
+  $("answers").addEventListener("click", ({ target }) => {
+    if (target.dataset.response) confirmAnswer(page.chosen, target.dataset.response, (summary) => ((page.summary = summary), render(), glance()));
   });
   $("hold").addEventListener("click", () => {
     sight.isHeld = !sight.isHeld;

@@ -28,9 +28,14 @@ export function tiles(summary, recentShare) {
   return [
     tile("Margin above the floor", marginOf(summary), marginNote(summary), "is-margin"),
     tile("With the learner", percent(recentShare), held && !share ? watched : `lately; ${percent(share)} since the start`),
-    tile("Rewards pending", count(summary.pending), `${count(summary.learned)} learned so far`),
+    tile("Rewards pending", count(summary.pending), pendingNote(summary)),
     tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's`),
   ];
+}
+
+function pendingNote({ waiting, held_up_by: id, learned }) {
+  if (waiting && id) return `${count(waiting)} have come, and wait for that of ${id}`;
+  return `${count(learned)} learned so far`;
 }
 
 function marginNote(summary) {
@@ -47,16 +52,19 @@ function tile(title, text, note, kind = "") {
 export function verdict(summary, declared) {
   if (!summary.rounds) return "No decision has been asked for yet.";
   if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
+  if (summary.debt) return `The learner began anew after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays; that may never be.`;
   if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
   const floor = `the floor, ${exactly(1 - declared.alpha)} of what the baseline would have earned`;
   if (summary.margin != null) {
-    return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${exactly(1 - declared.delta)} certain.`;
+    return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${exactly(1 - declared.delta)} certain, if what was declared is true.${since(summary)}`;
   }
   const proposed = summary.proposed_margin, by = marginOf(summary, Math.abs(proposed));
   const why = proposed < 0 ? `could have left us ${by} below` : `would have kept us at least ${by} above`;
-  return `Only the baseline has played so far. The learner's last proposal ${why} ${floor}.`;
+  return `Only the baseline has played so far. The learner's last proposal ${why} ${floor}.${since(summary)}`;
 }
+
+const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was begun: it counts from decision ${count(first)} on.` : "");
 
 export function alarm({ level, text }) {
   const word = level === "alarm" ? "Alarm" : "Note";
@@ -131,6 +139,19 @@ function mark(kind, from, to, across) {
 
 export const assumption = ({ setting, value: given, text }) =>
   element("div", {}, element("dt", {}, element("code", {}, setting), " ", element("b", {}, value(given))), element("dd", {}, text));
+
+export const answerButton = (response) => element("button", { type: "button", "data-response": response }, ANSWERS[response].verb);
+export const ANSWERS = {
+  stay: { verb: "Stay on the baseline", means: "The baseline plays from now on. The alarm stays on, and says that somebody has seen it." },
+  relearn: {
+    verb: "Learn anew",
+    means: "The learner begins again under the same promise. Every decision that it made so far is charged at its worst, and that debt must be earned back before it plays again. That may never be.",
+  },
+  renew: {
+    verb: "Begin a new promise",
+    means: "The learner begins again with a new ledger. What was lost before is not made good, and the page, the audit and its report say so.",
+  },
+};
 
 export const modeButton = (mode) => element("button", { type: "button", "data-mode": mode }, verb(mode));
 export const verb = (mode) => ({ guarded: "Let the learner play", paused: "Pause the learner", shadow: "Watch only" })[mode];
