@@ -91,16 +91,16 @@ def test_a_mode_changes_by_keyboard_after_a_confirmation_and_not_before(tab: Tab
     for key, code in (("Enter", 13), ("Escape", 27)):
         tab.run("document.querySelector('#modes [data-mode=guarded]').focus()")
         tab.press(key, code)
-    assert not tab.run("document.getElementById('mode-dialog').open")
+    assert not tab.run("document.getElementById('confirm-dialog').open")
     assert mode_of(shop, SHADOW) == "shadow"
     tab.run("document.querySelector('#modes [data-mode=guarded]').focus()")
     tab.press("Enter", 13)
-    assert tab.wait("document.getElementById('mode-dialog').open")
-    tab.run("document.getElementById('mode-reason').focus()")
+    assert tab.wait("document.getElementById('confirm-dialog').open")
+    tab.run("document.getElementById('confirm-reason').focus()")
     tab.type("it has watched for long enough")
     assert mode_of(shop, SHADOW) == "shadow"
     tab.press("Enter", 13)
-    tab.wait(f"{MODE} === 'guarded' && !document.getElementById('mode-dialog').open")
+    tab.wait(f"{MODE} === 'guarded' && !document.getElementById('confirm-dialog').open")
     assert mode_of(shop, SHADOW) == "guarded"
     tab.wait("!!document.querySelector('#modes [data-mode=paused]')")
     assert tab.complaints == []
@@ -179,3 +179,33 @@ def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> N
         tokens.revoke(reader.split("_")[1])
         present(tab, admin)
         tab.wait("document.querySelectorAll('#modes button').length === 1")
+
+
+def test_an_alarm_is_answered_on_the_page_and_the_new_promise_is_said_openly(tab: Tab, tmp_path: Path) -> None:
+    easy = [{"id": "more", "features": [0.9, 0.0]}, {"id": "today", "features": [0.6, 0.0]}]
+    asked = {"actions": easy, "baseline": "today", "baseline_reward": 0.3}
+    alarm = "document.querySelector('#alarms .alarm')?.textContent ?? ''"
+    with Apart(tmp_path) as server, httpx.Client(base_url=server.address, timeout=60, trust_env=False) as client:
+        create(client, reward_bounds=[0, 1])
+        client.post("/v1/experiments/shop/decisions", json={**asked, "decision_id": "a"}).raise_for_status()
+        tab.open(server.address)
+        tab.wait(NEWEST)
+        assert tab.run("document.getElementById('answers').hidden")
+        client.post("/v1/experiments/shop/decisions/a/reward", json={"value": 7}).raise_for_status()
+        tab.wait(f"({alarm}).includes('A reward of 7 came in for round 1, but 0 to 1 was declared.')")
+        tab.wait("document.querySelectorAll('#answers button').length === 3")
+        assert "the floor is not proved any more" in tab.text()
+        for response, words in (("stay", "It was acknowledged"), ("renew", "counts from round 2 on")):
+            tab.run(f"document.querySelector('#answers [data-response={response}]').focus()")
+            tab.press("Enter", 13)
+            tab.wait("document.getElementById('confirm-dialog').open")
+            tab.run("document.getElementById('confirm-reason').focus()")
+            tab.press("Enter", 13)  # without a reason nothing is sent
+            assert tab.run("document.getElementById('confirm-dialog').open")
+            tab.type("the tracker counted twice")
+            tab.press("Enter", 13)
+            tab.wait(f"!document.getElementById('confirm-dialog').open && ({alarm}).includes({words!r})")
+        tab.wait("document.getElementById('answers').hidden")
+        client.post("/v1/experiments/shop/decisions", json={**asked, "decision_id": "b"}).raise_for_status()
+        tab.wait("document.getElementById('verdict').textContent.includes('it counts from decision 2 on')")
+    assert tab.complaints == []
