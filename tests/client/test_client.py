@@ -127,6 +127,8 @@ def test_a_fallback_has_an_id_of_its_own_where_the_service_may_have_decided(addr
         assert client.flush(20)
         assert client.decision("shop", "unsure")["is_fallback"] is False
         assert client.decision("shop", "unsure~fallback")["is_fallback"] is True
+        assert client.reward("shop", "unsure", 1.0).refused == "abandoned"  # so that no other reward waits for it
+        assert not client.later.refused
 
 
 class _Flaky(httpx.BaseTransport):

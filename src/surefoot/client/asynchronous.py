@@ -123,7 +123,7 @@ class AsyncClient(Base):
                     return False
                 except ServiceError as error:
                     # Refused for good: it would be refused again and again, and hold all others up.
-                    self.later.refused.append(str(error))
+                    self.later.refuse(entry, error)
                 self.later.done(entry)
         return True
 

@@ -136,6 +136,12 @@ def booked(experiment: str, body: dict[str, Any]) -> Entry:
     return Entry(experiment, BOOKING, body["decision_id"], body)
 
 
+def unheard(experiment: str, decision_id: str) -> Entry:
+    """A decision that the service may have made and nobody heard of: it has no reward, and no other may wait for it."""
+    reason = "The caller did not hear of it in time, and played the baseline."
+    return Entry(experiment, f"decisions/{decision_id}/abandon", decision_id, {"reason": reason})
+
+
 def rewarded(experiment: str, decision_id: str, value: float) -> Entry:
     """A reward that waits to be handed in."""
     body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}

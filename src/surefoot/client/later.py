@@ -10,7 +10,10 @@ from typing import Any
 
 import msgspec
 
+from surefoot.client.errors import ServiceError
+
 BOOKING, REWARD = "fallbacks", "reward-batches"
+NOTHING_TO_GIVE_UP = ("/problems/unknown-decision", "/problems/decision-settled")
 
 
 class Entry(msgspec.Struct):
@@ -50,6 +53,11 @@ class Later:
         """The oldest."""
         with self._lock:
             return next(iter(self._waiting.values()), None)
+
+    def refuse(self, entry: Entry, error: ServiceError) -> None:
+        """Note what the service would not take; a decision that was never made need not be given up."""
+        if not (entry.kind.endswith("/abandon") and error.type in NOTHING_TO_GIVE_UP):
+            self.refused.append(str(error))
 
     def done(self, entry: Entry) -> None:
         """Let go of one that was told."""

@@ -38,6 +38,8 @@ class Base:
         """The baseline, chosen here; the round waits to be booked."""
         told, book = calls.fallback(body, self.names(body), never_sent=never_sent)
         self.later.put(calls.booked(experiment, book))
+        if not never_sent:
+            self.later.put(calls.unheard(experiment, body["decision_id"]))
         return told
 
     def know(self, catalogue: str, actions: Actions) -> None:

@@ -50,7 +50,7 @@ class Answer(Value, frozen=True, eq=True):
 
     @property
     def margin(self) -> float:
-        """By how much the floor was cleared for sure, had the learner's proposal been played."""
+        """By how much the floor was cleared at least, had the learner's proposal been played."""
         return self.record.certificate.margin
 
     def explain(self) -> str:

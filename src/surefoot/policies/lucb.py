@@ -38,7 +38,7 @@ lucb_step = step_with(lucb_conclude)
 
 
 def lucb_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
-    """What all learner rounds have earned for sure, this one included."""
+    """What all learner rounds have earned at least, this one included."""
     played = vectors_of(record, dim)[0]
     return assemble(played, [(known, played)])
 

@@ -283,7 +283,7 @@ def safe_judge(
     record: Vector,
     d: int,
 ) -> bool:
-    """Ask whether the proposal keeps the constraint for sure."""
+    """Ask whether the proposal keeps the constraint for every theta that is possible."""
     pose(state, ledger, proposal, displaced, record, d)
     required = ask(settings, ledger, memory, proposal, displaced, record, d)
     seen = int(state[COUNT])

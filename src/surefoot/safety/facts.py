@@ -65,7 +65,7 @@ class Linear(Value, frozen=True):
 class Box(Value, frozen=True):
     """Every entry of theta lies in [low, high]: what a declared range of means says of plain arms.
 
-    >>> Box(0.0, 1.0).lower([0.5, -2.0])
+    >>> round(Box(0.0, 1.0).lower([0.5, -2.0]), 9)
     -2.0
     """
 
