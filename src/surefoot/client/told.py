@@ -50,6 +50,7 @@ REFUSED = {
     "/problems/unknown-decision": "unknown",
     "/problems/reward-conflict": "conflict",
     "/problems/reward-too-late": "too_late",
+    "/problems/reward-abandoned": "abandoned",
     "/problems/reward-out-of-range": "out_of_range",
 }
 
