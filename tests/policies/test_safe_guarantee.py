@@ -28,13 +28,21 @@ from tests.policies.safe_runs import (
     play,
 )
 
+Order = Callable[[list[Any]], int]
+
 
 @pytest.mark.parametrize("radius", RADII)
 def test_every_gate_fact_and_constraint_stays_within_delta(radius: str) -> None:
+    learned = matrix(radius, runs=1080)
+    assert min(learned.values()) > 30, "the learner must have had its chances everywhere"
+
+
+def matrix(radius: str, *, runs: int, rounds: int = 30, order: Order | None = None) -> Counter[str]:
+    """Every gate, fact, constraint and world, each within delta; in how many runs of each the learner played."""
     rng = np.random.default_rng([21, RADII.index(radius)])
     groups: dict[str, list[Outcome]] = {}
     kinds = ("plain", "changing", "adversarial", "moving", "arms")
-    for index in range(1080):
+    for index in range(runs):
         chosen = {
             "gate": GATES[index % 3],
             "facts": FACTS[index // 3 % 6],
@@ -43,12 +51,11 @@ def test_every_gate_fact_and_constraint_stays_within_delta(radius: str) -> None:
         }
         place = Place(rng, kind=chosen["world"], dim=2 + index % 2)
         policy = new_policy(place, radius=radius, **{k: v for k, v in chosen.items() if k != "world"})
-        outcome = play(policy, place, facts=chosen["facts"], rounds=30)
+        outcome = play(policy, place, facts=chosen["facts"], rounds=rounds, order=order)
         for key, value in chosen.items():
             groups.setdefault(f"{key} {value}", []).append(outcome)
     assert_within_delta(groups)
-    learned = Counter({name: sum(o.learner_rounds > 0 for o in found) for name, found in groups.items()})
-    assert min(learned.values()) > 30, "the learner must have had its chances everywhere"
+    return Counter({name: sum(o.learner_rounds > 0 for o in found) for name, found in groups.items()})
 
 
 def outcomes(runs: int, seed: int, rounds: int, order: Any = None, **chosen: Any) -> list[Outcome]:
@@ -80,7 +87,7 @@ def test_the_guarantee_holds_where_it_hurts(radius: str, scene: dict[str, Any]) 
     assert_within_delta({radius: found})
 
 
-ORDERS: dict[str, Callable[[list[Any]], int]] = {
+ORDERS: dict[str, Order] = {
     "newest first": lambda waiting: len(waiting) - 1,
     "oldest first": lambda waiting: 0,
     "learner's last": lambda waiting: int(np.argmin([made.source == "learner" for made, _ in waiting])),
@@ -90,10 +97,18 @@ ORDERS: dict[str, Callable[[list[Any]], int]] = {
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_guarantee_holds_whatever_the_order_of_late_rewards(order: str) -> None:
-    """Any order that does not look at the rewards themselves."""
+    """Rewards are handed in in any order, and learned in that of the decisions."""
     found = outcomes(seed=23, runs=96, rounds=50, kind="changing", order=ORDERS[order])
     assert_within_delta({order: found})
     assert sum(o.learner_rounds > 0 for o in found) > 48
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("radius", RADII)
+def test_the_whole_matrix_stays_within_delta_with_late_rewards_in_any_order(radius: str, order: str) -> None:
+    learned = matrix(radius, runs=2160, rounds=60, order=ORDERS[order])
+    assert min(learned.values()) > 60, "the learner must have had its chances everywhere"
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
