@@ -44,7 +44,7 @@ class Data:
 
 
 def radius(kind: str, data: Data) -> float:
-    """beta, as MATH and the papers have it."""
+    """beta, as docs/mathematics.md and the papers have it."""
     count, dim = data.rows.shape
     sigma, bound = data.noise, math.sqrt(data.ridge) * data.theta_bound
     if kind == "paper":

@@ -111,7 +111,7 @@ def test_whether_a_round_teaches_is_settled_when_it_is_decided() -> None:
     assert policy.ridge.count == 2
     again = pickle.loads(pickle.dumps(safe(reward_range=(0.0, 1.0))))
     first = again.decide(ROWS, baseline=0, baseline_reward=0.5, hold=True)
-    again = surefoot.Policy.from_state(again.state())
+    again = surefoot.SafeLUCB.from_state(again.state())
     again.decide(ROWS, baseline=1, baseline_reward=0.5, hold=True)
     again.observe(first.round, 0.5)
     assert again.ridge.count == 0

@@ -7,7 +7,7 @@ const MOST_BELIEFS = 40;
 
 export function card(summary, isChosen) {
   const alarm = summary.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
-  const none = summary.floor == null && summary.rounds ? "keeps no floor" : "no margin yet";
+  const none = summary.is_refuted ? "nothing is proved" : summary.floor == null && summary.rounds ? "keeps no floor" : "no margin yet";
   const margin = summary.margin == null ? none : `margin ${marginOf(summary)}`;
   return element(
     "a",
@@ -52,7 +52,7 @@ function tile(title, text, note, kind = "") {
 export function verdict(summary, declared) {
   if (!summary.rounds) return "No decision has been asked for yet.";
   if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
-  if (summary.debt) return `The learner began anew after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays; that may never be.`;
+  if (summary.debt && summary.margin == null) return `The learner began anew after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays; that may never be.`;
   if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
   const floor = `the floor, ${exactly(1 - declared.alpha)} of what the baseline would have earned`;
