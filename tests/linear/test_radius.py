@@ -60,7 +60,9 @@ def test_a_radius_is_what_its_formula_says(kind: str, dim: int) -> None:
     rng = np.random.default_rng([dim, RADII[kind]])
     for number, count in enumerate([0, 1, 3, 30, 70] * 3):
         data = some_data(rng, dim, count, misfit=(0.0, 0.05)[number % 2])
-        assert radius_of(settings_of(kind, data), state_of(data).buffer) == pytest.approx(radius(kind, data), rel=1e-9)
+        found, exact = radius_of(settings_of(kind, data), state_of(data).buffer), radius(kind, data)
+        # Rounding that each surprise may hide is in the residual radius for good, so that one lies a little above.
+        assert exact * (1 - 1e-9) <= found <= exact * (1 + (1e-7 if kind == "residual" else 1e-9))
 
 
 def test_amm_is_never_larger_than_logdet() -> None:

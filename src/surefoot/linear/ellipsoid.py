@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, DIM, DRIFT, ENERGY, EPS, SHORT, theta_of, whitener_of
+from surefoot.linear.ridge import COUNT, DIM, DRIFT, DRIFT_USABLE, ENERGY, EPS, SHORT, theta_of, whitener_of
 from surefoot.values import Value
 
-DRIFT_USABLE = 1e-3  # beyond this relative error a width is not worth its name
+UNKNOWN = 1e300  # the radius of a set that says nothing: beyond all bounds, and still a number
 
 
 @compiled
@@ -83,7 +83,7 @@ def guarded_radius(state: Vector, beta: float) -> float:
     Where rounding may have done too much to be told, the ellipsoid says nothing: its radius is beyond all bounds.
     """
     if not state[DRIFT] <= DRIFT_USABLE:
-        return 1e300
+        return UNKNOWN
     return widened(beta, state[DRIFT], state[ENERGY], state[DIM])
 
 

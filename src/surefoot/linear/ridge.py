@@ -24,11 +24,12 @@ RECENT = 16  # rows that wait before they enter V together: few enough for BLAS 
 REFRESH_EVERY = 1024  # observations between two fresh factorisations
 SHORT = 8  # below this dimension plain loops beat those that add several terms at once
 DRIFT_ALLOWED = 1e-8  # relative rounding error of a width at which a fresh factorisation is due at once
+DRIFT_USABLE = 1e-3  # beyond this relative error a width is not worth its name
 
 # The head of the array, then its blocks in this order: theta, whitener, step, moment and its carry, gram and its carry,
 # recent rows, scratch, and the ridge. FAVOURITE is a hint, the row that was chosen last. Hot loops index the flat
 # array: views would cost more than the arithmetic. SURPRISES is the sum of e^2 D^2: squared errors of prediction, each
-# times the leverage of its row.
+# times the leverage of its row, and both as large as rounding lets them be.
 (
     DIM, COUNT, FRESH_LOG_DET, GROWTH, DRIFT, FRESH_DRIFT, CONDITION, ENERGY, AGE, WAITING, FAVOURITE, SURPRISES, HEAD,
 ) = range(13)  # fmt: skip
@@ -142,12 +143,14 @@ def absorb(state: Vector, x: Vector, reward: float) -> tuple[float, float]:
 
 @compiled
 def _absorb(state: Vector, x: Vector, reward: float, d: int) -> tuple[float, float]:
-    _accumulate(state, x, reward, d)
     leverage = whiten(state, x, d, scratch_at(d))
-    surprise = reward
+    surprise, size = reward, abs(reward)
     for i in range(d):
-        surprise -= state[HEAD + i] * x[i]
-    state[SURPRISES] += surprise * surprise * leverage / (1.0 + leverage)
+        term = state[HEAD + i] * x[i]
+        surprise -= term
+        size += abs(term)
+    _book_surprise(state, x, surprise, size, leverage, d)
+    _accumulate(state, x, reward, d)
     _update_whitener(state, d)
     state[COUNT] += 1.0
     state[AGE] += 1.0
@@ -162,6 +165,48 @@ def _absorb(state: Vector, x: Vector, reward: float, d: int) -> tuple[float, flo
     else:
         _estimate_long(state, d)
     return 1.0 / (1.0 + leverage), surprise / (1.0 + leverage)
+
+
+@compiled
+def _book_surprise(state: Vector, x: Vector, surprise: float, size: float, leverage: float, d: int) -> None:
+    """Add e^2 D^2 to SURPRISES, as large as rounding lets it be; `size` adds up what e is made of."""
+    # The center is off by 2 drift sqrt(energy) in the norm of V, so <theta, x> by that times the width of x; a squared
+    # width is off by 2 drift. The little more is for a width and an energy that are themselves off.
+    drift = state[DRIFT]
+    if drift <= DRIFT_USABLE:
+        off = 2.0 * drift * (1.0 + 4.0 * drift) * math.sqrt(state[ENERGY] * leverage)
+        share = (1.0 + 3.0 * drift + (d + 8.0) * EPS) * (leverage / (1.0 + leverage))
+        # Where that would show in the radius, look closer; rows beyond what was seen are few, and have it largest.
+        if leverage > 1.0 or not off <= 1e-4 * abs(surprise) + 1e-6 * size:
+            off = min(_center_error(state, x), off)
+    else:
+        off, share = _center_error(state, x), 1.0
+    most = abs(surprise) + off + (d + 4.0) * EPS * size
+    state[SURPRISES] += most * most * share
+
+
+@compiled_large
+def _center_error(state: Vector, x: Vector) -> float:
+    """By how much <theta, x> may be off, judged by what V theta misses of b, whatever the drift.
+
+    With r = b - V theta it is <r, V^-1 x>, and no more than ||r|| ||x|| / ridge.
+    """
+    d = x.size
+    gram, moment, total, reach = gram_of(state), moment_at(d), 0.0, 0.0
+    for i in range(d):
+        reach += math.sqrt(gram[i, i]) * abs(state[HEAD + i])
+    for i in range(d):
+        missed = state[moment + i] + state[moment + d + i]
+        size = abs(missed)
+        for j in range(d):
+            term = gram[i, j] * state[HEAD + j]
+            missed -= term
+            size += abs(term)
+        # V itself is off by (RECENT + 2) EPS at most, relative to the roots of its diagonal.
+        most = abs(missed) + EPS * ((d + 4.0) * size + (RECENT + 2.0) * math.sqrt(gram[i, i]) * reach)
+        total += most * most
+    root = math.sqrt(gram_ridge(state))
+    return float((math.sqrt(total) / root) * (norm(x) / root) * (1.0 + (d + 8.0) * EPS))
 
 
 @compiled
@@ -265,12 +310,12 @@ def refresh(state: Vector) -> bool:
         return False
     inverse = np.zeros((d, d))
     invert(lower, inverse)
-    log_det = 0.0
+    log_det, root = 0.0, math.sqrt(gram_ridge(state))
     for i in range(d):
-        log_det += 2.0 * math.log(lower[i, i])
+        log_det += 2.0 * math.log(lower[i, i] / root)  # a difference of logs would cancel
         for j in range(d):
             state[whitener_at(d) + i * d + j] = inverse[i, j]
-    state[FRESH_LOG_DET] = log_det - d * math.log(gram_ridge(state))
+    state[FRESH_LOG_DET] = log_det
     state[GROWTH] = 1.0
     state[CONDITION] = condition(inverse, lower)
     state[DRIFT] = state[FRESH_DRIFT] = fresh_drift(d, state[CONDITION])

@@ -15,7 +15,7 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled
 from surefoot.linear.dual import choose_dual
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, ball_spread, ellipsoid_support, guarded_radius
+from surefoot.linear.ellipsoid import UNKNOWN, Ball, Ellipsoid, ball_spread, ellipsoid_support, guarded_radius
 from surefoot.linear.radius import ALPHA, DUAL, FEATURE_BOUND, RADIUS_KIND, REWARD_FLOOR, THETA_BOUND
 from surefoot.linear.ridge import COUNT, EPS
 from surefoot.linear.ridge import HEAD as STATE_HEAD
@@ -65,7 +65,7 @@ def choose_set(settings: Vector, state: Vector, memory: Vector, q: Vector, at: i
         radius = choose_dual(settings, state, q, at, d, memory, set_at(d))
         if radius < 0.0:
             memory[REFUTED] = 1.0
-        record[RADIUS] = radius if radius >= 0.0 else 1e300
+        record[RADIUS] = radius if radius >= 0.0 else UNKNOWN
 
 
 @compiled
