@@ -126,16 +126,20 @@ class Nested:
 
     def _certify(self, q: Vector, pieces: list[tuple[int, Vector]]) -> Split:
         """The bound that a split really gives; what the solver's pieces miss of q goes to the ball."""
-        parts = {i: piece for i, piece in pieces if np.isfinite(piece).all() and piece.any()}
-        parts[0] = parts.get(0, np.zeros(self.dim)) + (q - np.sum([*parts.values(), np.zeros(self.dim)], axis=0))
+        parts = {i: piece for i, piece in pieces if i > 0 and piece.any() and np.abs(piece).max() <= 1e300}
+        # Rounded once: pieces that nearly cancel would leave rounding that nobody answers for.
+        columns = zip(q, *(-piece for piece in parts.values()), strict=True)
+        parts[0] = np.array([math.fsum(column) for column in columns])
         kept = tuple((self.sets[i], piece) for i, piece in sorted(parts.items()))
         return Split(math.fsum(known.lower(piece) for known, piece in kept), kept)
 
     def _solve(self, q: Vector, working: list[int]) -> tuple[Vector, list[tuple[int, Vector]]]:
         """Minimise <theta, q> over the working sets: the minimiser, and the dual's pieces of q."""
         found = minimise(q, list(self._factors[working]), list(self._centers[working]))
-        self.is_empty |= found.is_empty
-        return np.nan_to_num(found.theta), list(zip(working, found.pieces, strict=True))
+        pieces = list(zip(working, found.pieces, strict=True))
+        if found.is_empty:  # an ill-conditioned set may mislead the solver: its own split of 0 must prove it
+            self.is_empty |= self._certify(np.zeros(self.dim), pieces).value > 0.0
+        return np.nan_to_num(found.theta), pieces
 
     def ellipsoids(self) -> Iterator[Ellipsoid]:
         """Every ellipsoid, oldest first."""

@@ -133,7 +133,18 @@ def _blocking(work: Matrix, direction: Vector, most: float) -> tuple[int, float]
 
 
 @compiled_large
-def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector, u: Vector) -> tuple[int, int]:
+def _climb(
+    flat: Vector,
+    start: int,
+    radius: float,
+    bound: float,
+    work: Matrix,
+    normals: Matrix,
+    levels: Vector,
+    count: int,
+    p: Vector,
+    u: Vector,
+) -> tuple[int, int]:
     """Move the weights to the maximum over the working facts, dropping those that hinder; leaves the minimiser in u.
 
     Returns how many facts remain, and FOUND or REFUTED. With p = 0 the question is only whether some u satisfies all.
@@ -155,7 +166,7 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
             direction[odd] = sign
             who, step = _blocking(work, direction, np.inf)
             if who < 0:
-                if gain > CONTRADICTION * total:
+                if gain > CONTRADICTION * total and _contradicts(flat, start, radius, bound, work, direction):
                     return count, REFUTED
                 who, step = odd, 0.0
             for k in range(count):
@@ -184,7 +195,7 @@ def _climb(work: Matrix, normals: Matrix, levels: Vector, count: int, p: Vector,
             direction = outward
             who, step = _blocking(work, direction, np.inf)
             if who < 0:
-                if square > 1.0 + CONTRADICTION:
+                if square > 1.0 + CONTRADICTION and _contradicts(flat, start, radius, bound, work, direction):
                     return count, REFUTED
                 step = 0.0
         for k in range(count):
@@ -313,6 +324,20 @@ def rounding_of(d: int, count: int, size: float) -> float:
 
 
 @compiled_large
+def _contradicts(flat: Vector, start: int, radius: float, bound: float, work: Matrix, ray: Vector) -> bool:
+    """Whether weights along `ray` prove <theta, 0> > 0, rounding given away: only then is no theta left for sure.
+
+    What looks like it in the whitened space may be the rounding of an ill-conditioned set, or of one that says nothing.
+    """
+    d, most = work.shape[1] - NORMAL, largest(ray)
+    tried = work[: ray.size].copy()
+    for k in range(ray.size):
+        tried[k, WEIGHT] = max(0.0, ray[k] / most)
+    value, size = weigh(flat, start, radius, bound, np.zeros(d), tried, ray.size)
+    return bool(value - rounding_of(d, ray.size, size) > 0.0)
+
+
+@compiled_large
 def refresh_working(work: Matrix, count: int, given: Matrix, levels: Vector) -> int:
     """Bring facts that change with the ledger up to date, and drop those that say nothing any more."""
     left = 0
@@ -363,7 +388,7 @@ def search(
     center_q = dot(q, flat[start:])
     u = np.zeros(d)
     for step in range(budget + 1):
-        count, status = _climb(work, normals, gaps, count, p, u)
+        count, status = _climb(flat, start, radius, bound, work, normals, gaps, count, p, u)
         if status == REFUTED:
             return np.inf, 0.0, count, REFUTED
         weights = np.zeros(count)
