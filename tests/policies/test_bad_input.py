@@ -362,8 +362,10 @@ def test_an_action_set_of_another_dimension_is_refused(name: str) -> None:
 
 
 def test_features_that_drown_the_ridge_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"Floating point cannot hold the ridge beside such features"):
-        MAKERS["LUCB"](feature_bound=1e9, ridge=1e-3)
+    told = r"`feature_bound\*\*2 <= 1e\+09 \* ridge` must hold, but got .*: take a ridge of at least 4e\+09, or rescale"
+    with pytest.raises(ConfigError, match=told):
+        MAKERS["LUCB"](feature_bound=2e9, ridge=1e-3)
+    MAKERS["LUCB"](feature_bound=2e9, ridge=4e9)
 
 
 def test_arm_policies_refuse_what_they_cannot_use() -> None:

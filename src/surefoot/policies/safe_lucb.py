@@ -27,7 +27,7 @@ from surefoot.linear.ridge import new_state
 from surefoot.linear.scores import new_scores
 from surefoot.policies.base import Decision
 from surefoot.policies.linear import LinearPolicy
-from surefoot.policies.settings import read_known_reward
+from surefoot.policies.settings import MOST_RESOLVED, read_known_reward
 from surefoot.policies.step import conclude_with, step_with
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
 from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
@@ -245,7 +245,7 @@ def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: fl
     positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
     positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
     size = positive("feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row.")
-    return float(min(max(dim * (noise / theta_bound) ** 2, 1e-12 * size**2), 1e12 * size**2))
+    return float(min(max(dim * (noise / theta_bound) ** 2, size**2 / MOST_RESOLVED), 1e12 * size**2))
 
 
 def safe_settings(
