@@ -1,13 +1,17 @@
 """A warm start: what the baseline earned before enters the confidence set, and not the ledger."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import surefoot
+from surefoot.linear.ellipsoid import Ball
+from surefoot.linear.nested import Nested
 from tests.policies.safe_runs import GATES, RADII, Place, assert_within_delta, new_policy, play
 from tests.worlds import Array
+
+NESTINGS: tuple[Literal["exact", "latest"], ...] = ("exact", "latest")
 
 
 def history(place: Place, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
@@ -44,6 +48,32 @@ def test_the_guarantee_holds_after_a_warm_start_and_the_learner_comes_in_earlier
         warm.append(play(policies[1], place, rounds=20))
     assert_within_delta({"cold": cold, "warm": warm})
     assert sum(o.learner_rounds for o in warm) > 1.5 * sum(o.learner_rounds for o in cold)
+
+
+def test_a_warm_start_of_exact_clucb2_counts_from_the_first_decision_on() -> None:
+    rng = np.random.default_rng(32)
+    place = Place(rng)
+    told: dict[str, Any] = {"delta": 0.05, "noise": place.noise, "ridge": 0.3, "theta_bound": 1.0, "feature_bound": 1.0}
+    exact, latest = (surefoot.CLUCB2(dim=place.dim, alpha=0.3, nesting=nesting, **told) for nesting in NESTINGS)
+    rows, rewards = history(place, rng, 60)
+    for policy in (exact, latest):
+        policy.warm_start(rows, rewards)
+    ball, newest, nest = Ball(1.0), latest.confidence_set, exact.confidence_set
+    assert isinstance(nest, Nested)
+    for q in rng.normal(size=(20, place.dim)):
+        best = max(ball.lower(q), newest.lower(q))
+        assert best - 1e-12 <= nest.lower(q) <= place.theta @ q <= nest.upper(q)
+    assert nest.lower(rows[0]) > ball.lower(rows[0]) + 0.1, "the history must have taught something"
+    assert [known.observations for known in nest.ellipsoids()] == [60], "one set for all of it, however long it is"
+    again = surefoot.CLUCB2.from_state(exact.state())
+    decisions = [policy.decide(place.rows, baseline=0) for policy in (exact, again)]
+    assert decisions[0].certificate.margin == decisions[1].certificate.margin
+    bare = surefoot.CLUCB2(dim=place.dim, alpha=0.3, nesting="exact", **told).decide(place.rows, baseline=0)
+    assert decisions[0].certificate.margin > bare.certificate.margin
+    exact.observe(decisions[0], 0.4)
+    nest = exact.confidence_set
+    assert isinstance(nest, Nested)
+    assert [known.observations for known in nest.ellipsoids()] == [60, 61]
 
 
 @pytest.mark.parametrize("made", ["decided", "learned"])

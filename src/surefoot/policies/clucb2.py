@@ -189,13 +189,24 @@ class CLUCB2(LinearPolicy):
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         if self._nested is None:
             super()._learn(features, reward, is_learner)
-            return
+        else:
+            self._nest(self._nested, features[None], [reward])
+
+    def _enter(self, rows: Matrix, rewards: Vector) -> None:
+        if self._nested is None:
+            super()._enter(rows, rewards)
+        else:
+            self._nest(self._nested, rows, rewards.tolist())
+
+    def _nest(self, nested: Nested, rows: Matrix, rewards: list[float]) -> None:
+        """Learn, and add the set of now to the nest: one a round, and one for a whole history from before them."""
         # On a copy first, so that a failure on the way leaves the set and the nest as they were.
         learned = self._state.copy()
-        self._run_absorb(learned, features, reward)
+        for row, reward in zip(rows, rewards, strict=True):
+            self._run_absorb(learned, row, reward)
         newest = snapshot(self._settings, learned)
         assert isinstance(newest, Ellipsoid)
-        self._nested.add(newest)
+        nested.add(newest)
         self._state[:] = learned
         self._frozen = None
 
