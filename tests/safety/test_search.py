@@ -13,11 +13,13 @@ import surefoot
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import ProofError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.safety.ascent import FOUND, REFUTED
 from surefoot.safety.check import check
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.memory import room
 from surefoot.safety.prove import prove
-from surefoot.safety.search import FOUND, GIVEN, LEVEL, NORMAL, REFUTED, TANGENT, WEIGHT, search
+from surefoot.safety.search import search
+from surefoot.safety.split import GIVEN, LEVEL, NORMAL, TANGENT, WEIGHT
 from tests.safe_reference import Ellipse, least
 
 LIMIT = 1000  # joining facts, where the search may take its time

@@ -29,6 +29,8 @@ from surefoot.linear.radius import (
 )
 from surefoot.linear.ridge import COUNT, EPS
 from surefoot.linear.ridge import HEAD as STATE_HEAD
+from surefoot.safety.ascent import FOUND
+from surefoot.safety.ascent import REFUTED as SEARCH_REFUTED
 from surefoot.safety.constraints import QUESTION, RESERVE, STAGEWISE, ask
 from surefoot.safety.facts import Linear
 from surefoot.safety.gates import (
@@ -71,10 +73,10 @@ from surefoot.safety.memory import (
     working_at,
 )
 from surefoot.safety.proof import Piece, Proof, bounded, summed
-from surefoot.safety.search import (
+from surefoot.safety.search import refresh_working, search
+from surefoot.safety.split import (
     BASELINE_LEAST,
     BASELINE_MOST,
-    FOUND,
     GIVEN,
     KEPT_LEAST,
     KEPT_MOST,
@@ -91,12 +93,9 @@ from surefoot.safety.search import (
     REALISED,
     TANGENT,
     WEIGHT,
-    refresh_working,
     rounding_of,
-    search,
     weigh,
 )
-from surefoot.safety.search import REFUTED as SEARCH_REFUTED
 
 JOINT, LEDGER, ALL_FACTS = range(3)
 GATES = {"joint": JOINT, "ledger": LEDGER, "facts": ALL_FACTS}

@@ -16,9 +16,10 @@ from surefoot.linear.radius import MISFIT, OPTIMISM_KIND, RANGE_HIGH, RANGE_LOW,
 from surefoot.linear.ridge import COUNT
 from surefoot.linear.ridge import HEAD as STATE_HEAD
 from surefoot.linear.scores import LIST, score_rows
+from surefoot.safety.ascent import REFUTED
 from surefoot.safety.gates import BETA
 from surefoot.safety.memory import room
-from surefoot.safety.search import REFUTED, search
+from surefoot.safety.search import search
 
 SET, FACTS = range(2)
 OPTIMISMS = {"set": SET, "facts": FACTS}

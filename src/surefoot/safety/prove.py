@@ -14,9 +14,11 @@ from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, ProofError, SolverError
 from surefoot.linear.cone import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.safety.ascent import REFUTED
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Proof, assemble
-from surefoot.safety.search import GIVEN, KIND, LEVEL, NORMAL, OTHER, REFUTED, TANGENT, WEIGHT, search
+from surefoot.safety.search import search
+from surefoot.safety.split import GIVEN, KIND, LEVEL, NORMAL, OTHER, TANGENT, WEIGHT
 
 CUTS = 60  # tangents of further sets that may join
 OUTSIDE = 1e-7  # how far outside a set, relative to its size, the minimiser may lie

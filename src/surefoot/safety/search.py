@@ -17,199 +17,24 @@ import math
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled, compiled_large, compiled_sum
-from surefoot.linear.ellipsoid import ball_spread, ellipsoid_support
-from surefoot.linear.ridge import EPS
+from surefoot.compiled import compiled_large
+from surefoot.safety.ascent import FOUND, REFUTED, climb, drop, rest_of
+from surefoot.safety.split import (
+    GIVEN,
+    KIND,
+    LEVEL,
+    NORMAL,
+    OTHER,
+    RANGE_LEAST,
+    RANGE_MOST,
+    TANGENT,
+    WEIGHT,
+    dot,
+    rounding_of,
+    weigh,
+)
 
-# Kinds of facts. Those before GIVEN change with the ledger and are given anew in every round, in this order.
-(
-    KEPT_LEAST, KEPT_MOST, OWED_LEAST, OWED_MOST, PLAYED_LEAST, PLAYED_MOST, REALISED, PROVED_BEFORE, BASELINE_LEAST,
-    BASELINE_MOST, GIVEN,
-) = range(11)  # fmt: skip
-RANGE_LEAST, RANGE_MOST, TANGENT = GIVEN, GIVEN + 1, GIVEN + 2
-OTHER = 100  # given facts beyond the named ones are OTHER + their place
-KIND, LEVEL, WEIGHT, NORMAL = range(4)
-
-FOUND, REFUTED = 0, 1
-DEPENDENT = 1e-11  # squared sine below which a normal counts as a combination of the others
-SMOOTH = 1e-7  # the norm is smoothed where this little is left of the question: at a corner every weight would do
 VIOLATED = 1e-9  # relative violation of a fact that is worth a step
-CONTRADICTION = 1e-6  # relative gap between facts that counts as a contradiction, and not as rounding
-
-
-@compiled_large
-def _drop(work: Matrix, normals: Matrix, levels: Vector, k: int, count: int) -> int:
-    """Take fact k out of the working set; the order of the others stays."""
-    for i in range(k, count - 1):
-        for j in range(work.shape[1]):
-            work[i, j] = work[i + 1, j]
-        for j in range(normals.shape[1]):
-            normals[i, j] = normals[i + 1, j]
-        levels[i] = levels[i + 1]
-    return count - 1
-
-
-@compiled_sum
-def dot(x: Vector, y: Vector) -> float:
-    """<x, y>."""
-    total = 0.0
-    for i in range(x.size):
-        total += x[i] * y[i]
-    return total
-
-
-@compiled_large
-def _project(normals: Matrix, count: int, x: Vector) -> Vector:
-    """A x, for the first `count` facts."""
-    out = np.zeros(count)
-    for k in range(count):
-        out[k] = dot(normals[k], x)
-    return out
-
-
-@compiled_large
-def _rest(p: Vector, weights: Vector, normals: Matrix) -> Vector:
-    """p - A^T weights."""
-    out = np.zeros(p.size)
-    for j in range(p.size):
-        out[j] = p[j]
-        for k in range(weights.size):
-            out[j] -= weights[k] * normals[k, j]
-    return out
-
-
-@compiled
-def largest(x: Vector) -> float:
-    """The largest absolute value."""
-    most = 0.0
-    for i in range(x.size):
-        most = max(most, abs(x[i]))
-    return most
-
-
-@compiled_large
-def _factor(normals: Matrix, count: int, lower: Matrix) -> int:
-    """Cholesky of A A^T; the first fact whose normal depends on those before it, or -1."""
-    for i in range(count):
-        for j in range(i + 1):
-            total = dot(normals[i], normals[j])
-            square = total
-            for k in range(j):
-                total -= lower[i, k] * lower[j, k]
-            if i == j:
-                if total <= DEPENDENT * square or square == 0.0:
-                    return i
-                lower[i, i] = math.sqrt(total)
-            else:
-                lower[i, j] = total / lower[j, j]
-    return -1
-
-
-@compiled_large
-def _solve(lower: Matrix, count: int, right: Vector) -> Vector:
-    """(A A^T)^-1 right, for the first `count` facts."""
-    x = np.zeros(count)
-    for i in range(count):
-        x[i] = right[i]
-        for k in range(i):
-            x[i] -= lower[i, k] * x[k]
-        x[i] /= lower[i, i]
-    for i in range(count - 1, -1, -1):
-        for k in range(i + 1, count):
-            x[i] -= lower[k, i] * x[k]
-        x[i] /= lower[i, i]
-    return x
-
-
-@compiled_large
-def _blocking(work: Matrix, direction: Vector, most: float) -> tuple[int, float]:
-    """Which weight turns negative first along a direction, and after which step; (-1, most) where none does."""
-    who, step = -1, most
-    least = -1e-12 * largest(direction)  # what rounding may have made of zero
-    for k in range(direction.size):
-        if direction[k] < least and -work[k, WEIGHT] / direction[k] < step:
-            who, step = k, -work[k, WEIGHT] / direction[k]
-    return who, step
-
-
-@compiled_large
-def _climb(
-    flat: Vector,
-    start: int,
-    radius: float,
-    bound: float,
-    work: Matrix,
-    normals: Matrix,
-    levels: Vector,
-    count: int,
-    p: Vector,
-    u: Vector,
-) -> tuple[int, int]:
-    """Move the weights to the maximum over the working facts, dropping those that hinder; leaves the minimiser in u.
-
-    Returns how many facts remain, and FOUND or REFUTED. With p = 0 the question is only whether some u satisfies all.
-    """
-    lower = np.zeros((work.shape[0], work.shape[0]))
-    size = math.sqrt(dot(p, p))
-    while count > 0:
-        odd = _factor(normals, count, lower)
-        if odd >= 0:  # a combination of others: weight moves from them to it, or back, and the rest of q stays
-            mix = _solve(lower, odd, _project(normals, odd, normals[odd]))
-            gain, total = levels[odd], abs(levels[odd])
-            for k in range(odd):
-                gain -= mix[k] * levels[k]
-                total += abs(mix[k] * levels[k])
-            direction = np.zeros(count)
-            sign = 1.0 if gain >= 0.0 else -1.0
-            for k in range(odd):
-                direction[k] = -sign * mix[k]
-            direction[odd] = sign
-            who, step = _blocking(work, direction, np.inf)
-            if who < 0:
-                if gain > CONTRADICTION * total and _contradicts(flat, start, radius, bound, work, direction):
-                    return count, REFUTED
-                who, step = odd, 0.0
-            for k in range(count):
-                work[k, WEIGHT] += step * direction[k]
-            count = _drop(work, normals, levels, who, count)
-            continue
-        outward = _solve(lower, count, levels)
-        square = dot(outward, levels)
-        inward = _solve(lower, count, _project(normals, count, p))
-        rest = _rest(p, inward, normals)
-        if count == p.size:
-            for j in range(p.size):
-                rest[j] = 0.0  # nothing but rounding is left
-        if square < 1.0:
-            scale = math.sqrt(dot(rest, rest) / (1.0 - square))
-            scale = max(scale, SMOOTH * size) if size > 0.0 else 1.0
-            direction = inward
-            for k in range(count):
-                direction[k] += scale * outward[k]
-            least = 1e-12 * largest(direction)
-            for k in range(count):
-                goal = direction[k] if abs(direction[k]) > least else 0.0  # what rounding made of nothing
-                direction[k] = goal - work[k, WEIGHT]
-            who, step = _blocking(work, direction, 1.0)
-        else:  # no u of the ellipsoid meets all of them with equality: the value rises along this way without end
-            direction = outward
-            who, step = _blocking(work, direction, np.inf)
-            if who < 0:
-                if square > 1.0 + CONTRADICTION and _contradicts(flat, start, radius, bound, work, direction):
-                    return count, REFUTED
-                step = 0.0
-        for k in range(count):
-            work[k, WEIGHT] = max(0.0, work[k, WEIGHT] + step * direction[k])
-        if who < 0:
-            for j in range(p.size):
-                u[j] = -rest[j] / scale if square < 1.0 else 0.0
-                for k in range(count):
-                    u[j] += outward[k] * normals[k, j]
-            return count, FOUND
-        count = _drop(work, normals, levels, who, count)
-    for j in range(p.size):
-        u[j] = -p[j] / size if size > 0.0 else 0.0
-    return 0, FOUND
 
 
 @compiled_large
@@ -287,57 +112,6 @@ def _most_violated(
 
 
 @compiled_large
-def weigh(
-    flat: Vector, start: int, radius: float, bound: float, q: Vector, work: Matrix, count: int
-) -> tuple[float, float]:
-    """What a split proves, and the size of the numbers in it: pieces weight * normal by each fact, tangents as one
-    piece by the ball, and what is left of q by the ellipsoid.
-    """
-    d = q.size
-    rest, ball = np.zeros(d), np.zeros(d)
-    value, size, moved = 0.0, 0.0, 0.0
-    for j in range(d):
-        rest[j] = q[j]
-        moved += abs(q[j])
-    for k in range(count):
-        weight, length = work[k, WEIGHT], 0.0
-        is_ball = work[k, KIND] == TANGENT
-        for j in range(d):
-            piece = weight * work[k, NORMAL + j]
-            rest[j] -= piece
-            length += abs(piece)
-            if is_ball:
-                ball[j] += piece
-        moved += length
-        if not is_ball:
-            value += weight * work[k, LEVEL]
-            size += abs(weight * work[k, LEVEL])
-    reach = ball_spread(bound, ball, 0, d)
-    mean, spread = ellipsoid_support(flat, start, radius, rest, 0, d)
-    return value + ((mean - spread) - reach), size + abs(mean) + spread + reach + (count + 2.0) * bound * moved
-
-
-@compiled
-def rounding_of(d: int, count: int, size: float) -> float:
-    """By how much rounding may have raised the value of a split."""
-    return float(8.0 * (d + count + 4.0) * EPS * size)
-
-
-@compiled_large
-def _contradicts(flat: Vector, start: int, radius: float, bound: float, work: Matrix, ray: Vector) -> bool:
-    """Whether weights along `ray` prove <theta, 0> > 0, rounding given away: only then is no theta left for sure.
-
-    What looks like it in the whitened space may be the rounding of an ill-conditioned set, or of one that says nothing.
-    """
-    d, most = work.shape[1] - NORMAL, largest(ray)
-    tried = work[: ray.size].copy()
-    for k in range(ray.size):
-        tried[k, WEIGHT] = max(0.0, ray[k] / most)
-    value, size = weigh(flat, start, radius, bound, np.zeros(d), tried, ray.size)
-    return bool(value - rounding_of(d, ray.size, size) > 0.0)
-
-
-@compiled_large
 def refresh_working(work: Matrix, count: int, given: Matrix, levels: Vector) -> int:
     """Bring facts that change with the ledger up to date, and drop those that say nothing any more."""
     left = 0
@@ -388,13 +162,13 @@ def search(
     center_q = dot(q, flat[start:])
     u = np.zeros(d)
     for step in range(budget + 1):
-        count, status = _climb(flat, start, radius, bound, work, normals, gaps, count, p, u)
+        count, status = climb(flat, start, radius, bound, work, normals, gaps, count, p, u)
         if status == REFUTED:
             return np.inf, 0.0, count, REFUTED
         weights = np.zeros(count)
         for k in range(count):
             weights[k] = work[k, WEIGHT]
-        rest = _rest(p, weights, normals)
+        rest = rest_of(p, weights, normals)
         value = dot(weights, gaps) - math.sqrt(dot(rest, rest))
         _point(flat, start, radius, u, theta)
         if value + center_q > target or step == budget:
@@ -403,7 +177,7 @@ def search(
             weakest = 0
             for k in range(count):
                 weakest = k if work[k, WEIGHT] < work[weakest, WEIGHT] else weakest
-            count = _drop(work, normals, gaps, weakest, count)
+            count = drop(work, normals, gaps, weakest, count)
         excess = _most_violated(theta, bound, rows, low, high, given, levels, work[count])
         if excess <= VIOLATED * bound:
             break
