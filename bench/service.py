@@ -36,7 +36,7 @@ NUMBERS = itertools.count(1)
 ECHO = """
 import sys, uvicorn
 from litestar import Litestar, post
-from surefoot.service.wire import Decide
+from surefoot.service.request_models import Decide
 @post("/echo")
 async def echo(data: Decide) -> Decide:
     return data

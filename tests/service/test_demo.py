@@ -18,7 +18,7 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.service.demo import run
+from surefoot.service.demo_server import run
 from surefoot.service.demo_shop import CHOICES, Choice
 
 COMMAND = [sys.executable, "-m", "surefoot.cli", "demo"]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from surefoot.service.app import create_app
-from surefoot.service.document import document
+from surefoot.service.openapi import document
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.servers import create, running

@@ -12,7 +12,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the visitors.")] = 1,
 ) -> None:
     """Start a service, its page and simulated visitors on this machine; nothing is kept."""
-    from surefoot.service.demo import run
+    from surefoot.service.demo_server import run
 
     typer.echo("A shop with simulated visitors: a learner starts beside what the shop plays today.")
     run(port=port, seconds=seconds, rate=rate, seed=seed, say=typer.echo)

@@ -14,19 +14,19 @@ from litestar.types import Receive, Scope, Send
 
 import surefoot
 from surefoot.errors import SurefootError
-from surefoot.service import answers, page
-from surefoot.service.access import visit_of
-from surefoot.service.desk import Desk
-from surefoot.service.document import DocumentPlugin, methods_of
-from surefoot.service.express import Express
+from surefoot.service import page, response_models
+from surefoot.service.authorization import visit_of
+from surefoot.service.catalogues import Catalogues
+from surefoot.service.fast_path import Express
+from surefoot.service.handlers import Desk
 from surefoot.service.logs import RequestLog, log, standard_error
 from surefoot.service.metrics import Metrics
+from surefoot.service.middleware import Shell, as_problem
+from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
-from surefoot.service.questions import Catalogues
-from surefoot.service.rooms import Rooms
-from surefoot.service.routes import decisions, experiments, operations, personalizer, reading
+from surefoot.service.registry import Rooms
+from surefoot.service.routes import decisions, experiments, monitoring, operations, personalizer
 from surefoot.service.settings import Settings
-from surefoot.service.shell import Shell, as_problem
 
 DESCRIPTION = """Safe decisions over HTTP: a learner plays only what is proved to keep the declared share of what the
 baseline would have earned. Every decision is durable before it is answered, and may be asked for again with the same
@@ -62,8 +62,10 @@ class Service:
         """Serve."""
         await self._shell(scope, receive, send)
 
-    def _summaries(self) -> list[answers.Summary]:
-        return [answers.summary(room.look(), room.experiment.settings) for room in self.rooms.open_rooms.values()]
+    def _summaries(self) -> list[response_models.Summary]:
+        return [
+            response_models.summary(room.look(), room.experiment.settings) for room in self.rooms.open_rooms.values()
+        ]
 
 
 def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
@@ -90,7 +92,7 @@ def _litestar(service: Service) -> Litestar:
             *experiments.routes(rooms, service.catalogues),
             *decisions.routes(rooms, service.desk),
             *personalizer.routes(rooms, service.desk, metrics),
-            *reading.routes(rooms, service.stopping),
+            *monitoring.routes(rooms, service.stopping),
             *operations.routes(rooms, metrics),
             *page.handlers(),
         ],

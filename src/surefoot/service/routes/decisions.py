@@ -6,12 +6,12 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from surefoot.service import answers, wire
-from surefoot.service.access import visit_of
-from surefoot.service.desk import Desk
-from surefoot.service.rooms import Rooms
-from surefoot.service.routes.answering import also, guarded, problems
+from surefoot.service import request_models, response_models
+from surefoot.service.authorization import visit_of
+from surefoot.service.handlers import Desk
+from surefoot.service.registry import Rooms
 from surefoot.service.routes.parameters import DecisionId, ExperimentName
+from surefoot.service.routes.route_options import also, guarded, problems
 
 TAGS = ["decisions"]
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
@@ -24,12 +24,12 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
     @post(
         "/v1/experiments/{name:str}/decisions",
         **guarded("decide", TAGS, "decide"),
-        responses=also(200, answers.Decided, "The decision was made before, by the same question.")
+        responses=also(200, response_models.Decided, "The decision was made before, by the same question.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
     async def decide(
-        name: ExperimentName, data: JSONBody[wire.Decide], request: Request[Any, Any, Any]
-    ) -> Response[answers.Decided]:
+        name: ExperimentName, data: JSONBody[request_models.Decide], request: Request[Any, Any, Any]
+    ) -> Response[response_models.Decided]:
         """Decide one round; it is durable before it is answered."""
         status, decided = await desk.decide(name, data, visit_of(request.scope))
         return Response(decided, status_code=status)
@@ -41,20 +41,20 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         responses=problems(*ABOUT, body=True),
     )
     async def decide_batch(
-        name: ExperimentName, data: JSONBody[wire.DecideBatch], request: Request[Any, Any, Any]
-    ) -> answers.Outcomes:
+        name: ExperimentName, data: JSONBody[request_models.DecideBatch], request: Request[Any, Any, Any]
+    ) -> response_models.Outcomes:
         """Decide many rounds, each answered on its own, with a decision or with a problem."""
         return await desk.decide_all(name, data.decisions, visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/fallbacks",
         **guarded("decide", TAGS, "bookFallback"),
-        responses=also(200, answers.Decided, "It was booked before.")
+        responses=also(200, response_models.Decided, "It was booked before.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
     async def fallback(
-        name: ExperimentName, data: JSONBody[wire.Fallback], request: Request[Any, Any, Any]
-    ) -> Response[answers.Decided]:
+        name: ExperimentName, data: JSONBody[request_models.Fallback], request: Request[Any, Any, Any]
+    ) -> Response[response_models.Decided]:
         """Book a round in which the caller played the baseline on its own."""
         status, decided = await desk.book(name, data, visit_of(request.scope))
         return Response(decided, status_code=status)
@@ -64,10 +64,10 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         **guarded("read", TAGS, "readDecision"),
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
     )
-    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> answers.DecisionRead:
+    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> response_models.DecisionRead:
         """A decision, with the sentence that explains it, what was asked, and the whole proof."""
         room = await rooms.find(name)
-        return answers.decision_read(await rooms.run(room.experiment.find, decision_id))
+        return response_models.decision_read(await rooms.run(room.experiment.find, decision_id))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
@@ -76,8 +76,11 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         responses=problems(*ABOUT, *REWARDS, body=True),
     )
     async def reward(
-        name: ExperimentName, decision_id: DecisionId, data: JSONBody[wire.Reward], request: Request[Any, Any, Any]
-    ) -> answers.Received:
+        name: ExperimentName,
+        decision_id: DecisionId,
+        data: JSONBody[request_models.Reward],
+        request: Request[Any, Any, Any],
+    ) -> response_models.Received:
         """Hand in the reward of a decision; the same value twice is once."""
         return await desk.reward(name, decision_id, data.value, visit_of(request.scope))
 
@@ -88,8 +91,8 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         responses=problems(*ABOUT, body=True),
     )
     async def reward_batch(
-        name: ExperimentName, data: JSONBody[wire.RewardBatch], request: Request[Any, Any, Any]
-    ) -> answers.RewardOutcomes:
+        name: ExperimentName, data: JSONBody[request_models.RewardBatch], request: Request[Any, Any, Any]
+    ) -> response_models.RewardOutcomes:
         """Hand in many rewards, each accepted or refused on its own."""
         return await desk.reward_all(name, data.rewards, visit_of(request.scope))
 
@@ -100,12 +103,15 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         responses=problems(*ABOUT, "unknown-decision", "decision-settled", body=True),
     )
     async def abandon(
-        name: ExperimentName, decision_id: DecisionId, data: JSONBody[wire.Abandon], request: Request[Any, Any, Any]
-    ) -> answers.Abandoned:
+        name: ExperimentName,
+        decision_id: DecisionId,
+        data: JSONBody[request_models.Abandon],
+        request: Request[Any, Any, Any],
+    ) -> response_models.Abandoned:
         """Say that a decision's reward will never be learned, so that no other waits for it."""
         room = await rooms.find(name)
         is_new = await rooms.run(room.experiment.abandon, decision_id, reason=data.reason)
         visit_of(request.scope).notes.update(experiment=name, decision_id=decision_id)
-        return answers.Abandoned(decision_id, is_repeat=not is_new)
+        return response_models.Abandoned(decision_id, is_repeat=not is_new)
 
     return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon]

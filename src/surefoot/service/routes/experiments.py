@@ -10,13 +10,13 @@ from litestar.params import JSONBody
 from surefoot.experiment.policy import make_policy
 from surefoot.experiment.records import Created
 from surefoot.policies import Policy
-from surefoot.service import answers, wire
-from surefoot.service.access import visit_of
+from surefoot.service import request_models, response_models
+from surefoot.service.authorization import visit_of
+from surefoot.service.catalogues import Catalogues, refuse_size
 from surefoot.service.problems import Fault, ProblemError
-from surefoot.service.questions import Catalogues, refuse_size
-from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import guarded, problems
+from surefoot.service.registry import Room, Rooms
 from surefoot.service.routes.parameters import ExperimentName
+from surefoot.service.routes.route_options import guarded, problems
 
 TAGS = ["experiments"]
 
@@ -39,15 +39,17 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     """The handlers."""
     limits = rooms.settings.limits
 
-    async def summary(room: Room) -> answers.Summary:
-        return answers.summary(await rooms.run(room.look), room.experiment.settings)
+    async def summary(room: Room) -> response_models.Summary:
+        return response_models.summary(await rooms.run(room.look), room.experiment.settings)
 
     @post(
         "/v1/experiments",
         **guarded("admin", TAGS, "createExperiment"),
         responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def create(data: JSONBody[wire.CreateExperiment], request: Request[Any, Any, Any]) -> answers.Summary:
+    async def create(
+        data: JSONBody[request_models.CreateExperiment], request: Request[Any, Any, Any]
+    ) -> response_models.Summary:
         """Begin an experiment; it starts in shadow, unless told otherwise."""
         policy = policy_of(data)
         history = None if data.history is None else (data.history.features, data.history.rewards)
@@ -64,7 +66,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         visit_of(request.scope).notes["experiment"] = data.name
         return await summary(room)
 
-    def policy_of(data: wire.CreateExperiment) -> Policy:
+    def policy_of(data: request_models.CreateExperiment) -> Policy:
         dim = data.settings.get("dim", data.settings.get("arms", 1))
         if isinstance(dim, int) and dim > limits.dimensions:
             rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
@@ -72,17 +74,17 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         return make_policy(data.policy, data.settings)
 
     @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
-    async def list_(request: Request[Any, Any, Any]) -> answers.Experiments:
+    async def list_(request: Request[Any, Any, Any]) -> response_models.Experiments:
         """All experiments at a glance."""
         found = [await summary(await rooms.find(name)) for name in await rooms.names()]
-        return answers.Experiments(found)
+        return response_models.Experiments(found)
 
     @get(
         "/v1/experiments/{name:str}",
         **guarded("read", TAGS, "readExperiment"),
         responses=problems("unknown-experiment"),
     )
-    async def read(name: ExperimentName) -> answers.Summary:
+    async def read(name: ExperimentName) -> response_models.Summary:
         """Where an experiment stands."""
         return await summary(await rooms.find(name))
 
@@ -101,8 +103,8 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         responses=problems("unknown-experiment", "mode-conflict", "outcome-unknown", body=True),
     )
     async def change_mode(
-        name: ExperimentName, data: JSONBody[wire.ChangeMode], request: Request[Any, Any, Any]
-    ) -> answers.Summary:
+        name: ExperimentName, data: JSONBody[request_models.ChangeMode], request: Request[Any, Any, Any]
+    ) -> response_models.Summary:
         """Go over to another mode; the summary's `allowed_modes` tell which."""
         room = await rooms.find(name)
         await rooms.run(room.experiment.set_mode, data.mode, reason=data.reason)
@@ -116,8 +118,8 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         responses=problems("unknown-experiment", "alarm-conflict", "outcome-unknown", body=True),
     )
     async def acknowledge(
-        name: ExperimentName, data: JSONBody[wire.Acknowledge], request: Request[Any, Any, Any]
-    ) -> answers.Summary:
+        name: ExperimentName, data: JSONBody[request_models.Acknowledge], request: Request[Any, Any, Any]
+    ) -> response_models.Summary:
         """Answer the alarm, with a reason that is kept; the summary's `alarm_responses` tell how it may be answered."""
         room, visit = await rooms.find(name), visit_of(request.scope)
         by = visit.token or ""
@@ -130,11 +132,11 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         **guarded("decide", TAGS, "registerCatalogue"),
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def register(name: ExperimentName, data: JSONBody[wire.Catalogue]) -> answers.Registered:
+    async def register(name: ExperimentName, data: JSONBody[request_models.Catalogue]) -> response_models.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
         refuse_size(data.actions, limits)
         digest, known = await catalogues.register(await rooms.find(name), data)
-        return answers.Registered(digest, len(known.names), known.dim)
+        return response_models.Registered(digest, len(known.names), known.dim)
 
     return [create, list_, read, settings, change_mode, acknowledge, register]
 

@@ -7,12 +7,12 @@ from litestar import MediaType, Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 
-from surefoot.service.access import visit_of
+from surefoot.service.authorization import visit_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import KINDS, ProblemError
-from surefoot.service.rooms import Rooms
-from surefoot.service.routes.answering import TOKEN, guarded, problems
+from surefoot.service.registry import Rooms
 from surefoot.service.routes.parameters import ProblemWord
+from surefoot.service.routes.route_options import TOKEN, guarded, problems
 from surefoot.service.tokens import ROLES, Role
 
 TAGS = ["operations"]

@@ -16,15 +16,15 @@ from msgspec import Meta
 from surefoot.errors import InputError
 from surefoot.experiment import Question
 from surefoot.ids import new_id
-from surefoot.service import wire
-from surefoot.service.access import visit_of
-from surefoot.service.desk import Desk
-from surefoot.service.hashing import hashed
+from surefoot.service import request_models
+from surefoot.service.authorization import visit_of
+from surefoot.service.feature_hashing import hashed
+from surefoot.service.handlers import Desk
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Fault, ProblemError
-from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import guarded, problems
+from surefoot.service.registry import Room, Rooms
 from surefoot.service.routes.parameters import EventId, ExperimentName, Version
+from surefoot.service.routes.route_options import guarded, problems
 
 TAGS = ["personalizer"]
 BASE = "/v1/experiments/{name:str}/personalizer/{version:str}"
@@ -45,7 +45,7 @@ class RankRequest(msgspec.Struct):
     actions: Annotated[list[RankableAction], Meta(min_length=1)]
     contextFeatures: list[dict[str, Any]] = []  # noqa: N815
     excludedActions: list[str] = []  # noqa: N815
-    eventId: wire.Identifier | None = None  # noqa: N815
+    eventId: request_models.Identifier | None = None  # noqa: N815
     deferActivation: bool = False  # noqa: N815
 
 

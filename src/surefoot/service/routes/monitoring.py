@@ -10,14 +10,14 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from surefoot.experiment import Answer
-from surefoot.service import answers
+from surefoot.service import response_models
 from surefoot.service.alarms import Alarm, Alarms, Assumptions, alarms_of, assumptions_of
-from surefoot.service.beliefs import Beliefs, beliefs_of
-from surefoot.service.picture import Point
+from surefoot.service.coefficients import Beliefs, beliefs_of
+from surefoot.service.history import Point
 from surefoot.service.problems import ProblemError, encode
-from surefoot.service.rooms import Room, Rooms
-from surefoot.service.routes.answering import guarded, problems
+from surefoot.service.registry import Room, Rooms
 from surefoot.service.routes.parameters import ExperimentName, Limit
+from surefoot.service.routes.route_options import guarded, problems
 
 TAGS = ["reading"]
 LOOK_SECONDS, BREATH_SECONDS = 0.5, 15.0  # between two looks at an experiment, and two signs of life
@@ -32,15 +32,15 @@ class Picture(msgspec.Struct):
 class Decisions(msgspec.Struct):
     """The last decisions, the newest first."""
 
-    decisions: list[answers.Decided]
+    decisions: list[response_models.Decided]
 
 
 class Live(msgspec.Struct):
     """One message of the live stream; the first holds everything, later ones only points and decisions that are new."""
 
-    summary: answers.Summary
+    summary: response_models.Summary
     points: list[Point]
-    decisions: list[answers.Decided]
+    decisions: list[response_models.Decided]
     beliefs: Beliefs
     alarms: list[Alarm]
 
@@ -114,7 +114,7 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     def message(room: Room, after: int) -> Live:
         status = room.look()
         return Live(
-            summary=answers.summary(status, room.experiment.settings),
+            summary=response_models.summary(status, room.experiment.settings),
             points=room.picture.since(after),
             decisions=[told(answer) for answer in room.newest(20, after=after)],
             beliefs=beliefs_of(room.experiment.policy_state()),
@@ -124,9 +124,9 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     return [history, decisions, beliefs, alarms, assumptions, live]
 
 
-def told(answer: Answer) -> answers.Decided:
+def told(answer: Answer) -> response_models.Decided:
     """A decision with its whole sentence."""
-    return answers.decided(answer, answers.explained(answer))
+    return response_models.decided(answer, response_models.explained(answer))
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:

@@ -11,10 +11,21 @@ from litestar import Litestar, Request
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.routes import HTTPRoute
 
-from surefoot.service import alarms, answers, beliefs, picture, problems, wire
-from surefoot.service.routes import experiments, operations, personalizer, reading
+from surefoot.service import alarms, coefficients, history, problems, request_models, response_models
+from surefoot.service.routes import experiments, monitoring, operations, personalizer
 
-MODULES = (alarms, answers, beliefs, picture, problems, wire, experiments, operations, personalizer, reading)
+MODULES = (
+    alarms,
+    response_models,
+    coefficients,
+    history,
+    problems,
+    request_models,
+    experiments,
+    operations,
+    personalizer,
+    monitoring,
+)
 REFERENCE = "#/components/schemas/{name}"
 
 

@@ -10,9 +10,9 @@ from surefoot.errors import JournalError
 from surefoot.experiment import Answer, Experiment, Status
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Policy
+from surefoot.service.history import Picture, point_of, replayed
 from surefoot.service.lane import Lane
 from surefoot.service.logs import log
-from surefoot.service.picture import Picture, point_of, replayed
 from surefoot.service.recent import Recent
 from surefoot.service.settings import Settings
 from surefoot.service.warmth import warm_up

@@ -11,9 +11,9 @@ import surefoot
 from surefoot.errors import InputError
 from surefoot.experiment import Question
 from surefoot.journal import canonical
-from surefoot.service import wire
+from surefoot.service import request_models
 from surefoot.service.problems import Fault, ProblemError
-from surefoot.service.rooms import Room, Rooms
+from surefoot.service.registry import Room, Rooms
 from surefoot.service.settings import Limits
 
 MOST_CATALOGUES = 64  # kept at hand; others are read from the journal again
@@ -22,7 +22,7 @@ MOST_CATALOGUES = 64  # kept at hand; others are read from the journal again
 class Known:
     """A registered catalogue, ready for use: the rows of its actions, or the map from a context to them."""
 
-    def __init__(self, catalogue: wire.Catalogue) -> None:
+    def __init__(self, catalogue: request_models.Catalogue) -> None:
         self.names = [action.id for action in catalogue.actions]
         rows = rows_of(catalogue.actions)
         if rows is None:
@@ -49,7 +49,7 @@ class Catalogues:
         self._rooms = rooms
         self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
 
-    async def register(self, room: Room, catalogue: wire.Catalogue) -> tuple[str, Known]:
+    async def register(self, room: Room, catalogue: request_models.Catalogue) -> tuple[str, Known]:
         """Keep a catalogue; registering it twice is registering it once."""
         refuse_names(catalogue.actions)
         known = Known(catalogue)
@@ -66,7 +66,9 @@ class Catalogues:
             return found
         data = await self._rooms.run(self._rooms.journal.attachment, room.name, digest)
         try:
-            return self._remember(room.name, digest, Known(msgspec.json.decode(data or b"", type=wire.Catalogue)))
+            return self._remember(
+                room.name, digest, Known(msgspec.json.decode(data or b"", type=request_models.Catalogue))
+            )
         except msgspec.MsgspecError:  # another kind of attachment, or none
             raise ProblemError("unknown-catalogue") from None
 
@@ -77,7 +79,7 @@ class Catalogues:
         return known
 
 
-def question_of(asked: wire.Decide, known: Known | None, limits: Limits) -> Question:
+def question_of(asked: request_models.Decide, known: Known | None, limits: Limits) -> Question:
     """What the experiment is asked."""
     if (asked.actions is None) == (known is None):
         raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
@@ -93,7 +95,7 @@ def question_of(asked: wire.Decide, known: Known | None, limits: Limits) -> Ques
     return Question(features, baseline, asked.baseline_reward, asked.decision_id, names, asked.context)
 
 
-def rows_of(actions: Sequence[wire.Action]) -> Any:
+def rows_of(actions: Sequence[request_models.Action]) -> Any:
     """One row per action; None where no action has features."""
     rows = [action.features for action in actions]
     if not any(row is not None for row in rows):
@@ -105,7 +107,7 @@ def rows_of(actions: Sequence[wire.Action]) -> Any:
     return np.array(rows, dtype=np.float64)
 
 
-def refuse_size(actions: Sequence[wire.Action], limits: Limits) -> None:
+def refuse_size(actions: Sequence[request_models.Action], limits: Limits) -> None:
     """Refuse more actions or dimensions than the server's limits allow."""
     if len(actions) > limits.actions:
         rule = f"at most {limits.actions} actions are taken, but got {len(actions)}"
@@ -116,14 +118,14 @@ def refuse_size(actions: Sequence[wire.Action], limits: Limits) -> None:
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions[].features", rule)])
 
 
-def refuse_names(actions: Sequence[wire.Action]) -> None:
+def refuse_names(actions: Sequence[request_models.Action]) -> None:
     """Refuse names that occur twice."""
     names = [action.id for action in actions]
     if len(set(names)) < len(names):
         raise InputError("`actions` must have different ids, but some occur twice.")
 
 
-def _map_of(given: wire.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
+def _map_of(given: request_models.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
     if given is None:
         return None
     kind = surefoot.Shared if given.kind == "shared" else surefoot.Interactions

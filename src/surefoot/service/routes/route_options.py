@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar.openapi.datastructures import ResponseSpec
 
-from surefoot.service.access import needs
+from surefoot.service.authorization import needs
 from surefoot.service.problems import KINDS, Problem
 from surefoot.service.tokens import Role
 

@@ -14,11 +14,11 @@ from litestar import Litestar
 from litestar.types import Message, Receive, Send
 
 from surefoot.errors import SurefootError
-from surefoot.service.access import KEY, OPEN, Visit
-from surefoot.service.document import methods_of
-from surefoot.service.express import Express
+from surefoot.service.authorization import KEY, OPEN, Visit
+from surefoot.service.fast_path import Express
 from surefoot.service.logs import RequestLog, log
 from surefoot.service.metrics import Metrics
+from surefoot.service.openapi import methods_of
 from surefoot.service.problems import MEDIA_TYPE, ProblemError, encode, of_error
 from surefoot.service.settings import Settings, is_loopback
 from surefoot.service.tokens import TokenFile

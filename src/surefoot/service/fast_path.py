@@ -11,14 +11,17 @@ from typing import Any
 import msgspec
 from litestar.types import Receive
 
-from surefoot.service import wire
-from surefoot.service.access import Visit
-from surefoot.service.desk import Desk
+from surefoot.service import request_models
+from surefoot.service.authorization import Visit
+from surefoot.service.handlers import Desk
 from surefoot.service.problems import Fault, ProblemError
 
 PATHS = re.compile(r"/v1/experiments/(?P<name>[^/]{1,200})/decisions(?:/(?P<id>[^/]{1,200})/reward)?")
 TEMPLATES = ("/v1/experiments/{name}/decisions", "/v1/experiments/{name}/decisions/{decision_id}/reward")
-_decide, _reward = msgspec.json.Decoder(wire.Decide).decode, msgspec.json.Decoder(wire.Reward).decode
+_decide, _reward = (
+    msgspec.json.Decoder(request_models.Decide).decode,
+    msgspec.json.Decoder(request_models.Reward).decode,
+)
 _encode = msgspec.json.Encoder().encode
 
 

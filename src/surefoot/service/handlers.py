@@ -5,12 +5,12 @@ from typing import Any
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Answer, Question, Receipt
-from surefoot.service import answers, wire
-from surefoot.service.access import Visit
+from surefoot.service import request_models, response_models
+from surefoot.service.authorization import Visit
+from surefoot.service.catalogues import Catalogues, question_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Problem, ProblemError, of_error
-from surefoot.service.questions import Catalogues, question_of
-from surefoot.service.rooms import Room, Rooms
+from surefoot.service.registry import Room, Rooms
 
 
 class Desk:
@@ -20,12 +20,16 @@ class Desk:
         self._rooms, self._catalogues, self._metrics = rooms, catalogues, metrics
         self._limits = rooms.settings.limits
 
-    async def decide(self, name: str, asked: wire.Decide, visit: Visit) -> tuple[int, answers.Decided]:
+    async def decide(
+        self, name: str, asked: request_models.Decide, visit: Visit
+    ) -> tuple[int, response_models.Decided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         room = await self._rooms.find(name)
         return self._tell(name, await room.lane.ask(await self._read(room, asked)), visit)
 
-    async def decide_all(self, name: str, asked: Sequence[wire.Decide], visit: Visit) -> answers.Outcomes:
+    async def decide_all(
+        self, name: str, asked: Sequence[request_models.Decide], visit: Visit
+    ) -> response_models.Outcomes:
         """Many decisions, each answered on its own."""
         self._refuse_batch(asked)
         room = await self._rooms.find(name)
@@ -33,9 +37,11 @@ class Desk:
         made = iter(await room.lane.decide_all([entry for entry in ready if isinstance(entry, Question)]))
         found = [next(made) if isinstance(entry, Question) else entry for entry in ready]
         visit.notes.update(experiment=name, decisions=len(found))
-        return answers.Outcomes([self._outcome(name, entry) for entry in found])
+        return response_models.Outcomes([self._outcome(name, entry) for entry in found])
 
-    async def book(self, name: str, asked: wire.Fallback, visit: Visit) -> tuple[int, answers.Decided]:
+    async def book(
+        self, name: str, asked: request_models.Fallback, visit: Visit
+    ) -> tuple[int, response_models.Decided]:
         """A round that the caller played alone."""
         room = await self._rooms.find(name)
         question = await self._read(room, asked)
@@ -50,7 +56,7 @@ class Desk:
         )
         return self._tell(name, answer, visit)
 
-    async def reward(self, name: str, decision_id: str, value: float, visit: Visit) -> answers.Received:
+    async def reward(self, name: str, decision_id: str, value: float, visit: Visit) -> response_models.Received:
         """One reward; a refusal is a problem."""
         room = await self._rooms.find(name)
         receipt = await room.lane.reward(decision_id, value)
@@ -62,25 +68,32 @@ class Desk:
             raise ProblemError.of(told)
         return told
 
-    async def reward_all(self, name: str, rewards: Sequence[wire.NamedReward], visit: Visit) -> answers.RewardOutcomes:
+    async def reward_all(
+        self, name: str, rewards: Sequence[request_models.NamedReward], visit: Visit
+    ) -> response_models.RewardOutcomes:
         """Many rewards, each accepted or refused on its own."""
         self._refuse_batch(rewards)
         room = await self._rooms.find(name)
         receipts = await room.lane.reward_all([(entry.decision_id, entry.value) for entry in rewards])
         visit.notes.update(experiment=name, rewards=len(receipts))
         told = [self._told(name, receipt) for receipt in receipts]
-        return answers.RewardOutcomes(
-            [answers.RewardOutcome(**{"problem" if isinstance(one, Problem) else "receipt": one}) for one in told]  # type: ignore[arg-type]
+        return response_models.RewardOutcomes(
+            [
+                response_models.RewardOutcome(problem=one)
+                if isinstance(one, Problem)
+                else response_models.RewardOutcome(receipt=one)
+                for one in told
+            ]
         )
 
-    async def _read(self, room: Room, asked: wire.Decide) -> Question:
+    async def _read(self, room: Room, asked: request_models.Decide) -> Question:
         known = None if asked.catalogue is None else await self._catalogues.find(room, asked.catalogue)
         question = question_of(asked, known, self._limits)
         if question.features is None and "dim" in room.experiment.settings.settings:
             raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
         return question
 
-    async def _read_or_problem(self, room: Room, asked: wire.Decide) -> Question | Problem:
+    async def _read_or_problem(self, room: Room, asked: request_models.Decide) -> Question | Problem:
         try:
             return await self._read(room, asked)
         except SurefootError as error:
@@ -88,22 +101,22 @@ class Desk:
         except ProblemError as error:
             return error.problem
 
-    def _tell(self, name: str, answer: Answer, visit: Visit) -> tuple[int, answers.Decided]:
+    def _tell(self, name: str, answer: Answer, visit: Visit) -> tuple[int, response_models.Decided]:
         visit.notes.update(
             experiment=name, decision_id=answer.decision_id, source=answer.source, is_repeat=answer.is_repeat
         )
         self._metrics.decided(name, answer)
-        return 200 if answer.is_repeat else 201, answers.decided(answer, answers.brief(answer))
+        return 200 if answer.is_repeat else 201, response_models.decided(answer, response_models.brief(answer))
 
-    def _outcome(self, name: str, found: Answer | SurefootError | Problem) -> answers.Outcome:
+    def _outcome(self, name: str, found: Answer | SurefootError | Problem) -> response_models.Outcome:
         if isinstance(found, Answer):
             self._metrics.decided(name, found)
-            return answers.Outcome(decision=answers.decided(found, answers.brief(found)))
-        return answers.Outcome(problem=found if isinstance(found, Problem) else of_error(found))
+            return response_models.Outcome(decision=response_models.decided(found, response_models.brief(found)))
+        return response_models.Outcome(problem=found if isinstance(found, Problem) else of_error(found))
 
-    def _told(self, name: str, receipt: Receipt) -> answers.Received | Problem:
+    def _told(self, name: str, receipt: Receipt) -> response_models.Received | Problem:
         self._metrics.rewarded(name, receipt)
-        return answers.received(receipt)
+        return response_models.received(receipt)
 
     def _refuse_batch(self, entries: Sequence[Any]) -> None:
         most = self._limits.batch

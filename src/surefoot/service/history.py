@@ -12,7 +12,7 @@ from surefoot.experiment.records import DECISION
 from surefoot.experiment.state import begin
 from surefoot.experiment.status import Status, status_of
 from surefoot.journal import View
-from surefoot.service.answers import finite
+from surefoot.service.response_models import finite
 
 MOST_REPLAYED = 20_000  # events: a few seconds of work
 

@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.policies import Policy
 from surefoot.policies.arms import SEEN, ArmPolicy, mean_of
 from surefoot.policies.linear import LinearPolicy
-from surefoot.service.answers import finite
+from surefoot.service.response_models import finite
 
 
 class Belief(msgspec.Struct, frozen=True):
