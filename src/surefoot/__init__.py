@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surefoot import errors as errors
     from surefoot import theory as theory
-    from surefoot.client.asynchronous import AsyncClient as AsyncClient
+    from surefoot.client.async_client import AsyncClient as AsyncClient
     from surefoot.client.client import Client as Client
     from surefoot.errors import SurefootError as SurefootError
     from surefoot.experiment.asynchronous import AsyncExperiment as AsyncExperiment
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # Names are looked up when first used, so that `import surefoot` costs next to nothing.
 _HOMES = {
-    "AsyncClient": "client.asynchronous",
+    "AsyncClient": "client.async_client",
     "AsyncExperiment": "experiment.asynchronous",
     "CLUCB": "policies.clucb",
     "CLUCB2": "policies.clucb2",

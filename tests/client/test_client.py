@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from surefoot.client import AsyncClient, Client, ServiceError
-from surefoot.client.later import Entry, Later
+from surefoot.client.offline_queue import Entry, Later
 from surefoot.errors import ConfigError, InputError
 from surefoot.service.settings import Settings
 from tests.service.servers import POLICY, free_port, running

@@ -5,9 +5,9 @@ try:
 except ImportError as error:
     raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
 
-from surefoot.client.asynchronous import AsyncClient
+from surefoot.client.async_client import AsyncClient
 from surefoot.client.client import Client
-from surefoot.client.errors import ServiceError
-from surefoot.client.told import Decision, Receipt
+from surefoot.client.models import Decision, Receipt
+from surefoot.client.service_error import ServiceError
 
 __all__ = ["AsyncClient", "Client", "Decision", "Receipt", "ServiceError"]

@@ -5,8 +5,8 @@ import time
 
 import httpx
 
-from surefoot.client.calls import problem
-from surefoot.client.errors import ServiceError
+from surefoot.client.requests import problem
+from surefoot.client.service_error import ServiceError
 
 RETRIED = frozenset({408, 429, 502, 503, 504})
 # The request never reached the service: its id is unused, and may be the fallback's.

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from surefoot.client.errors import ServiceError
+from surefoot.client.service_error import ServiceError
 
 BOOKING, REWARD = "fallbacks", "reward-batches"
 NOTHING_TO_GIVE_UP = ("/problems/unknown-decision", "/problems/decision-settled")

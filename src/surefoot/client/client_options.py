@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from surefoot.arrays import count, positive
-from surefoot.client import calls
-from surefoot.client.calls import Actions
-from surefoot.client.later import Later
-from surefoot.client.told import Decision
+from surefoot.client import requests
+from surefoot.client.models import Decision
+from surefoot.client.offline_queue import Later
+from surefoot.client.requests import Actions
 from surefoot.errors import ConfigError
 
 
@@ -36,10 +36,10 @@ class Base:
 
     def fall_back(self, experiment: str, body: dict[str, Any], *, never_sent: bool) -> Decision:
         """The baseline, chosen here; the round waits to be booked."""
-        told, book = calls.fallback(body, self.names(body), never_sent=never_sent)
-        self.later.put(calls.booked(experiment, book))
+        told, book = requests.fallback(body, self.names(body), never_sent=never_sent)
+        self.later.put(requests.booked(experiment, book))
         if not never_sent:
-            self.later.put(calls.unheard(experiment, body["decision_id"]))
+            self.later.put(requests.unheard(experiment, body["decision_id"]))
         return told
 
     def know(self, catalogue: str, actions: Actions) -> None:

@@ -8,12 +8,12 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from surefoot.client import calls
-from surefoot.client.attempts import RETRIED, Attempts, LostError, pause
-from surefoot.client.calls import Actions, Call
-from surefoot.client.errors import ServiceError
-from surefoot.client.settings import Base
-from surefoot.client.told import Decision, Receipt
+from surefoot.client import requests
+from surefoot.client.client_options import Base
+from surefoot.client.models import Decision, Receipt
+from surefoot.client.requests import Actions, Call
+from surefoot.client.retries import RETRIED, Attempts, LostError, pause
+from surefoot.client.service_error import ServiceError
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class AsyncClient(Base):
         decision_id: str | None = None,
     ) -> Decision:
         """Decide one round; the first action is the baseline unless another is named."""
-        body = calls.question(
+        body = requests.question(
             actions,
             catalogue=catalogue,
             baseline=baseline,
@@ -62,7 +62,7 @@ class AsyncClient(Base):
             decision_id=decision_id,
         )
         try:
-            return await self._ask(calls.decide(experiment, body), self.timeout)
+            return await self._ask(requests.decide(experiment, body), self.timeout)
         except LostError as lost:
             told = self.fall_back(experiment, body, never_sent=lost.never_sent)
             self._tell_soon()
@@ -72,42 +72,42 @@ class AsyncClient(Base):
         """Hand in the reward of a decision; where the service cannot be reached, it waits."""
         if not self.later.holds(experiment, decision_id):
             try:
-                return await self._ask(calls.reward(experiment, decision_id, value), self.timeout)
+                return await self._ask(requests.reward(experiment, decision_id, value), self.timeout)
             except LostError:
                 pass
-        self.later.put(calls.rewarded(experiment, decision_id, value))
+        self.later.put(requests.rewarded(experiment, decision_id, value))
         self._tell_soon()
         return Receipt(decision_id, float(value), is_queued=True)
 
     async def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
         """Register actions that stay the same, and return the catalogue's name."""
-        catalogue = await self._patiently(calls.register(experiment, actions, feature_map))
+        catalogue = await self._patiently(requests.register(experiment, actions, feature_map))
         self.know(catalogue, actions)
         return catalogue
 
     async def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """Begin an experiment."""
-        return await self._patiently(calls.create_experiment(name, settings, fields))
+        return await self._patiently(requests.create_experiment(name, settings, fields))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands."""
-        return await self._patiently(calls.read_experiment(name))
+        return await self._patiently(requests.read_experiment(name))
 
     async def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
         """Go over to another mode."""
-        return await self._patiently(calls.set_mode(name, mode, reason))
+        return await self._patiently(requests.set_mode(name, mode, reason))
 
     async def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
         """Say that a decision's reward will never be learned, so that no other waits for it (`Policy.abandon`)."""
-        return await self._patiently(calls.abandon(experiment, decision_id, reason))
+        return await self._patiently(requests.abandon(experiment, decision_id, reason))
 
     async def acknowledge(self, name: str, response: str, *, reason: str) -> dict[str, Any]:
         """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise; needs an admin's token."""
-        return await self._patiently(calls.acknowledge(name, response, reason))
+        return await self._patiently(requests.acknowledge(name, response, reason))
 
     async def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
         """A decision with its explanation, its question and its proof."""
-        return await self._patiently(calls.read_decision(experiment, decision_id))
+        return await self._patiently(requests.read_decision(experiment, decision_id))
 
     async def flush(self, seconds: float = 30.0) -> bool:
         """Tell the service what waits; whether all of it was told within so many seconds."""
@@ -118,7 +118,7 @@ class AsyncClient(Base):
                 if left <= 0:
                     return False
                 try:
-                    await self._ask(calls.booking(entry), left)
+                    await self._ask(requests.booking(entry), left)
                 except LostError:
                     return False
                 except ServiceError as error:

@@ -6,9 +6,9 @@ from typing import Any, Generic, TypeVar
 import httpx
 import msgspec
 
-from surefoot.client.errors import ServiceError
-from surefoot.client.later import BOOKING, REWARD, Entry
-from surefoot.client.told import REFUSED, Decision, Receipt, named
+from surefoot.client.models import REFUSED, Decision, Receipt, named
+from surefoot.client.offline_queue import BOOKING, REWARD, Entry
+from surefoot.client.service_error import ServiceError
 from surefoot.errors import InputError
 from surefoot.ids import new_id
 
