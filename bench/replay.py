@@ -12,8 +12,8 @@ import numpy as np
 from bench.plain import PlainCLUCB, settings
 from bench.timing import Ratio, compare
 from surefoot.replay.batch import ArrayLog, Batch
-from surefoot.replay.kernel import FULL
-from surefoot.replay.player import Declared, Player, check_length
+from surefoot.replay.replay_kernel import FULL
+from surefoot.replay.replayed_policy import Declared, Player, check_length
 from surefoot.simulation.specs import Spec
 
 ACTIONS = 20
@@ -35,9 +35,9 @@ table.write_parquet(sys.argv[1], row_group_size=250_000)
 READ = """
 import json, re, sys, time
 from pathlib import Path
-from surefoot.replay.evaluate import replay
-from surefoot.replay.player import Declared
-from surefoot.replay.reading import read_log
+from surefoot.replay.estimators import replay
+from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.open_log import read_log
 from surefoot.simulation.specs import Spec
 peak = 0
 def look(*_):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.replay.batch import ArrayLog
-from surefoot.replay.player import Declared
+from surefoot.replay.replayed_policy import Declared
 
 Array = NDArray[np.float64]
 

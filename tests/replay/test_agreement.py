@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from surefoot.linear.features import Disjoint
 from surefoot.policies import Policy
-from surefoot.replay import kernel
+from surefoot.replay import replay_kernel
 from surefoot.replay.batch import Batch
 from surefoot.replay.contexts import ContextLog
-from surefoot.replay.player import PLAYABLE, Declared, Player, world_of
-from surefoot.replay.rows import RowMaker
+from surefoot.replay.feature_rows import RowMaker
+from surefoot.replay.replayed_policy import PLAYABLE, Declared, Player, world_of
 from surefoot.simulation.objects import policy_of
 from surefoot.simulation.specs import Spec
 from tests.replay.logs import linear_log, sharp
@@ -26,17 +26,17 @@ def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, bound: f
     tells = bool(getattr(policy, "needs_baseline_reward", False))
     fates = np.zeros(len(batch), dtype=np.int64)
     for t in range(len(batch)):
-        saved = policy.state() if mode == kernel.REJECTION else None
+        saved = policy.state() if mode == replay_kernel.REJECTION else None
         known = declared.baseline_reward if tells else None
         decision = policy.decide(batch.features[t], baseline=int(batch.baselines[t]), baseline_reward=known)
         if saved is not None and decision.action != batch.actions[t]:
             policy = Policy.from_state(saved)
             continue
-        fates[t] = kernel.LEARNER if decision.source == "learner" else kernel.BASELINE
-        if mode == kernel.SHADOW:
+        fates[t] = replay_kernel.LEARNER if decision.source == "learner" else replay_kernel.BASELINE
+        if mode == replay_kernel.SHADOW:
             _learn_logged(policy, batch, t)
         else:
-            column = decision.action if mode == kernel.FULL else 0
+            column = decision.action if mode == replay_kernel.FULL else 0
             policy.observe(decision, float(batch.rewards[t, column]))
     return fates
 
@@ -46,9 +46,11 @@ def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.policy)
-@pytest.mark.parametrize("mode", [kernel.REJECTION, kernel.SHADOW, kernel.FULL], ids=["rejection", "shadow", "full"])
+@pytest.mark.parametrize(
+    "mode", [replay_kernel.REJECTION, replay_kernel.SHADOW, replay_kernel.FULL], ids=["rejection", "shadow", "full"]
+)
 def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: int) -> None:
-    truth = linear_log(600, seed=3, full=mode == kernel.FULL, noise=0.05)
+    truth = linear_log(600, seed=3, full=mode == replay_kernel.FULL, noise=0.05)
     batch, bound = truth.log._batch, truth.log.feature_bound
     player = Player(spec, truth.declared, batch, feature_bound=bound, mode=mode)
     usable = np.ones(len(batch), dtype=np.bool_)
@@ -57,8 +59,8 @@ def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: 
     fates = np.concatenate([half.fates for half in halves])
     expected = by_objects(spec, mode, batch, truth.declared, bound)
     np.testing.assert_array_equal(fates, expected)
-    assert (fates == kernel.LEARNER).sum() > 20
-    assert spec.alpha is None or (fates == kernel.BASELINE).sum() >= 1
+    assert (fates == replay_kernel.LEARNER).sum() > 20
+    assert spec.alpha is None or (fates == replay_kernel.BASELINE).sum() >= 1
 
 
 def test_rows_of_a_block_are_the_feature_maps_to_the_bit() -> None:
@@ -99,7 +101,9 @@ def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float
     log = ContextLog(contexts=contexts, phi=phi, rewards=rewards, actions=actions, baselines=0)
     batch = next(log.batches())
     declared = Declared(noise=1e-13, theta_bound=theta_bound, baseline_reward=0.1)
-    player = Player(Spec("LUCB", ridge=ridge), declared, batch, feature_bound=log.feature_bound, mode=kernel.SHADOW)
+    player = Player(
+        Spec("LUCB", ridge=ridge), declared, batch, feature_bound=log.feature_bound, mode=replay_kernel.SHADOW
+    )
     ours = player.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen
     theirs = peer_choices(contexts, actions, rewards, arms=arms, alpha=ridge**0.5 * theta_bound, ridge=ridge)
     assert ours[arms:].tolist() == theirs

@@ -8,10 +8,10 @@ from scipy.stats import binom
 
 from surefoot.errors import EvidenceError, LogError
 from surefoot.replay.batch import ArrayLog
-from surefoot.replay.evaluate import replay
+from surefoot.replay.estimators import replay
+from surefoot.replay.importance_weighting import Comparison, robust_terms, weights
 from surefoot.replay.intervals import Bernstein, Moments
-from surefoot.replay.player import Declared
-from surefoot.replay.weighting import Comparison, robust_terms, weights
+from surefoot.replay.replayed_policy import Declared
 from surefoot.simulation.specs import Spec
 from tests.replay.logs import linear_log, sharp
 
@@ -83,8 +83,8 @@ def test_shadow_intervals_cover_what_the_decisions_of_a_learner_are_worth(policy
 
 
 def _value_of_choices(truth: object, spec: Spec) -> float:
-    from surefoot.replay.kernel import SHADOW
-    from surefoot.replay.player import Player
+    from surefoot.replay.replay_kernel import SHADOW
+    from surefoot.replay.replayed_policy import Player
 
     log, means, declared = truth.log, truth.means, truth.declared  # type: ignore[attr-defined]
     batch = log._batch

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from surefoot.replay import datasets
-from surefoot.replay.evaluate import replay
-from surefoot.replay.fit import fit_baseline
-from surefoot.replay.outcome import Outcome
-from surefoot.replay.player import PLAYABLE
+from surefoot.replay.baseline_fit import fit_baseline
+from surefoot.replay.estimators import replay
+from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replayed_policy import PLAYABLE
 from surefoot.simulation.specs import Spec
 
 PAGE = Path(__file__).parents[2] / "docs" / "replay.md"

@@ -9,14 +9,14 @@ from scipy.stats import binom
 
 from surefoot.errors import ConfigError
 from surefoot.linear.features import Disjoint
-from surefoot.replay.configuration import Configuration, configuration_of, read_configuration
+from surefoot.replay.baseline_fit import Fit, fit_baseline
 from surefoot.replay.contexts import ContextLog
-from surefoot.replay.doubts import SURE
+from surefoot.replay.diagnostics import SURE
 from surefoot.replay.encoding import Encoder, Label, Number
-from surefoot.replay.fit import Fit, fit_baseline
-from surefoot.replay.reading import read_log
-from surefoot.replay.rows import RowMaker
-from surefoot.replay.tables import TableLog
+from surefoot.replay.experiment_toml import Configuration, configuration_of, read_configuration
+from surefoot.replay.feature_rows import RowMaker
+from surefoot.replay.log_files import TableLog
+from surefoot.replay.open_log import read_log
 
 WORLD = np.random.default_rng(99)
 THETA = WORLD.uniform(0.1, 0.5, size=6)

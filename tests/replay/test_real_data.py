@@ -8,10 +8,10 @@ import pytest
 
 from surefoot.errors import ConfigError
 from surefoot.replay import datasets
+from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.contexts import ContextLog, ratings
-from surefoot.replay.evaluate import replay
-from surefoot.replay.fit import fit_baseline
-from surefoot.replay.player import PLAYABLE, Declared
+from surefoot.replay.estimators import replay
+from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.specs import Spec
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import kstwobign
 
 from surefoot.replay.batch import ArrayLog
-from surefoot.replay.evaluate import replay
+from surefoot.replay.estimators import replay
 from surefoot.replay.intervals import Estimate
-from surefoot.replay.kernel import FULL, REJECTION
-from surefoot.replay.player import Declared, Player
+from surefoot.replay.replay_kernel import FULL, REJECTION
+from surefoot.replay.replayed_policy import Declared, Player
 from surefoot.simulation.specs import Spec
 from tests.replay.logs import Truth, linear_log, sharp
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import BadRows
-from surefoot.replay.evaluate import ASSUMES, replay
-from surefoot.replay.figures import FIGURES, draw
-from surefoot.replay.fit import fit_baseline
-from surefoot.replay.outcome import Outcome, Tally
-from surefoot.replay.report import report_html
+from surefoot.replay.estimators import ASSUMES, replay
+from surefoot.replay.replay_figures import FIGURES, draw
+from surefoot.replay.replay_outcome import Outcome, Tally
+from surefoot.replay.replay_report import report_html
 from surefoot.simulation.specs import Spec
 from tests.replay.logs import linear_log
 

@@ -27,11 +27,11 @@ from surefoot.cli.log_options import (
     read_action_features,
 )
 from surefoot.errors import ConfigError
-from surefoot.replay.configuration import configuration_of
-from surefoot.replay.fit import Fit
-from surefoot.replay.fit import fit_baseline as fit
-from surefoot.replay.reading import read_log
-from surefoot.replay.tables import TableLog
+from surefoot.replay.baseline_fit import Fit
+from surefoot.replay.baseline_fit import fit_baseline as fit
+from surefoot.replay.experiment_toml import configuration_of
+from surefoot.replay.log_files import TableLog
+from surefoot.replay.open_log import read_log
 
 
 def fit_baseline(

@@ -8,8 +8,8 @@ import typer
 
 from surefoot.errors import ConfigError, LogError
 from surefoot.replay.columns import Columns, guess_columns
-from surefoot.replay.frames import open_table
-from surefoot.replay.tables import format_of
+from surefoot.replay.log_files import format_of
+from surefoot.replay.table_reader import open_table
 
 LogArgument = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON.")]
 BaselineOption = Annotated[str, typer.Option(help="Today's action; 'logged': what was logged is the baseline.")]

@@ -35,16 +35,16 @@ from surefoot.cli.numbers import parse_numbers
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
+from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import Log
-from surefoot.replay.configuration import Configuration, read_configuration
-from surefoot.replay.doubts import Doubt
-from surefoot.replay.evaluate import EvaluatorName
-from surefoot.replay.evaluate import replay as run_replay
-from surefoot.replay.fit import fit_baseline
+from surefoot.replay.diagnostics import Doubt
+from surefoot.replay.estimators import EvaluatorName
+from surefoot.replay.estimators import replay as run_replay
+from surefoot.replay.experiment_toml import Configuration, read_configuration
 from surefoot.replay.intervals import Estimate
-from surefoot.replay.outcome import Outcome
-from surefoot.replay.player import PLAYABLE, Declared
-from surefoot.replay.reading import read_log
+from surefoot.replay.open_log import read_log
+from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.files import whole_file
 from surefoot.simulation.specs import Spec
 
@@ -191,8 +191,8 @@ def _write(
     folder: Path, log: Log, outcomes: Sequence[Outcome], settings: dict[str, object], doubts: Sequence[Doubt]
 ) -> None:
     try:
-        from surefoot.replay.figures import FIGURES, draw
-        from surefoot.replay.report import report_html
+        from surefoot.replay.replay_figures import FIGURES, draw
+        from surefoot.replay.replay_report import report_html
     except ModuleNotFoundError as missing:
         raise ConfigError(f"Figures need matplotlib, but {missing.name} is missing. Use --json.") from None
     # Everything is made before anything is written.
@@ -206,7 +206,7 @@ def _write(
 
 
 def _print(log: Log, outcomes: Sequence[Outcome], doubts: Sequence[Doubt], folder: Path) -> None:
-    from surefoot.replay.report import shown
+    from surefoot.replay.replay_report import shown
 
     console = Console()
     for line, reason in log.bad.shown:

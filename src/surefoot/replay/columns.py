@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
 from surefoot.hints import nearest
-from surefoot.replay.frames import Frame
+from surefoot.replay.table_reader import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from surefoot.arrays import Matrix, count, finite_array
 from surefoot.errors import InputError
 from surefoot.linear.features import Disjoint, FeatureMap
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, indices, span
-from surefoot.replay.rows import RowMaker
+from surefoot.replay.feature_rows import RowMaker
 
 
 class ContextLog(Log):

@@ -18,8 +18,8 @@ import numpy as np
 from surefoot.arrays import Vector, count
 from surefoot.errors import LogError
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log
-from surefoot.replay.ids import SeenIds
-from surefoot.replay.lines import line_blocks
+from surefoot.replay.seen_ids import SeenIds
+from surefoot.replay.text_blocks import line_blocks
 
 Weights = dict[str, float]
 

@@ -11,8 +11,8 @@ from surefoot.arrays import Vector
 from surefoot.errors import LogError
 from surefoot.replay.batch import BadRows
 from surefoot.replay.columns import Check, Columns, read_propensities
-from surefoot.replay.frames import TableFile
-from surefoot.replay.ids import SeenIds
+from surefoot.replay.seen_ids import SeenIds
+from surefoot.replay.table_reader import TableFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ from surefoot.replay.batch import Log
 from surefoot.replay.columns import Columns
 from surefoot.replay.dsjson import DsjsonLog
 from surefoot.replay.encoding import Encoder
-from surefoot.replay.lines import line_blocks
-from surefoot.replay.tables import LOGGED, Format, TableLog, format_of
+from surefoot.replay.log_files import LOGGED, Format, TableLog, format_of
+from surefoot.replay.text_blocks import line_blocks
 
 
 def read_log(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Vector
 from surefoot.errors import EvidenceError, LogError
 from surefoot.replay.batch import Batch, Log, span
-from surefoot.replay.player import Declared
+from surefoot.replay.replayed_policy import Declared
 
 
 class Chances:

@@ -18,20 +18,24 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import new_state
-from surefoot.replay import kernel
+from surefoot.replay import replay_kernel
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.chances import Chances, check_rewards, check_support
+from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
+from surefoot.replay.importance_weighting import Comparison, robust_terms, weights
 from surefoot.replay.intervals import NORMAL, Estimate, Moments
-from surefoot.replay.kernel import predict_block
-from surefoot.replay.outcome import Outcome, Tally
-from surefoot.replay.player import Declared, Played, Player, check_length
-from surefoot.replay.weighting import ASSUMES as WEIGHTING_ASSUMES
-from surefoot.replay.weighting import Comparison, robust_terms, weights
+from surefoot.replay.propensities import Chances, check_rewards, check_support
+from surefoot.replay.replay_kernel import predict_block
+from surefoot.replay.replay_outcome import Outcome, Tally
+from surefoot.replay.replayed_policy import Declared, Played, Player, check_length
 from surefoot.simulation.specs import Spec
 
 EvaluatorName = Literal["rejection", "shadow", "full"]
 Progress = Callable[[int, int], None]
-MODES: dict[str, int] = {"rejection": kernel.REJECTION, "shadow": kernel.SHADOW, "full": kernel.FULL}
+MODES: dict[str, int] = {
+    "rejection": replay_kernel.REJECTION,
+    "shadow": replay_kernel.SHADOW,
+    "full": replay_kernel.FULL,
+}
 ASSUMES: dict[str, tuple[str, ...]] = {
     "rejection": (
         "Rejection replay: rounds are independent of each other and of their order, each logged action was drawn with "
@@ -127,14 +131,14 @@ class _Trial:
         )
 
     def _reject(self, batch: Batch, given: Vector, played: Played, _: Matrix) -> None:
-        counted = played.fates > kernel.REJECTED
+        counted = played.fates > replay_kernel.REJECTED
         rewards = batch.rewards[:, 0]
         self._paid["reward"].add(rewards[counted])
         weight = weights(batch.actions, batch.baselines, given)
         both = np.stack([weight, weight])
         self._weighted.add(both, rewards, both * rewards)
         owed = np.full(int(counted.sum()), self._declared.baseline_reward)
-        earned = np.where(played.fates[counted] == kernel.LEARNER, rewards[counted], owed)
+        earned = np.where(played.fates[counted] == replay_kernel.LEARNER, rewards[counted], owed)
         self._tally.add(earned, owed, played.fates[counted], played.margins[counted])
 
     def _shadow(self, batch: Batch, given: Vector, played: Played, predicted: Matrix) -> None:

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from surefoot.replay.outcome import Outcome
+from surefoot.replay.replay_outcome import Outcome
 from surefoot.simulation.style import INK, STYLE
 
 COLOURS = ("#31688e", "#1f9e89", "#b0562f", "#8a6bb8", "#c59b08", "#7a7a7a")

@@ -14,11 +14,11 @@ from scipy.special import chdtri, ndtr, ndtri
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.doubts import SURE, Doubt, Residuals
+from surefoot.replay.diagnostics import SURE, Doubt, Residuals
+from surefoot.replay.importance_weighting import Comparison, weights
 from surefoot.replay.intervals import Estimate, Moments
-from surefoot.replay.player import Declared
-from surefoot.replay.tables import TableLog
-from surefoot.replay.weighting import Comparison, weights
+from surefoot.replay.log_files import TableLog
+from surefoot.replay.replayed_policy import Declared
 
 FEW = 30  # rows of an action below which its theta is guesswork
 COVERED = 1e-9  # share of the largest eigenvalue below which a direction counts as never tried

@@ -19,9 +19,9 @@ from surefoot.experiment.policy import policy_kind
 from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy
+from surefoot.replay.baseline_fit import Fit
 from surefoot.replay.encoding import Encoder, Label, Number
-from surefoot.replay.fit import Fit
-from surefoot.replay.tables import TableLog, map_of
+from surefoot.replay.log_files import TableLog, map_of
 from surefoot.simulation.files import whole_file
 
 NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")

@@ -7,12 +7,12 @@ from html import escape
 from string import Template
 
 from surefoot.replay.batch import BadRows, Log
-from surefoot.replay.doubts import Doubt
-from surefoot.replay.evaluate import ASSUMES
-from surefoot.replay.figures import FIGURES, draw
+from surefoot.replay.diagnostics import Doubt
+from surefoot.replay.estimators import ASSUMES
 from surefoot.replay.intervals import BERNSTEIN, Estimate
-from surefoot.replay.outcome import Outcome
-from surefoot.replay.page import PAGE
+from surefoot.replay.replay_figures import FIGURES, draw
+from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_page import PAGE
 
 CAPTIONS = {
     "reward": "What was earned so far, as a share of what the baseline would have earned in the same rounds. Dotted: "

@@ -15,9 +15,9 @@ from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.encoding import Encoder, Ranges, sort_labels
-from surefoot.replay.frames import TableFile, open_table
-from surefoot.replay.rounds import Rounds, RowReader
-from surefoot.replay.rows import RowMaker
+from surefoot.replay.feature_rows import RowMaker
+from surefoot.replay.logged_rounds import Rounds, RowReader
+from surefoot.replay.table_reader import TableFile, open_table
 
 Format = Literal["parquet", "csv", "jsonl", "dsjson"]
 SUFFIXES: dict[str, Format] = {

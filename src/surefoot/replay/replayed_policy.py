@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
 from surefoot.errors import AssumptionError, ConfigError
 from surefoot.replay.batch import Batch
-from surefoot.replay.kernel import first_long, replay_block
+from surefoot.replay.replay_kernel import first_long, replay_block
 from surefoot.simulation.engine import Runner
 from surefoot.simulation.environments import Baseline, Block, FreshRealisation
 from surefoot.simulation.rewards import Gaussian

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import LogError
-from surefoot.replay.lines import line_blocks
+from surefoot.replay.text_blocks import line_blocks
 
 ROWS = 131_072  # of a Parquet file at a time
 
