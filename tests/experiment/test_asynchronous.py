@@ -16,7 +16,7 @@ from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
 from surefoot.experiment.answers import or_raise
 from surefoot.experiment.snapshots import pack
 from surefoot.journal import Journal, Transaction, open_journal
-from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.in_memory import MemoryJournal
 from tests.experiment.worlds import safe_policy
 
 T = TypeVar("T")

@@ -212,7 +212,7 @@ def test_a_commit_that_failed_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -
         raise surefoot.errors.JournalFullError("full")
 
     with monkeypatch.context() as broken:
-        broken.setattr("surefoot.journal.memory.MemoryView.keep", failing)
+        broken.setattr("surefoot.journal.in_memory.MemoryView.keep", failing)
         for _ in range(2):
             with pytest.raises(surefoot.errors.JournalFullError):
                 live.decide(**world.question())

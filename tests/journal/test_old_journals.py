@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from surefoot.journal import Journal, open_journal
-from surefoot.journal.memory import MemoryJournal
+from surefoot.journal.in_memory import MemoryJournal
 from surefoot.journal.migrations import NEWEST
 from tests.journal.old_journals import FOLDER, HEADS, fill
 from tests.journal.servers import PostgresServer, restore

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from surefoot.errors import ConfigError
-from surefoot.journal.base import Journal, Transaction, View
+from surefoot.journal.contract import Journal, Transaction, View
 from surefoot.journal.events import START, Event, Head, canonical, verify
 
 __all__ = ["START", "Event", "Head", "Journal", "Transaction", "View", "canonical", "open_journal", "verify"]
@@ -20,7 +20,7 @@ def open_journal(url: str | Path, *, read_only: bool = False) -> Journal:
     """
     text = str(url)
     if text == "memory:":
-        from surefoot.journal.memory import MemoryJournal
+        from surefoot.journal.in_memory import MemoryJournal
 
         return MemoryJournal()
     if text.startswith(("postgresql://", "postgres://")):

@@ -6,7 +6,7 @@ A step, once released, is never edited: a change of the tables is a new step at 
 from typing import NamedTuple
 
 from surefoot.errors import JournalSchemaError
-from surefoot.journal.tables import Query
+from surefoot.journal.sql import Query
 
 
 class Step(NamedTuple):

@@ -22,12 +22,12 @@ from surefoot.errors import (
     JournalUnavailableError,
     OutcomeUnknownError,
 )
-from surefoot.journal import tables
-from surefoot.journal.base import Journal, Transaction, View, refuse_nesting
+from surefoot.journal import sql
+from surefoot.journal.connection_pool import Session, Sessions
+from surefoot.journal.contract import Journal, Transaction, View, refuse_nesting
 from surefoot.journal.events import Event, Head
 from surefoot.journal.migrations import NEWEST, check_readable, check_version, migrate
-from surefoot.journal.pending import Pending
-from surefoot.journal.sessions import Session, Sessions
+from surefoot.journal.staged import Pending
 
 T = TypeVar("T")
 MIGRATING = 0x53757265  # the advisory lock under which one process at a time changes the tables
@@ -53,14 +53,14 @@ class PostgresJournal(Journal):
         """Begin an experiment."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
             session.query(LOCK_NAME, (name,))
-            event = tables.create(session.query, name, payload, time)
+            event = sql.create(session.query, name, payload, time)
             self._commit(session, name, event.head)
             return event
 
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
-            view = tables.TablesView(name, session.query, lock=" FOR UPDATE")
+            view = sql.TablesView(name, session.query, lock=" FOR UPDATE")
             pending = Pending(view)
             pending.expect(keys)
             result = work(pending)
@@ -72,11 +72,11 @@ class PostgresJournal(Journal):
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
-        return [row[0] for row in self._read(tables.NAMES, ())]
+        return [row[0] for row in self._read(sql.NAMES, ())]
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return tables.TablesView(name, self._read)
+        return sql.TablesView(name, self._read)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -142,6 +142,6 @@ class PostgresJournal(Journal):
             session.query("BEGIN", ())
             session.query(LOCK_NAME, (name,))
             try:
-                return tables.TablesView(name, session.query, lock=" FOR UPDATE").follows(head)
+                return sql.TablesView(name, session.query, lock=" FOR UPDATE").follows(head)
             except JournalNotFoundError:
                 return False

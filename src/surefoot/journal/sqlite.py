@@ -1,7 +1,7 @@
 """A journal in one SQLite file: nothing to install, one process that writes, any number that read.
 
 WAL mode with `synchronous=FULL`: a commit is one flush of the log, and readers never wait for it. One thread writes,
-and commits together what waits together (`surefoot.journal.group`); what a transaction appends waits in memory until it
+and commits together what waits together (`surefoot.journal.group_commit`); what a transaction appends waits in memory until it
 has succeeded. The writing process holds a lock on an empty SQLite file beside the journal, `<path>-writer`, which the
 operating system releases when the process ends, however it ends.
 
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from surefoot.errors import JournalReadOnlyError, JournalUnavailableError, OutcomeUnknownError
-from surefoot.journal import tables
-from surefoot.journal.base import Journal, Transaction, View
+from surefoot.journal import sql
+from surefoot.journal.contract import Journal, Transaction, View
 from surefoot.journal.events import Event
-from surefoot.journal.group import Job, Writer
-from surefoot.journal.pending import Pending
+from surefoot.journal.group_commit import Job, Writer
 from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
+from surefoot.journal.staged import Pending
 from surefoot.values import Value
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class SqliteJournal(Journal):
     def __init__(self, path: Path | str, *, read_only: bool = False, busy_seconds: float = 5.0) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
-        self._group, self._requests = dict[str, Pending[tables.TablesView]](), list[Request]()
+        self._group, self._requests = dict[str, Pending[sql.TablesView]](), list[Request]()
         self._broken: str | None = None
         self._writer = None if read_only else Writer(self._commit, name=f"journal {self.path.name}")
 
@@ -71,11 +71,11 @@ class SqliteJournal(Journal):
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
-        return [row[0] for row in self._file.read(tables.NAMES, ())]
+        return [row[0] for row in self._file.read(sql.NAMES, ())]
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return tables.TablesView(name, self._file.read)
+        return sql.TablesView(name, self._file.read)
 
     def close(self) -> None:
         """Finish what is waiting, move the log into the file, and let the lock go."""
@@ -116,9 +116,9 @@ class SqliteJournal(Journal):
         waiting.absorb(transaction)
         return result
 
-    def _begin(self, name: str) -> Pending[tables.TablesView]:
+    def _begin(self, name: str) -> Pending[sql.TablesView]:
         """What the group adds to this experiment."""
-        waiting = Pending(tables.TablesView(name, self._file.write))
+        waiting = Pending(sql.TablesView(name, self._file.write))
         waiting.expect([key for request in self._requests if request.name == name for key in request.keys])
         self._group[name] = waiting
         return waiting
@@ -136,7 +136,7 @@ class SqliteJournal(Journal):
     def _create(self, name: str, payload: bytes, time: float) -> Event:
         self._file.write("SAVEPOINT experiment", ())
         try:
-            return tables.create(self._file.write, name, payload, time)
+            return sql.create(self._file.write, name, payload, time)
         except BaseException:
             self._file.write("ROLLBACK TO experiment", ())
             raise

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from surefoot.journal.base import Journal, Transaction
+from surefoot.journal.contract import Journal, Transaction
 from surefoot.journal.events import Event, canonical
 
 NAME = "shop — büro 'one'; %s ?"

@@ -13,8 +13,8 @@ from surefoot.errors import (
     JournalNotFoundError,
     JournalUnavailableError,
 )
-from surefoot.journal.base import Journal, Transaction
 from surefoot.journal.conformance.rules import NAME, append, begin, check, refused
+from surefoot.journal.contract import Journal, Transaction
 from surefoot.journal.events import Event, canonical
 
 

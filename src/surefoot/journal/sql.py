@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any, Self
 
 from surefoot.errors import JournalCorruptedError
-from surefoot.journal.base import View, not_found, taken
+from surefoot.journal.contract import View, not_found, taken
 from surefoot.journal.events import START, Event, Head, next_event, verified
-from surefoot.journal.pending import Pending
+from surefoot.journal.staged import Pending
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 COLUMNS = "number, kind, time, payload, key, previous, hash"

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Self, TypeVar
 
 from surefoot.errors import JournalUnavailableError
-from surefoot.journal.base import Journal, Transaction, View, not_found, refuse_nesting, taken
+from surefoot.journal.contract import Journal, Transaction, View, not_found, refuse_nesting, taken
 from surefoot.journal.events import START, Event, Head, next_event
-from surefoot.journal.pending import Pending
+from surefoot.journal.staged import Pending
 
 T = TypeVar("T")
 

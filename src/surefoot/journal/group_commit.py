@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from surefoot.errors import JournalUnavailableError
-from surefoot.journal.base import refuse_nesting
+from surefoot.journal.contract import refuse_nesting
 
 T = TypeVar("T")
 LARGEST_GROUP = 256

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from surefoot.errors import JournalBusyError, JournalCorruptedError
-from surefoot.journal.base import Transaction, View
+from surefoot.journal.contract import Transaction, View
 from surefoot.journal.events import Event, Head
 
 V = TypeVar("V", bound=View)

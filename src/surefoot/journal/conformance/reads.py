@@ -1,8 +1,8 @@
 """Checks of what is written and read back."""
 
 from surefoot.errors import JournalConflictError, JournalNotFoundError
-from surefoot.journal.base import PAGE, Journal, Transaction
 from surefoot.journal.conformance.rules import NAME, append, begin, check, refused
+from surefoot.journal.contract import PAGE, Journal, Transaction
 from surefoot.journal.events import START, Event, Head, canonical, verify
 
 ODD_FLOATS = [0.0, 0.1, 1e300, 5e-324, 1.7976931348623157e308, 1 / 3, 1754000000.123457]
