@@ -14,7 +14,7 @@ from bench.timing import Ratio, compare
 from surefoot.replay.batch import ArrayLog, Batch
 from surefoot.replay.replay_kernel import FULL
 from surefoot.replay.replayed_policy import Declared, Player, check_length
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 
 ACTIONS = 20
 SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 20.0))  # actions, dims, bar
@@ -38,7 +38,7 @@ from pathlib import Path
 from surefoot.replay.estimators import replay
 from surefoot.replay.replayed_policy import Declared
 from surefoot.replay.open_log import read_log
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 peak = 0
 def look(*_):
     # Memory of its own: pages of the mapped file belong to the system, which takes them back when it needs them.

@@ -14,7 +14,9 @@ import numpy as np
 import surefoot
 from surefoot.arrays import Matrix
 from surefoot.simulation.engine import Outcome, simulate
-from surefoot.simulation.environments import (
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.rewards import Bernoulli, Gaussian, Rewards
+from surefoot.simulation.worlds import (
     ArmsWorld,
     Baseline,
     ContextualWorld,
@@ -22,8 +24,6 @@ from surefoot.simulation.environments import (
     PaperWorld,
     World,
 )
-from surefoot.simulation.rewards import Bernoulli, Gaussian, Rewards
-from surefoot.simulation.specs import Spec
 
 ALPHAS = (0.05, 0.1, 0.2)
 RUNS, HORIZON = 300, 40_000

@@ -13,8 +13,8 @@ import numpy as np
 from bench.plain import PlainCLUCB
 from bench.timing import Ratio, compare
 from surefoot.simulation.engine import default_checkpoints, play_chunk, simulate
-from surefoot.simulation.environments import PaperWorld
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.worlds import PaperWorld
 
 SPEC = Spec("CLUCB", alpha=0.1)
 MEMORY_BAR = 500
@@ -108,8 +108,8 @@ def scaling() -> list[str]:
 FULL_SCALE = """
 import json, resource, time
 from surefoot.simulation.engine import simulate
-from surefoot.simulation.environments import PaperWorld
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.worlds import PaperWorld
+from surefoot.simulation.policy_specs import Spec
 grid = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 start = time.perf_counter()
 simulate(PaperWorld(), [Spec("LUCB"), *(Spec("CLUCB", alpha=alpha) for alpha in grid)], runs=1_000, horizon=40_000)

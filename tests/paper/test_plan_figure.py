@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from surefoot.paper.plan_figure import plan_figure
-from surefoot.simulation.plan import plan
+from surefoot.simulation.rollout_plan import plan
 
 
 def test_the_picture_shows_medians_and_floors() -> None:

@@ -9,8 +9,8 @@ from scipy.stats import binom, norm
 
 from surefoot.paper.setting import ALPHAS
 from surefoot.simulation.engine import Outcome, simulate
-from surefoot.simulation.environments import Instance, PaperWorld
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.worlds import Instance, PaperWorld
 
 RUNS, HORIZON = 100, 6_000
 SIGMAS = float(norm.isf(1e-6))  # a comparison fails by chance once in a million

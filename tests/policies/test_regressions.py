@@ -13,8 +13,8 @@ from surefoot.linear.radius import SETTINGS, THETA_BOUND
 from surefoot.linear.ridge import FAVOURITE, WAITING, new_state
 from surefoot.linear.scores import optimistic
 from surefoot.simulation.engine import simulate
-from surefoot.simulation.environments import Baseline, FunctionWorld
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.worlds import Baseline, FunctionWorld
 
 TOLD: dict[str, Any] = {
     "dim": 2, "delta": 0.01, "noise": 0.1, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 1.0

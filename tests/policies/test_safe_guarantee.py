@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from surefoot.simulation.engine import simulate
-from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld
+from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Gaussian
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld
 from tests.policies.safe_runs import (
     CONSTRAINTS,
     DELTA,

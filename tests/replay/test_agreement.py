@@ -13,8 +13,8 @@ from surefoot.replay.batch import Batch
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.replayed_policy import PLAYABLE, Declared, Player, world_of
-from surefoot.simulation.objects import policy_of
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.object_runner import policy_of
+from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log, sharp
 
 SPECS = [Spec(name, alpha=None if name == "LUCB" else 0.3) for name in PLAYABLE]

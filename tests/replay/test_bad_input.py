@@ -17,7 +17,7 @@ from surefoot.replay.contexts import classification, ratings
 from surefoot.replay.estimators import replay
 from surefoot.replay.open_log import read_log
 from surefoot.replay.replayed_policy import Declared
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 from tests.replay.test_readers import dsjson, table, write
 
 HEADER = "id,x,action,reward,propensity"

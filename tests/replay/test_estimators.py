@@ -12,7 +12,7 @@ from surefoot.replay.estimators import replay
 from surefoot.replay.importance_weighting import Comparison, robust_terms, weights
 from surefoot.replay.intervals import Bernstein, Moments
 from surefoot.replay.replayed_policy import Declared
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log, sharp
 
 LEVEL = 0.9

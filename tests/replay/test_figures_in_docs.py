@@ -11,7 +11,7 @@ from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.estimators import replay
 from surefoot.replay.replay_outcome import Outcome
 from surefoot.replay.replayed_policy import PLAYABLE
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 
 PAGE = Path(__file__).parents[2] / "docs" / "replay.md"
 ALPHA = 0.2

@@ -12,7 +12,7 @@ from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.contexts import ContextLog, ratings
 from surefoot.replay.estimators import replay
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 
 
 def needs(package: str) -> pytest.MarkDecorator:

@@ -11,7 +11,7 @@ from surefoot.replay.estimators import replay
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_kernel import FULL, REJECTION
 from surefoot.replay.replayed_policy import Declared, Player
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import Truth, linear_log, sharp
 
 ROUNDS, RUNS = 12, 400

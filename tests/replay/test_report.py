@@ -14,7 +14,7 @@ from surefoot.replay.estimators import ASSUMES, replay
 from surefoot.replay.replay_figures import FIGURES, draw
 from surefoot.replay.replay_outcome import Outcome, Tally
 from surefoot.replay.replay_report import report_html
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.3)]

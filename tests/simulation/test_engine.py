@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.simulation import kernel
+from surefoot.simulation import simulation_kernel
 from surefoot.simulation.engine import Runner, default_checkpoints, play_chunk, simulate
-from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
-from surefoot.simulation.objects import ObjectRunner
+from surefoot.simulation.object_runner import ObjectRunner
+from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
 
 SPECS = {
     "LUCB": Spec("LUCB", delta=0.05),
@@ -50,7 +50,7 @@ def trace(kind: Any, spec: Spec, world: World, *, run: int, rounds: int) -> tupl
     realisation = world.realisations(3, [run])[0]
     first = realisation.take(rounds // 2)
     runner = kind(spec, realisation, first, fixed=world.fixed)
-    tally = np.zeros(kernel.TALLY_HEAD + 1)
+    tally = np.zeros(simulation_kernel.TALLY_HEAD + 1)
     played: list[int] = []
     for block in (first, realisation.take(rounds - rounds // 2)):
         rows = np.zeros(block.draws.size, dtype=np.int64)
@@ -103,7 +103,7 @@ def test_counts_are_what_the_actions_say() -> None:
     block = realisation.take(400)
     runner = Runner(found.spec, realisation, block, fixed=True)
     rows = np.zeros(400, dtype=np.int64)
-    tally = np.zeros(kernel.TALLY_HEAD)
+    tally = np.zeros(simulation_kernel.TALLY_HEAD)
     runner.play(block, realisation, np.zeros(0), tally, points[:0], np.zeros((0, tally.size)), rows)
     means = block.means[0]
     earned = np.cumsum(means[np.where(rows >= 0, rows, -1 - rows)])
@@ -124,7 +124,7 @@ def test_memory_does_not_grow_with_the_horizon() -> None:
 
 
 def test_features_longer_than_the_declared_bound_stop_the_run() -> None:
-    from surefoot.simulation.environments import FunctionWorld
+    from surefoot.simulation.worlds import FunctionWorld
 
     world = FunctionWorld(
         dim=2,

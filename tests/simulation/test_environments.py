@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from surefoot.errors import ConfigError, InputError
-from surefoot.simulation.environments import (
+from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
+from surefoot.simulation.worlds import (
     ArmsWorld,
     Baseline,
     Block,
@@ -20,7 +21,6 @@ from surefoot.simulation.environments import (
     PaperWorld,
     World,
 )
-from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 
 Rows = NDArray[np.float64]
 FLUKE = 1e-6  # chance that a right law fails one of the seeded tests

@@ -14,10 +14,10 @@ from gymnasium.utils.env_checker import check_env
 import surefoot
 from surefoot.errors import ConfigError, InputError
 from surefoot.simulation.engine import simulate
-from surefoot.simulation.environments import ArmsWorld, ContextualWorld, PaperWorld, World
 from surefoot.simulation.gym import BanditEnv
+from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.worlds import ArmsWorld, ContextualWorld, PaperWorld, World
 from tests.simulation.test_environments import every_world, function_world
 
 

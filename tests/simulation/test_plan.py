@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.simulation.plan import Answer, PlanWorld, plan
+from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "gain": 0.25, "per_day": 300.0}
 

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.simulation.config import read_sweep, sweep_from
-from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, FunctionWorld, PaperWorld
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.result_table import shown_name
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
-from surefoot.simulation.specs import Spec
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
-from surefoot.simulation.table import shown_name
+from surefoot.simulation.sweep_config import read_sweep, sweep_from
+from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld, FunctionWorld, PaperWorld
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.1, floor_share=0.5)]
 

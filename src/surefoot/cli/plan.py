@@ -12,8 +12,8 @@ from rich.table import Table
 
 from surefoot.cli.numbers import parse_numbers
 from surefoot.errors import ConfigError
-from surefoot.simulation.plan import Answer, Plan
-from surefoot.simulation.plan import plan as make_plan
+from surefoot.simulation.rollout_plan import Answer, Plan
+from surefoot.simulation.rollout_plan import plan as make_plan
 
 PICTURES = (".png", ".pdf", ".svg")
 

@@ -45,8 +45,8 @@ from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
 from surefoot.replay.replay_outcome import Outcome
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
-from surefoot.simulation.files import whole_file
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.atomic_files import whole_file
+from surefoot.simulation.policy_specs import Spec
 
 FREE = "LUCB"
 

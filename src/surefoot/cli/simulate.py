@@ -10,8 +10,8 @@ from surefoot.cli.progress import progress_bar
 from surefoot.paper.figures import save_figures
 from surefoot.paper.report import write_report
 from surefoot.paper.setting import rivals
-from surefoot.simulation.config import read_sweep
 from surefoot.simulation.sweep import run_sweep
+from surefoot.simulation.sweep_config import read_sweep
 
 
 def simulate(

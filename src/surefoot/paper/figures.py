@@ -41,8 +41,8 @@ from surefoot.paper.rows import (
     pooled,
     worlds,
 )
-from surefoot.simulation.files import whole_file
-from surefoot.simulation.style import INK
+from surefoot.simulation.atomic_files import whole_file
+from surefoot.simulation.figure_style import INK
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:

@@ -12,7 +12,7 @@ import matplotlib as mpl
 from matplotlib.colors import to_hex
 
 from surefoot.paper.setting import SAFE, SAFE_KNOWN, SAFE_RANGE
-from surefoot.simulation.style import INK, STYLE
+from surefoot.simulation.figure_style import INK, STYLE
 
 LEAST = 0.1  # rounds; less is drawn here, as a logarithmic axis has no zero
 MARKERS = "osD^v<p>h8d*"  # by alpha

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.simulation.files import whole_file
-from surefoot.simulation.plan import Plan
+from surefoot.simulation.atomic_files import whole_file
+from surefoot.simulation.rollout_plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

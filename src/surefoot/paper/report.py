@@ -33,7 +33,7 @@ from surefoot.paper.rows import (
     worlds,
 )
 from surefoot.paper.tables import claim_table, most, number_table, ratio_table, scale_table, times
-from surefoot.simulation.files import whole_file
+from surefoot.simulation.atomic_files import whole_file
 
 INSTANCES = {
     "as-written": "Features and θ as the paper draws them. Mean rewards are then larger than 1, which the paper's own "

@@ -7,10 +7,10 @@ much of the baseline as it does.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from surefoot.simulation.environments import Instance, PaperWorld
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.result_table import shown_name
 from surefoot.simulation.sweep import Part, Sweep
-from surefoot.simulation.table import shown_name
+from surefoot.simulation.worlds import Instance, PaperWorld
 
 ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # the published grid is unknown; this one is ours
 INSTANCES: tuple[Instance, ...] = ("as-written", "normalized")

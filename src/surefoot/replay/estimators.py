@@ -27,7 +27,7 @@ from surefoot.replay.propensities import Chances, check_rewards, check_support
 from surefoot.replay.replay_kernel import predict_block
 from surefoot.replay.replay_outcome import Outcome, Tally
 from surefoot.replay.replayed_policy import Declared, Played, Player, check_length
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 
 EvaluatorName = Literal["rejection", "shadow", "full"]
 Progress = Callable[[int, int], None]

@@ -22,7 +22,7 @@ from surefoot.policies import Policy
 from surefoot.replay.baseline_fit import Fit
 from surefoot.replay.encoding import Encoder, Label, Number
 from surefoot.replay.log_files import TableLog, map_of
-from surefoot.simulation.files import whole_file
+from surefoot.simulation.atomic_files import whole_file
 
 NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
 TOP = ("policy", *NUMBERS, "actions", "context")

@@ -8,7 +8,7 @@ from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.ridge import absorb, theta_of
 from surefoot.linear.scores import SCREEN_FROM, first_bad_row, score_rows
 from surefoot.safety.gates import GUARANTEED, REQUIRED
-from surefoot.simulation.kernel import decide_round, does_teach, learn_round
+from surefoot.simulation.simulation_kernel import decide_round, does_teach, learn_round
 
 # How a logged round answers a decision.
 REJECTION, SHADOW, FULL = range(3)

@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_kernel import LEARNER
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 
 SLACK = 1e-12  # relative rounding of the sums that the floor is judged by
 CHECKPOINTS = np.unique(np.round(np.geomspace(1, 1e12, 720)).astype(np.int64))  # 60 in every power of ten

@@ -10,9 +10,9 @@ from surefoot.errors import AssumptionError, ConfigError
 from surefoot.replay.batch import Batch
 from surefoot.replay.replay_kernel import first_long, replay_block
 from surefoot.simulation.engine import Runner
-from surefoot.simulation.environments import Baseline, Block, FreshRealisation
+from surefoot.simulation.policy_specs import CODES, Spec
 from surefoot.simulation.rewards import Gaussian
-from surefoot.simulation.specs import CODES, Spec
+from surefoot.simulation.worlds import Baseline, Block, FreshRealisation
 
 ARMS = ("UCB", "ConservativeUCB")
 PLAYABLE = tuple(name for name, code in CODES.items() if code is not None and name not in ARMS)

@@ -25,22 +25,22 @@ from surefoot.safety.certify import new_safe_record
 from surefoot.safety.gates import new_record
 from surefoot.safety.ledger import new_ledger
 from surefoot.safety.memory import new_memory
-from surefoot.simulation import kernel
-from surefoot.simulation.environments import Block, Realisation, World
-from surefoot.simulation.objects import ObjectRunner
-from surefoot.simulation.specs import Spec
+from surefoot.simulation import simulation_kernel
+from surefoot.simulation.object_runner import ObjectRunner
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.worlds import Block, Realisation, World
 
 BLOCK = 8_000  # rounds unrolled at once
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
 CHUNK = 20  # runs that one task plays
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
 _COLUMNS = (
-    kernel.REGRET,
-    kernel.EARNED,
-    kernel.OWED,
-    kernel.BASELINE_ROUNDS,
-    kernel.LAST_BASELINE,
-    kernel.WORST_SHARE,
+    simulation_kernel.REGRET,
+    simulation_kernel.EARNED,
+    simulation_kernel.OWED,
+    simulation_kernel.BASELINE_ROUNDS,
+    simulation_kernel.LAST_BASELINE,
+    simulation_kernel.WORST_SHARE,
 )
 
 
@@ -71,7 +71,7 @@ class Runner:
         self.kind = spec.code
         floor = spec.floor_share * float(first.means[0, first.baselines[0]])
         told = spec.settings_in(realisation, dim)
-        radius = spec.radius or ("amm" if self.kind == kernel.SAFE_LUCB else "paper")
+        radius = spec.radius or ("amm" if self.kind == simulation_kernel.SAFE_LUCB else "paper")
         self.settings = setting_array(
             dim=dim,
             alpha=spec.alpha,
@@ -83,19 +83,24 @@ class Runner:
             theta_bound=told["theta_bound"],
             feature_bound=told["feature_bound"],
         )
-        if self.kind in (kernel.UCB, kernel.CONSERVATIVE_UCB):
+        if self.kind in (simulation_kernel.UCB, simulation_kernel.CONSERVATIVE_UCB):
             mean = float(first.means[0, first.baselines[0]]) if spec.knows_baseline else None
             self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], mean)
-            if self.kind == kernel.UCB:
+            if self.kind == simulation_kernel.UCB:
                 self.settings = np.array([told["noise"]])
-        elif self.kind == kernel.SAFE_LUCB:
+        elif self.kind == simulation_kernel.SAFE_LUCB:
             safe_settings(self.settings, **spec.safe_settings())
         self.state, self.ledger, self.memory = new_state(dim, told["ridge"]), new_ledger(dim), new_memory(dim)
         self.arms = np.zeros((4, actions))
-        self.record = new_safe_record(dim) if self.kind == kernel.SAFE_LUCB else new_record(dim)
+        self.record = new_safe_record(dim) if self.kind == simulation_kernel.SAFE_LUCB else new_record(dim)
         self.is_told = spec.knows_baseline
         self.scores, self.columns = new_scores(actions), np.zeros((0, 0))
-        if fixed and self.kind in (kernel.LUCB, kernel.CLUCB, kernel.CLUCB2, kernel.SAFE_LUCB):
+        if fixed and self.kind in (
+            simulation_kernel.LUCB,
+            simulation_kernel.CLUCB,
+            simulation_kernel.CLUCB2,
+            simulation_kernel.SAFE_LUCB,
+        ):
             self.columns = np.ascontiguousarray(first.features[0].T)
             score_rows(self.state, first.features[0], self.scores)
         self.pending = np.zeros((0, 4 + dim))
@@ -112,7 +117,7 @@ class Runner:
     ) -> None:
         """One block of rounds."""
         owed = block.means[np.arange(block.draws.size) % len(block.means), block.baselines]
-        if self.kind not in (kernel.LUCB, kernel.UCB) and owed.min() < 0:
+        if self.kind not in (simulation_kernel.LUCB, simulation_kernel.UCB) and owed.min() < 0:
             raise ConfigError(
                 "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
                 f"{owed.min():.6g}. Add a constant to every reward."
@@ -122,7 +127,7 @@ class Runner:
             grown = np.zeros((room, self.pending.shape[1]))
             grown[: min(room, len(self.pending))] = self.pending[:room]
             self.pending = grown
-        failed = kernel.play_block(
+        failed = simulation_kernel.play_block(
             self.kind,
             self.settings,
             self.state,
@@ -173,7 +178,7 @@ def play_chunk(
 ) -> list[NDArray[np.float64]]:
     """Play some runs to the horizon: for each policy the counts (runs, checkpoints, tally)."""
     watch = np.array(watched, dtype=np.float64)
-    kept = [np.zeros((len(runs), checkpoints.size, kernel.TALLY_HEAD + watch.size)) for _ in specs]
+    kept = [np.zeros((len(runs), checkpoints.size, simulation_kernel.TALLY_HEAD + watch.size)) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
         runners: list[Runner | ObjectRunner] = []
@@ -226,7 +231,7 @@ def outcome(
     """Put the chunks of one policy together."""
     counts = np.concatenate(parts)
     measures = {name: counts[:, :, column].copy() for name, column in zip(MEASURES, _COLUMNS, strict=True)}
-    return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, kernel.TALLY_HEAD :].copy())
+    return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, simulation_kernel.TALLY_HEAD :].copy())
 
 
 def chunks_of(runs: int) -> list[range]:
@@ -242,6 +247,6 @@ def _unroll(world: World, realisation: Realisation, horizon: int, blocks: int) -
 
 
 def _new_tally(watched: int) -> Vector:
-    tally = np.zeros(kernel.TALLY_HEAD + watched)
-    tally[kernel.WORST_SHARE] = np.inf
+    tally = np.zeros(simulation_kernel.TALLY_HEAD + watched)
+    tally[simulation_kernel.WORST_SHARE] = np.inf
     return tally

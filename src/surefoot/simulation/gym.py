@@ -6,8 +6,8 @@ import numpy as np
 
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError, InputError
-from surefoot.simulation.environments import Block, PaperWorld, Realisation, World
 from surefoot.simulation.rewards import reward_of
+from surefoot.simulation.worlds import Block, PaperWorld, Realisation, World
 
 try:
     import gymnasium
@@ -33,7 +33,7 @@ class BanditEnv(gymnasium.Env[Observation, Action]):
     A realisation comes from `np_random`: same seed, same episode to the bit. To play the very rounds that the engine
     plays in run 3 under seed 7, reset with `options={"seed_sequence": np.random.SeedSequence(7, spawn_key=(3,))}`.
 
-    >>> from surefoot.simulation.environments import PaperWorld
+    >>> from surefoot.simulation.worlds import PaperWorld
     >>> env = BanditEnv(PaperWorld(actions=20), horizon=100)
     >>> observation, info = env.reset(seed=1)
     >>> observation["features"].shape

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import count
 from surefoot.errors import ConfigError
+from surefoot.simulation.atomic_files import is_left_behind, whole_file
 from surefoot.simulation.engine import Outcome, chunks_of, default_checkpoints, outcome, play_chunk
-from surefoot.simulation.environments import World
-from surefoot.simulation.files import is_left_behind, whole_file
-from surefoot.simulation.kernel import play_block
-from surefoot.simulation.objects import policy_of
-from surefoot.simulation.specs import Spec
-from surefoot.simulation.table import shown_name, to_table, write_table
+from surefoot.simulation.object_runner import policy_of
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.result_table import shown_name, to_table, write_table
+from surefoot.simulation.simulation_kernel import play_block
+from surefoot.simulation.worlds import World
 
 if TYPE_CHECKING:
     import polars as pl

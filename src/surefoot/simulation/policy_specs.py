@@ -9,16 +9,16 @@ from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
-from surefoot.simulation import kernel
-from surefoot.simulation.environments import Realisation, World
+from surefoot.simulation import simulation_kernel
+from surefoot.simulation.worlds import Realisation, World
 
 CODES: dict[str, int | None] = {
-    "LUCB": kernel.LUCB,
-    "CLUCB": kernel.CLUCB,
-    "CLUCB2": kernel.CLUCB2,
-    "UCB": kernel.UCB,
-    "ConservativeUCB": kernel.CONSERVATIVE_UCB,
-    "SafeLUCB": kernel.SAFE_LUCB,
+    "LUCB": simulation_kernel.LUCB,
+    "CLUCB": simulation_kernel.CLUCB,
+    "CLUCB2": simulation_kernel.CLUCB2,
+    "UCB": simulation_kernel.UCB,
+    "ConservativeUCB": simulation_kernel.CONSERVATIVE_UCB,
+    "SafeLUCB": simulation_kernel.SAFE_LUCB,
     "CLUCB2-exact": None,  # not compiled: the policy object plays
 }
 

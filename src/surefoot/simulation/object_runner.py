@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from surefoot.arrays import Vector
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy, SafeLUCB
-from surefoot.simulation import kernel
-from surefoot.simulation.environments import Block, Realisation
+from surefoot.simulation import simulation_kernel
+from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.worlds import Block, Realisation
 
 
 def policy_of(spec: Spec, realisation: Realisation, first: Block) -> Policy:
@@ -62,7 +62,7 @@ class ObjectRunner:
         """One block of rounds."""
         for t in range(block.draws.size):
             k = 0 if len(block.features) == 1 else t
-            round_ = int(tally[kernel.ROUND]) + 1
+            round_ = int(tally[simulation_kernel.ROUND]) + 1
             self._learn_due(round_)
             baseline = int(block.baselines[t])
             owed = float(block.means[k, baseline])
@@ -75,7 +75,7 @@ class ObjectRunner:
             else:
                 self.policy.observe(decision, reward)
             is_learner = decision.source == "learner"
-            kernel.count_round.function(tally, watched, mean, float(block.means[k].max()), owed, is_learner)
+            simulation_kernel.count_round.function(tally, watched, mean, float(block.means[k].max()), owed, is_learner)
             if t < trace.size:
                 trace[t] = decision.action if is_learner else -1 - decision.action
             kept[checkpoints == round_] = tally

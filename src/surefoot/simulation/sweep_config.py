@@ -13,10 +13,10 @@ from surefoot.linear.radius import RADII
 from surefoot.safety.certify import GATES
 from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
 from surefoot.safety.optimism import OPTIMISMS
-from surefoot.simulation.environments import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
+from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
-from surefoot.simulation.specs import Spec
 from surefoot.simulation.sweep import Part, Sweep
+from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
 
 WORLDS: dict[str, tuple[type[World], tuple[str, ...]]] = {
     "paper": (PaperWorld, ("instance",)),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.engine import Outcome
-from surefoot.simulation.files import whole_file
-from surefoot.simulation.specs import Spec
+from surefoot.simulation.policy_specs import Spec
 
 if TYPE_CHECKING:
     import polars as pl
