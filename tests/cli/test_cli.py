@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from surefoot.cli.app import COMMANDS, app
-from surefoot.paper.setting import SAFE, SAFE_KNOWN, SAFE_RANGE
+from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
 
 ROOT = Path(__file__).parents[2]
 TOML = """

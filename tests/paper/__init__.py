@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from surefoot.paper.setting import SAFE
+from surefoot.paper.section5 import SAFE
 
 ROUNDS = (1, 2, 5, 10, 50, 100, 500, 1_000, 2_000, 4_000)
 ALPHAS = (0.1, 0.4, 0.8)

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from surefoot.errors import InputError
-from surefoot.paper.figures import figure1, figure2, figure3, figure4, percent, save_figures
-from surefoot.paper.looks import LOOKS, SPARE, colour_of, looks_for
-from surefoot.paper.rows import at_round, curve, pooled
-from surefoot.paper.setting import SAFE
+from surefoot.paper.paper_figures import figure1, figure2, figure3, figure4, percent, save_figures
+from surefoot.paper.policy_style import LOOKS, SPARE, colour_of, looks_for
+from surefoot.paper.section5 import SAFE
+from surefoot.paper.sweep_rows import at_round, curve, pooled
 from tests.paper import ALPHAS, changed, made_table
 
 DRAWINGS = (figure1, figure2, figure3, figure4)
@@ -213,7 +213,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
 
 
 def test_pyplot_is_never_imported() -> None:
-    code = "import sys, surefoot.paper.report, surefoot.paper.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, surefoot.paper.paper_report, surefoot.paper.paper_figures; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

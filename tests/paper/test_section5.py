@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from surefoot.paper.setting import ALPHAS
+from surefoot.paper.section5 import ALPHAS
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.worlds import Instance, PaperWorld

@@ -14,11 +14,11 @@ from surefoot.cli.numbers import parse_numbers
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
 from surefoot.paper.claims import judge
-from surefoot.paper.figures import save_figures
-from surefoot.paper.report import write_report
-from surefoot.paper.rows import all_alphas, fewer, of_world, policies_of, section5_worlds
-from surefoot.paper.setting import ALPHAS, FULL, INSTANCES, QUICK, paper_sweep, rivals
-from surefoot.paper.tables import times
+from surefoot.paper.paper_figures import save_figures
+from surefoot.paper.paper_report import write_report
+from surefoot.paper.report_tables import times
+from surefoot.paper.section5 import ALPHAS, FULL, INSTANCES, QUICK, paper_sweep, rivals
+from surefoot.paper.sweep_rows import all_alphas, fewer, of_world, policies_of, section5_worlds
 from surefoot.simulation.sweep import run_sweep
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import typer
 from rich.console import Console
 
 from surefoot.cli.progress import progress_bar
-from surefoot.paper.figures import save_figures
-from surefoot.paper.report import write_report
-from surefoot.paper.setting import rivals
+from surefoot.paper.paper_figures import save_figures
+from surefoot.paper.paper_report import write_report
+from surefoot.paper.section5 import rivals
 from surefoot.simulation.sweep import run_sweep
 from surefoot.simulation.sweep_config import read_sweep
 

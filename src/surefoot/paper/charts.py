@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 
 from surefoot.paper.claims import FIRST, SURE
-from surefoot.paper.figures import percent
-from surefoot.paper.looks import LEAST, LOOKS, colour_of, looks_for
-from surefoot.paper.rows import (
+from surefoot.paper.paper_figures import percent
+from surefoot.paper.policy_style import LEAST, LOOKS, colour_of, looks_for
+from surefoot.paper.sweep_rows import (
     all_alphas,
     alphas_of,
     at_round,

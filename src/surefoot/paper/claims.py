@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from surefoot.paper.rows import alphas_of, at_round, curve, last_checkpoint, number, of_world, section5_worlds
+from surefoot.paper.sweep_rows import alphas_of, at_round, curve, last_checkpoint, number, of_world, section5_worlds
 
 SURE = 1.96  # standard errors that a difference must exceed
 SAME = 1e-9  # means closer than this are equal up to rounding

@@ -20,7 +20,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
 
     The first policy is drawn with the middle 80% of worlds. A policy has a line style, an alpha a colour and a marker.
     """
-    from surefoot.paper.looks import colour_of
+    from surefoot.paper.policy_style import colour_of
 
     per_day, alphas = float(plan.settings["per_day"]), sorted({answer.alpha for answer in plan.answers})
     for outcome in plan.outcomes:

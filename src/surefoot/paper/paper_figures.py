@@ -24,8 +24,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from surefoot.arrays import Vector
 from surefoot.errors import InputError
 from surefoot.paper.claims import FIRST, SURE
-from surefoot.paper.looks import DASHES, LEAST, MARKERS, PAPER_STYLE, Look, colour_of, looks_for
-from surefoot.paper.rows import (
+from surefoot.paper.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, Look, colour_of, looks_for
+from surefoot.paper.sweep_rows import (
     all_alphas,
     alphas_of,
     at_round,

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from surefoot.paper.claims import FIRST, Claim
-from surefoot.paper.figures import percent
-from surefoot.paper.rows import (
+from surefoot.paper.paper_figures import percent
+from surefoot.paper.sweep_rows import (
     all_alphas,
     curve,
     curves_of,

@@ -17,9 +17,10 @@ import polars as pl
 from surefoot.errors import ConfigError
 from surefoot.paper.charts import CHARTS
 from surefoot.paper.claims import FIRST, Claim, judge
-from surefoot.paper.figures import instance_title, percent
-from surefoot.paper.page import PAGE
-from surefoot.paper.rows import (
+from surefoot.paper.paper_figures import instance_title, percent
+from surefoot.paper.paper_page import PAGE
+from surefoot.paper.report_tables import claim_table, most, number_table, ratio_table, scale_table, times
+from surefoot.paper.sweep_rows import (
     all_alphas,
     at_round,
     fewer,
@@ -32,7 +33,6 @@ from surefoot.paper.rows import (
     runs_of,
     worlds,
 )
-from surefoot.paper.tables import claim_table, most, number_table, ratio_table, scale_table, times
 from surefoot.simulation.atomic_files import whole_file
 
 INSTANCES = {

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.colors import to_hex
 
-from surefoot.paper.setting import SAFE, SAFE_KNOWN, SAFE_RANGE
+from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
 from surefoot.simulation.figure_style import INK, STYLE
 
 LEAST = 0.1  # rounds; less is drawn here, as a logarithmic axis has no zero
