@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from surefoot.linear.features import Interactions as Interactions
     from surefoot.linear.features import OneHot as OneHot
     from surefoot.linear.features import Shared as Shared
-    from surefoot.policies.base import Decision as Decision
-    from surefoot.policies.base import Policy as Policy
     from surefoot.policies.clucb import CLUCB as CLUCB
     from surefoot.policies.clucb2 import CLUCB2 as CLUCB2
     from surefoot.policies.conservative_ucb import ConservativeUCB as ConservativeUCB
     from surefoot.policies.lucb import LUCB as LUCB
+    from surefoot.policies.policy import Decision as Decision
+    from surefoot.policies.policy import Policy as Policy
     from surefoot.policies.safe_lucb import SafeLUCB as SafeLUCB
     from surefoot.policies.ucb import UCB as UCB
     from surefoot.safety.certificate import Certificate as Certificate
@@ -49,14 +49,14 @@ _HOMES = {
     "Certificate": "safety.certificate",
     "Client": "client.client",
     "ConservativeUCB": "policies.conservative_ucb",
-    "Decision": "policies.base",
+    "Decision": "policies.policy",
     "Disjoint": "linear.features",
     "EuclideanBall": "linear.actions",
     "Experiment": "experiment.experiment",
     "Interactions": "linear.features",
     "LUCB": "policies.lucb",
     "OneHot": "linear.features",
-    "Policy": "policies.base",
+    "Policy": "policies.policy",
     "Polytope": "linear.actions",
     "Proof": "safety.proof",
     "SafeLUCB": "policies.safe_lucb",

@@ -23,9 +23,9 @@ from surefoot.linear.radius import (
     radius_of,
 )
 from surefoot.linear.ridge import DRIFT, DRIFT_USABLE, Ridge, refresh
-from surefoot.policies import settings as policy_settings
+from surefoot.policies import linear_settings as policy_settings
+from surefoot.policies.linear_settings import MOST_RESOLVED
 from surefoot.policies.safe_lucb import suitable_ridge
-from surefoot.policies.settings import MOST_RESOLVED
 from surefoot.safety.ascent import FOUND
 from surefoot.safety.search import search
 from surefoot.safety.split import GIVEN, LEVEL, NORMAL

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, mean_of
-from surefoot.policies.base import Policy
-from surefoot.policies.linear import LinearPolicy
+from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.policy import Policy
 
 
 def estimates(policy: Policy) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled
-from surefoot.policies.linear import LinearPolicy
-from surefoot.policies.step import conclude_with, step_with
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.linear_step import conclude_with, step_with
 from surefoot.safety.gates import known_gate, known_proof, pose
 
 

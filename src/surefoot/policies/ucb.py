@@ -8,9 +8,9 @@ import numpy as np
 
 from surefoot.arrays import Matrix
 from surefoot.compiled import compiled
-from surefoot.policies.arms import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
-from surefoot.policies.base import Decision
-from surefoot.policies.step import HOLD
+from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
+from surefoot.policies.linear_step import HOLD
+from surefoot.policies.policy import Decision
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 

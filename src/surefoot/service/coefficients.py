@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from surefoot.policies import Policy
-from surefoot.policies.arms import SEEN, ArmPolicy, mean_of
-from surefoot.policies.linear import LinearPolicy
+from surefoot.policies.arm_policy import SEEN, ArmPolicy, mean_of
+from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.service.response_models import finite
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from surefoot.errors import SurefootError
 from surefoot.experiment.policy import make_policy
 from surefoot.experiment.records import Created
-from surefoot.policies.linear import LinearPolicy
+from surefoot.policies.linear_policy import LinearPolicy
 
 _warm: set[str] = set()
 

@@ -19,8 +19,8 @@ from surefoot.errors import ConfigError
 from surefoot.linear.ridge import new_state
 from surefoot.linear.scores import new_scores, score_rows
 from surefoot.policies.conservative_ucb import arm_settings
+from surefoot.policies.linear_settings import setting_array
 from surefoot.policies.safe_lucb import safe_settings
-from surefoot.policies.settings import setting_array
 from surefoot.safety.certify import new_safe_record
 from surefoot.safety.gates import new_record
 from surefoot.safety.ledger import new_ledger

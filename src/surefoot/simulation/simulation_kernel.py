@@ -7,13 +7,13 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.linear.catalogue import learn_catalogue
 from surefoot.linear.ridge import absorb
-from surefoot.policies.arms import observe_arm
+from surefoot.policies.arm_policy import observe_arm
 from surefoot.policies.clucb import clucb_step
 from surefoot.policies.clucb2 import clucb2_step
 from surefoot.policies.conservative_ucb import conservative_ucb_step
+from surefoot.policies.linear_step import FREE
 from surefoot.policies.lucb import lucb_step
 from surefoot.policies.safe_lucb import safe_step
-from surefoot.policies.step import FREE
 from surefoot.policies.ucb import ucb_step
 from surefoot.safety.memory import remember_reward, teaches, tell
 from surefoot.simulation.rewards import reward_of

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, count, finite
 from surefoot.errors import AlarmError, ConfigError, DecisionError, InputError, StateError
+from surefoot.policies.linear_step import ALARMED, FREE, HOLD
 from surefoot.policies.settlement import OpenRound, Settlement
-from surefoot.policies.step import ALARMED, FREE, HOLD
 from surefoot.safety.alarm import Alarm, AlarmKind, Response
 from surefoot.safety.certificate import Certificate
 from surefoot.values import Value

@@ -21,9 +21,9 @@ from surefoot.linear.radius import DUAL, FEATURE_BOUND, MISFIT, RADIUS_KIND, RID
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row, new_scores, score_rows
-from surefoot.policies.base import Decision, Policy, refill
-from surefoot.policies.settings import read_known_reward, setting_array
-from surefoot.policies.step import ALARMED, FREE, HOLD
+from surefoot.policies.linear_settings import read_known_reward, setting_array
+from surefoot.policies.linear_step import ALARMED, FREE, HOLD
+from surefoot.policies.policy import Decision, Policy, refill
 from surefoot.safety.alarm import AlarmKind
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
