@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surefoot.cli import main
-from surefoot.cli.app import app
+from surefoot.cli.commands import app
 from surefoot.cli.experiment import experiment
 from surefoot.experiment import Experiment
 from surefoot.experiment.audit import audit

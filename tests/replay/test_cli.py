@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surefoot.cli import main
-from surefoot.cli.app import app
+from surefoot.cli.commands import app
 from surefoot.replay.experiment_toml import read_configuration
 from tests.replay.test_fit import clicks
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from surefoot.cli.app import app
+from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
 from surefoot.service.settings import Settings, load
 from surefoot.service.tokens import TokenFile

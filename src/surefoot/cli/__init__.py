@@ -9,7 +9,7 @@ def main() -> None:
 
     extra = "simulation"
     try:
-        from surefoot.cli.app import COMMANDS, app
+        from surefoot.cli.commands import COMMANDS, app
 
         extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", extra)
         app()

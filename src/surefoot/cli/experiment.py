@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.cli.numbers import parse_numbers
+from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.audit.words import when

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from surefoot.cli.numbers import parse_numbers
+from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.simulation.rollout_plan import Answer, Plan
 from surefoot.simulation.rollout_plan import plan as make_plan

@@ -31,7 +31,7 @@ from surefoot.cli.log_options import (
     parse_pair,
     read_action_features,
 )
-from surefoot.cli.numbers import parse_numbers
+from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError

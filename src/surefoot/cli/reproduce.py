@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from surefoot.cli.numbers import parse_numbers
+from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
 from surefoot.paper.claims import judge
