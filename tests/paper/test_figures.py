@@ -213,7 +213,8 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
 
 
 def test_pyplot_is_never_imported() -> None:
-    code = "import sys, surefoot.paper.paper_report, surefoot.paper.paper_figures; sys.exit('matplotlib.pyplot' in sys.modules)"
+    imports = "import sys, surefoot.paper.paper_report, surefoot.paper.paper_figures"
+    code = f"{imports}; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -43,8 +43,8 @@ class AsyncExperiment:
     def __init__(self, experiment: Experiment, *, executor: Executor | None = None) -> None:
         self.experiment, self._executor = experiment, executor
         self._own_executor: ThreadPoolExecutor | None = None
-        self.decisions = Gathered(lambda ready: experiment.submit_decisions(ready, self._threads()))
-        self.rewards = Gathered(lambda ready: experiment.submit_rewards(ready, self._threads()))
+        self.decisions = BatchQueue(lambda ready: experiment.submit_decisions(ready, self._threads()))
+        self.rewards = BatchQueue(lambda ready: experiment.submit_rewards(ready, self._threads()))
 
     async def decide(
         self,
@@ -97,7 +97,7 @@ class AsyncExperiment:
             self._own_executor.shutdown(wait=False)
             self._own_executor = None
 
-    def _put(self, waiting: "Gathered", ready: list[Any]) -> asyncio.Future[list[Any]]:
+    def _put(self, waiting: "BatchQueue", ready: list[Any]) -> asyncio.Future[list[Any]]:
         return waiting.put(ready)
 
     def _threads(self) -> Executor:
@@ -125,12 +125,12 @@ class Caller(Value, frozen=True):
             self.answers.set_exception(type(error)(*error.args) if isinstance(error, SurefootError) else error)
 
 
-class Gathered:
+class BatchQueue:
     """What waits for one verb, in the event loop that calls it."""
 
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]]) -> None:
         self._verb = verb
-        self._line: Line | None = None
+        self._line: EventLoopQueue | None = None
 
     @property
     def size(self) -> int:
@@ -144,16 +144,16 @@ class Gathered:
             line = self._line = self._begin()
         return line.put(ready)
 
-    def _begin(self) -> "Line":
+    def _begin(self) -> "EventLoopQueue":
         if self._line is not None and not self._line.loop.is_closed():
             raise InputError(
                 "An AsyncExperiment must be used in one event loop, but another one has called it before and is still "
                 "open. Make one for each loop: they may share the experiment."
             )
-        return Line(self._verb, asyncio.get_running_loop())
+        return EventLoopQueue(self._verb, asyncio.get_running_loop())
 
 
-class Line:
+class EventLoopQueue:
     """Callers of one verb in one event loop; `size` is how many entries they have brought."""
 
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]], loop: asyncio.AbstractEventLoop) -> None:

@@ -246,7 +246,7 @@ class Experiment:
             if call.closes:
                 turn.close_windows()
             result = call.act(turn)
-            if self._every and turn.has_come_far(self._every):
+            if self._every and turn.is_snapshot_due(self._every):
                 turn.snapshot()
             return result
         except BaseException:

@@ -32,7 +32,7 @@ class Turn:
             self.write(records.CLOSED, record)
         return len(learned)
 
-    def has_come_far(self, events: int) -> bool:
+    def is_snapshot_due(self, events: int) -> bool:
         """Whether the newest snapshot is so many events old; where many decisions are pending it may be older.
 
         A snapshot holds every pending decision, and everybody waits while it is taken.

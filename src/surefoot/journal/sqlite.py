@@ -1,9 +1,9 @@
 """A journal in one SQLite file: nothing to install, one process that writes, any number that read.
 
 WAL mode with `synchronous=FULL`: a commit is one flush of the log, and readers never wait for it. One thread writes,
-and commits together what waits together (`surefoot.journal.group_commit`); what a transaction appends waits in memory until it
-has succeeded. The writing process holds a lock on an empty SQLite file beside the journal, `<path>-writer`, which the
-operating system releases when the process ends, however it ends.
+and commits together what waits together (`surefoot.journal.group_commit`); what a transaction appends waits in memory
+until it has succeeded. The writing process holds a lock on an empty SQLite file beside the journal, `<path>-writer`,
+which the operating system releases when the process ends, however it ends.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as folder, SqliteJournal(Path(folder) / "shop.journal") as journal:

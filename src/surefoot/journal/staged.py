@@ -62,14 +62,14 @@ class Pending(Transaction, Generic[V]):
 
     def attach(self, data: bytes) -> str:
         """Have bytes kept beside the chain."""
-        self._refuse_afterthoughts()
+        self._refuse_if_closed()
         digest = hashlib.sha256(data).hexdigest()
         self.attachments[digest] = data
         return digest
 
     def detach(self, digest: str) -> None:
         """Have an attachment removed."""
-        self._refuse_afterthoughts()
+        self._refuse_if_closed()
         self.attachments[digest] = None
 
     def finish(self) -> None:
@@ -83,7 +83,7 @@ class Pending(Transaction, Generic[V]):
         self.attachments.update(other.attachments)
 
     def _write(self, event: Event) -> None:
-        self._refuse_afterthoughts()
+        self._refuse_if_closed()
         self._add(event)
 
     def _add(self, event: Event) -> None:
@@ -92,6 +92,6 @@ class Pending(Transaction, Generic[V]):
         if event.key is not None:
             self._known[event.key] = event
 
-    def _refuse_afterthoughts(self) -> None:
+    def _refuse_if_closed(self) -> None:
         if self._is_over:
             raise JournalBusyError("A transaction ends when its `work` returns, but something was added to it later.")

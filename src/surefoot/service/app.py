@@ -1,4 +1,4 @@
-"""The app: routes over rooms, problems for errors, and the shell around it all."""
+"""The app: routes over registry, problems for errors, and the shell around it all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,14 +17,14 @@ from surefoot.errors import SurefootError
 from surefoot.service import page, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues
-from surefoot.service.fast_path import Express
-from surefoot.service.handlers import Desk
+from surefoot.service.fast_path import FastPath
+from surefoot.service.handlers import Handlers
 from surefoot.service.logs import RequestLog, log, standard_error
 from surefoot.service.metrics import Metrics
-from surefoot.service.middleware import Shell, as_problem
+from surefoot.service.middleware import Middleware, as_problem
 from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
-from surefoot.service.registry import Rooms
+from surefoot.service.registry import Registry
 from surefoot.service.routes import decisions, experiments, monitoring, operations, personalizer
 from surefoot.service.settings import Settings
 
@@ -40,18 +40,18 @@ class Service:
         self.requests = RequestLog(write if settings.log in ("debug", "info") else None)
         self.settings, self.stopping = settings, asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.rooms = Rooms(settings)
+        self.registry = Registry(settings)
         self.metrics = Metrics(self._summaries)
-        self.catalogues = Catalogues(self.rooms)
-        self.desk = Desk(self.rooms, self.catalogues, self.metrics)
+        self.catalogues = Catalogues(self.registry)
+        self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        express = Express(self.desk, settings.limits.body_bytes)
-        self._shell = Shell(self.litestar, express, settings, self.metrics, self.requests)
+        fast_path = FastPath(self.handlers, settings.limits.body_bytes)
+        self._shell = Middleware(self.litestar, fast_path, settings, self.metrics, self.requests)
 
     async def start(self) -> None:
         """Open the journal."""
         self._loop = asyncio.get_running_loop()
-        await self.rooms.start()
+        await self.registry.start()
 
     def stop(self) -> None:
         """End live streams; may be called from any thread, and from a signal's handler."""
@@ -64,7 +64,8 @@ class Service:
 
     def _summaries(self) -> list[response_models.Summary]:
         return [
-            response_models.summary(room.look(), room.experiment.settings) for room in self.rooms.open_rooms.values()
+            response_models.summary(opened.look(), opened.experiment.settings)
+            for opened in self.registry.open_experiments.values()
         ]
 
 
@@ -75,7 +76,7 @@ def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = 
 
 
 def _litestar(service: Service) -> Litestar:
-    rooms, metrics = service.rooms, service.metrics
+    registry, metrics = service.registry, service.metrics
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
@@ -84,16 +85,16 @@ def _litestar(service: Service) -> Litestar:
             yield
         finally:
             service.stopping.set()
-            await rooms.stop()
+            await registry.stop()
             service.requests.flush()
 
     return Litestar(
         [
-            *experiments.routes(rooms, service.catalogues),
-            *decisions.routes(rooms, service.desk),
-            *personalizer.routes(rooms, service.desk, metrics),
-            *monitoring.routes(rooms, service.stopping),
-            *operations.routes(rooms, metrics),
+            *experiments.routes(registry, service.catalogues),
+            *decisions.routes(registry, service.handlers),
+            *personalizer.routes(registry, service.handlers, metrics),
+            *monitoring.routes(registry, service.stopping),
+            *operations.routes(registry, metrics),
             *page.handlers(),
         ],
         lifespan=[lifespan],

@@ -13,7 +13,7 @@ from surefoot.experiment import Question
 from surefoot.journal import canonical
 from surefoot.service import request_models
 from surefoot.service.problems import Fault, ProblemError
-from surefoot.service.registry import Room, Rooms
+from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.settings import Limits
 
 MOST_CATALOGUES = 64  # kept at hand; others are read from the journal again
@@ -45,29 +45,29 @@ class Known:
 class Catalogues:
     """The catalogues of all experiments, by their hash. They are kept beside the chain, in the journal."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        self._rooms = rooms
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
 
-    async def register(self, room: Room, catalogue: request_models.Catalogue) -> tuple[str, Known]:
+    async def register(self, opened: OpenExperiment, catalogue: request_models.Catalogue) -> tuple[str, Known]:
         """Keep a catalogue; registering it twice is registering it once."""
         refuse_names(catalogue.actions)
         known = Known(catalogue)
         data = canonical(catalogue)
-        digest = await self._rooms.run(
-            self._rooms.journal.transact, room.name, lambda transaction: transaction.attach(data)
+        digest = await self._registry.run(
+            self._registry.journal.transact, opened.name, lambda transaction: transaction.attach(data)
         )
-        return digest, self._remember(room.name, digest, known)
+        return digest, self._remember(opened.name, digest, known)
 
-    async def find(self, room: Room, digest: str) -> Known:
+    async def find(self, opened: OpenExperiment, digest: str) -> Known:
         """A catalogue that was registered before."""
-        found = self._known.get((room.name, digest))
+        found = self._known.get((opened.name, digest))
         if found is not None:
             return found
-        data = await self._rooms.run(self._rooms.journal.attachment, room.name, digest)
+        data = await self._registry.run(self._registry.journal.attachment, opened.name, digest)
         try:
             return self._remember(
-                room.name, digest, Known(msgspec.json.decode(data or b"", type=request_models.Catalogue))
+                opened.name, digest, Known(msgspec.json.decode(data or b"", type=request_models.Catalogue))
             )
         except msgspec.MsgspecError:  # another kind of attachment, or none
             raise ProblemError("unknown-catalogue") from None

@@ -1,7 +1,7 @@
-"""The express way for the two requests that an app makes all the time: one decision, one reward.
+"""The fast_path way for the two requests that an app makes all the time: one decision, one reward.
 
 The same structs, rules and answers as their routes, which describe them in the OpenAPI document and take over where a
-request is not plain; but straight from the bytes to the desk and back, without the layers between. Those layers cost
+request is not plain; but straight from the bytes to the handlers and back, without the layers between. Those layers cost
 more than half of what a decision takes.
 """
 
@@ -13,7 +13,7 @@ from litestar.types import Receive
 
 from surefoot.service import request_models
 from surefoot.service.authorization import Visit
-from surefoot.service.handlers import Desk
+from surefoot.service.handlers import Handlers
 from surefoot.service.problems import Fault, ProblemError
 
 PATHS = re.compile(r"/v1/experiments/(?P<name>[^/]{1,200})/decisions(?:/(?P<id>[^/]{1,200})/reward)?")
@@ -25,11 +25,11 @@ _decide, _reward = (
 _encode = msgspec.json.Encoder().encode
 
 
-class Express:
+class FastPath:
     """Serves what goes this way, and nothing else."""
 
-    def __init__(self, desk: Desk, most: int) -> None:
-        self._desk, self._most = desk, most
+    def __init__(self, handlers: Handlers, most: int) -> None:
+        self._handlers, self._most = handlers, most
 
     async def answer(self, scope: Any, receive: Receive, visit: Visit) -> tuple[int, bytes] | None:
         """Status and body; None where the request must go the long way. Refusals are raised, as everywhere."""
@@ -44,9 +44,9 @@ class Express:
             raise ProblemError("not-allowed", "This needs a token of the role 'decide'.")
         body = await _body(receive, self._most)
         if decision_id is None:
-            status, decided = await self._desk.decide(name, _read(_decide, body), visit)
+            status, decided = await self._handlers.decide(name, _read(_decide, body), visit)
             return status, _encode(decided)
-        return 200, _encode(await self._desk.reward(name, decision_id, _read(_reward, body).value, visit))
+        return 200, _encode(await self._handlers.reward(name, decision_id, _read(_reward, body).value, visit))
 
 
 async def _body(receive: Receive, most: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The desk: one decision, one reward, one batch, from what came over the wire to what is answered."""
+"""The handlers: one decision, one reward, one batch, from what came over the wire to what is answered."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,31 +10,31 @@ from surefoot.service.authorization import Visit
 from surefoot.service.catalogues import Catalogues, question_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Problem, ProblemError, of_error
-from surefoot.service.registry import Room, Rooms
+from surefoot.service.registry import OpenExperiment, Registry
 
 
-class Desk:
+class Handlers:
     """Where callers are served."""
 
-    def __init__(self, rooms: Rooms, catalogues: Catalogues, metrics: Metrics) -> None:
-        self._rooms, self._catalogues, self._metrics = rooms, catalogues, metrics
-        self._limits = rooms.settings.limits
+    def __init__(self, registry: Registry, catalogues: Catalogues, metrics: Metrics) -> None:
+        self._registry, self._catalogues, self._metrics = registry, catalogues, metrics
+        self._limits = registry.settings.limits
 
     async def decide(
         self, name: str, asked: request_models.Decide, visit: Visit
     ) -> tuple[int, response_models.Decided]:
         """One decision, and its status: 201, or 200 where it was made before."""
-        room = await self._rooms.find(name)
-        return self._tell(name, await room.lane.ask(await self._read(room, asked)), visit)
+        opened = await self._registry.find(name)
+        return self._tell(name, await opened.queue.ask(await self._read(opened, asked)), visit)
 
     async def decide_all(
         self, name: str, asked: Sequence[request_models.Decide], visit: Visit
     ) -> response_models.Outcomes:
         """Many decisions, each answered on its own."""
         self._refuse_batch(asked)
-        room = await self._rooms.find(name)
-        ready = [await self._read_or_problem(room, entry) for entry in asked]
-        made = iter(await room.lane.decide_all([entry for entry in ready if isinstance(entry, Question)]))
+        opened = await self._registry.find(name)
+        ready = [await self._read_or_problem(opened, entry) for entry in asked]
+        made = iter(await opened.queue.decide_all([entry for entry in ready if isinstance(entry, Question)]))
         found = [next(made) if isinstance(entry, Question) else entry for entry in ready]
         visit.notes.update(experiment=name, decisions=len(found))
         return response_models.Outcomes([self._outcome(name, entry) for entry in found])
@@ -43,10 +43,10 @@ class Desk:
         self, name: str, asked: request_models.Fallback, visit: Visit
     ) -> tuple[int, response_models.Decided]:
         """A round that the caller played alone."""
-        room = await self._rooms.find(name)
-        question = await self._read(room, asked)
-        answer = await self._rooms.run(
-            room.experiment.book,
+        opened = await self._registry.find(name)
+        question = await self._read(opened, asked)
+        answer = await self._registry.run(
+            opened.experiment.book,
             question.features,
             baseline=question.baseline,
             baseline_reward=question.baseline_reward,
@@ -58,8 +58,8 @@ class Desk:
 
     async def reward(self, name: str, decision_id: str, value: float, visit: Visit) -> response_models.Received:
         """One reward; a refusal is a problem."""
-        room = await self._rooms.find(name)
-        receipt = await room.lane.reward(decision_id, value)
+        opened = await self._registry.find(name)
+        receipt = await opened.queue.reward(decision_id, value)
         visit.notes.update(experiment=name, refused=receipt.refused)
         if receipt.refused != "unknown":  # an id that does not exist may be anything
             visit.notes["decision_id"] = decision_id
@@ -73,8 +73,8 @@ class Desk:
     ) -> response_models.RewardOutcomes:
         """Many rewards, each accepted or refused on its own."""
         self._refuse_batch(rewards)
-        room = await self._rooms.find(name)
-        receipts = await room.lane.reward_all([(entry.decision_id, entry.value) for entry in rewards])
+        opened = await self._registry.find(name)
+        receipts = await opened.queue.reward_all([(entry.decision_id, entry.value) for entry in rewards])
         visit.notes.update(experiment=name, rewards=len(receipts))
         told = [self._told(name, receipt) for receipt in receipts]
         return response_models.RewardOutcomes(
@@ -86,16 +86,16 @@ class Desk:
             ]
         )
 
-    async def _read(self, room: Room, asked: request_models.Decide) -> Question:
-        known = None if asked.catalogue is None else await self._catalogues.find(room, asked.catalogue)
+    async def _read(self, opened: OpenExperiment, asked: request_models.Decide) -> Question:
+        known = None if asked.catalogue is None else await self._catalogues.find(opened, asked.catalogue)
         question = question_of(asked, known, self._limits)
-        if question.features is None and "dim" in room.experiment.settings.settings:
+        if question.features is None and "dim" in opened.experiment.settings.settings:
             raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
         return question
 
-    async def _read_or_problem(self, room: Room, asked: request_models.Decide) -> Question | Problem:
+    async def _read_or_problem(self, opened: OpenExperiment, asked: request_models.Decide) -> Question | Problem:
         try:
-            return await self._read(room, asked)
+            return await self._read(opened, asked)
         except SurefootError as error:
             return of_error(error)
         except ProblemError as error:

@@ -1,19 +1,22 @@
-"""An experiment's picture over time: a bounded series of where it stood, drawn from the journal itself.
+"""An experiment's history: a bounded series of where it stood, and its last decisions, read from the journal itself.
 
 Points are taken while the service runs. What happened before it started is replayed from the events, if there are few
 enough; a long past is told by its beginning and by what it came to.
 """
 
+import threading
+from collections import deque
 from collections.abc import Iterator
 
 import msgspec
 
-from surefoot.experiment.records import DECISION
-from surefoot.experiment.state import begin
+from surefoot.experiment import Answer, records
+from surefoot.experiment.state import begin, decode
 from surefoot.experiment.status import Status, status_of
-from surefoot.journal import View
+from surefoot.journal import Journal, View
 from surefoot.service.response_models import finite
 
+MOST_KEPT, MOST_READ = 100, 400  # recent decisions; events looked at in one go
 MOST_REPLAYED = 20_000  # events: a few seconds of work
 
 
@@ -50,7 +53,7 @@ def point_of(status: Status) -> Point:
     )
 
 
-class Picture:
+class StatusHistory:
     """Up to `most` points; when there are more, every second one of the older half goes."""
 
     def __init__(self, most: int) -> None:
@@ -88,5 +91,27 @@ def _replay(view: View, every: int) -> Iterator[Point]:
     state = begin(view)
     for event in view.read(1):
         state.apply(event, view)
-        if event.kind == DECISION and event.number % every == 0:
+        if event.kind == records.DECISION and event.number % every == 0:
             yield point_of(status_of(view.name, state))
+
+
+class RecentDecisions:
+    """The newest decisions."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[int, Answer]] = deque(maxlen=MOST_KEPT)
+        self._seen, self._lock = 0, threading.Lock()
+
+    def catch_up(self, journal: Journal, name: str) -> None:
+        """Read what is new."""
+        with self._lock:
+            view = journal.view(name)
+            after = max(self._seen, view.head.number - MOST_READ)
+            for event in view.read(after):
+                self._seen = event.number
+                if event.kind == records.DECISION:
+                    self._kept.append((event.number, Answer(decode(event, records.Decision), event.time)))
+
+    def newest(self, limit: int = MOST_KEPT, *, after: int = 0) -> list[Answer]:
+        """The newest first, those of events above `after` only."""
+        return [answer for number, answer in reversed(list(self._kept)) if number > after][:limit]

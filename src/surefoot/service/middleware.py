@@ -15,7 +15,7 @@ from litestar.types import Message, Receive, Send
 
 from surefoot.errors import SurefootError
 from surefoot.service.authorization import KEY, OPEN, Visit
-from surefoot.service.fast_path import Express
+from surefoot.service.fast_path import FastPath
 from surefoot.service.logs import RequestLog, log
 from surefoot.service.metrics import Metrics
 from surefoot.service.openapi import methods_of
@@ -50,13 +50,13 @@ KEYED = b"ocp-apim-subscription-key"  # where users of Personalizer have their k
 MOST_CALLERS = 10_000
 
 
-class Shell:
+class Middleware:
     """An ASGI app around the app."""
 
     def __init__(
-        self, app: Litestar, express: Express, settings: Settings, metrics: Metrics, requests: RequestLog
+        self, app: Litestar, fast_path: FastPath, settings: Settings, metrics: Metrics, requests: RequestLog
     ) -> None:
-        self._express, self._requests = express, requests
+        self._express, self._requests = fast_path, requests
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         self._rates = Rates(settings.limits.rate, settings.limits.burst)

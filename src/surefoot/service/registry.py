@@ -1,33 +1,51 @@
-"""Rooms: the experiments that this server has open, each with its lane, its picture and its last decisions."""
+"""The registry: the experiments that this server has open, each with its queue, its history and its last decisions."""
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from surefoot.errors import JournalError
-from surefoot.experiment import Answer, Experiment, Status
+import numpy as np
+
+from surefoot.errors import JournalError, SurefootError
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, Status
+from surefoot.experiment.asynchronous import BatchQueue
+from surefoot.experiment.policy import make_policy
+from surefoot.experiment.records import Created
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Policy
-from surefoot.service.history import Picture, point_of, replayed
-from surefoot.service.lane import Lane
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
 from surefoot.service.logs import log
-from surefoot.service.recent import Recent
+from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
-from surefoot.service.warmth import warm_up
 
 T = TypeVar("T")
 THREADS = 16
 
 
-class Room:
+class BoundedExperiment(AsyncExperiment):
+    """An experiment that turns callers away when too many wait."""
+
+    def __init__(self, experiment: Experiment, executor: Executor, *, most: int) -> None:
+        super().__init__(experiment, executor=executor)
+        self._most = most
+
+    def _put(self, waiting: BatchQueue, ready: list[Any]) -> asyncio.Future[list[Any]]:
+        if waiting.size + len(ready) > self._most:
+            raise ProblemError("busy", f"{waiting.size} requests wait for this experiment already.", Retry_After="1")
+        return super()._put(waiting, ready)
+
+
+class OpenExperiment:
     """One experiment that is open."""
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.lane = Lane(experiment, executor, most=settings.limits.waiting)
-        self.picture, self.recent = Picture(settings.history_points), Recent()
+        self.queue = BoundedExperiment(experiment, executor, most=settings.limits.waiting)
+        self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
         self._most = settings.history_points // 2
         self._status: Status | None = None
 
@@ -35,13 +53,13 @@ class Room:
         """The newest status; the picture and the last decisions go on with it. May wait for the journal."""
         if self._status is None or self._journal.head(self.name).number != self._status.events:
             self._status = self.experiment.status()
-        self.picture.add(point_of(self._status))
+        self.history.add(point_of(self._status))
         return self._status
 
     def replay(self) -> None:
         """Draw the past, once, before anybody looks."""
         for point in replayed(self._journal.view(self.name), self._most):
-            self.picture.add(point)
+            self.history.add(point)
 
     def newest(self, limit: int, *, after: int = 0) -> list[Answer]:
         """The last decisions, the newest first, whichever server made them. May wait for the journal."""
@@ -55,12 +73,12 @@ class Room:
         self.look()
 
 
-class Rooms:
+class Registry:
     """All experiments of the journal."""
 
     def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
         self.settings, self._clock = settings, clock
-        self._rooms: dict[str, Room] = {}
+        self._registry: dict[str, OpenExperiment] = {}
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
         self.is_ready = False
@@ -75,9 +93,9 @@ class Rooms:
         return self._journal
 
     @property
-    def open_rooms(self) -> Mapping[str, Room]:
+    def open_experiments(self) -> Mapping[str, OpenExperiment]:
         """The experiments that are open, by name."""
-        return self._rooms
+        return self._registry
 
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call something that may wait for the journal, in a thread."""
@@ -94,17 +112,17 @@ class Rooms:
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
-        for room in list(self._rooms.values()):
-            await room.lane.drain()
+        for opened in list(self._registry.values()):
+            await opened.queue.drain()
             try:
-                await self.run(room.experiment.snapshot)
+                await self.run(opened.experiment.snapshot)
             except JournalError as error:
-                log.warning("no snapshot", extra={"experiment": room.name, "error": type(error).__name__})
+                log.warning("no snapshot", extra={"experiment": opened.name, "error": type(error).__name__})
         if self._journal is not None:
             await self.run(self._journal.close)
         self.executor.shutdown()
 
-    async def create(self, name: str, policy: Policy, **settings: Any) -> Room:
+    async def create(self, name: str, policy: Policy, **settings: Any) -> OpenExperiment:
         """Begin an experiment."""
         every = self.settings.snapshot_every
         made = await self.run(
@@ -112,28 +130,28 @@ class Rooms:
         )
         return await self._enter(made)
 
-    async def find(self, name: str) -> Room:
-        """The room of an experiment; `JournalNotFoundError` where there is none."""
-        found = self._rooms.get(name)
+    async def find(self, name: str) -> OpenExperiment:
+        """The opened of an experiment; `JournalNotFoundError` where there is none."""
+        found = self._registry.get(name)
         return found if found is not None else await self._open(name)
 
     async def names(self) -> list[str]:
         """The experiments of the journal, whoever made them."""
         return await self.run(self.journal.names)
 
-    async def _open(self, name: str) -> Room:
+    async def _open(self, name: str) -> OpenExperiment:
         async with self._opening:
-            if name not in self._rooms:
+            if name not in self._registry:
                 every = self.settings.snapshot_every
                 made = await self.run(Experiment.open, self.journal, name, clock=self._clock, snapshot_every=every)
                 return await self._enter(made)
-            return self._rooms[name]
+            return self._registry[name]
 
-    async def _enter(self, experiment: Experiment) -> Room:
+    async def _enter(self, experiment: Experiment) -> OpenExperiment:
         await self.run(warm_up, experiment.settings)
-        room = Room(experiment, self.journal, self.executor, self.settings)
-        await self.run(room.replay)
-        return self._rooms.setdefault(experiment.name, room)
+        opened = OpenExperiment(experiment, self.journal, self.executor, self.settings)
+        await self.run(opened.replay)
+        return self._registry.setdefault(experiment.name, opened)
 
     async def _keep(self) -> None:
         while True:
@@ -148,10 +166,27 @@ class Rooms:
 
     async def _keep_one(self, name: str) -> None:
         try:
-            room = await self.find(name)
-            await self.run(room.keep)
+            opened = await self.find(name)
+            await self.run(opened.keep)
             self._failed.discard(name)
         except Exception as error:  # one that is damaged must not stop the others
             if name not in self._failed:
                 log.error("an experiment cannot be kept", extra={"experiment": name, "error": type(error).__name__})
             self._failed.add(name)
+
+
+_warm: set[str] = set()
+
+
+def warm_up(created: Created) -> None:
+    """Have a policy of the same kind decide and learn once; it is thrown away."""
+    if created.policy in _warm:
+        return
+    policy = make_policy(created.policy, created.settings)
+    rows = np.zeros((2, policy.dim)) if isinstance(policy, LinearPolicy) else None
+    known = 0.5 if getattr(policy, "needs_baseline_reward", False) else None
+    with suppress(SurefootError):
+        for _ in range(2):
+            decision = policy.decide(rows, baseline=0, baseline_reward=known)  # type: ignore[arg-type]
+            policy.observe(decision, 0.5)
+    _warm.add(created.policy)

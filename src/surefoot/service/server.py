@@ -33,7 +33,7 @@ class Server(uvicorn.Server):
         if counter % 5 == 0:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Protocol):
-                    connection.lose_patience(self._service.settings.limits)
+                    connection.close_timed_out(self._service.settings.limits)
         return await super().on_tick(counter)
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ class Protocol(HttpToolsProtocol):
         self._awaited = None
         super().on_message_complete()
 
-    def lose_patience(self, limits: Limits) -> None:
+    def close_timed_out(self, limits: Limits) -> None:
         """Hang up where the caller takes too long; one who has sent a head is told."""
         waited = self.loop.time() - self._since
         if self._awaited == "head" and waited > limits.head_seconds:

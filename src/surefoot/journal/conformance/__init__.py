@@ -10,4 +10,4 @@ A new backend is held to it by running every one of `CHECKS` on a fresh, empty j
 from surefoot.journal.conformance import reads, transactions
 from surefoot.journal.conformance.rules import CHECKS
 
-__all__ = ["CHECKS", "reading", "transactions"]
+__all__ = ["CHECKS", "reads", "transactions"]

@@ -8,17 +8,16 @@ from litestar.params import JSONBody
 
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
-from surefoot.service.handlers import Desk
-from surefoot.service.registry import Rooms
-from surefoot.service.routes.parameters import DecisionId, ExperimentName
-from surefoot.service.routes.route_options import also, guarded, problems
+from surefoot.service.handlers import Handlers
+from surefoot.service.registry import Registry
+from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
 
 TAGS = ["decisions"]
 ABOUT = ("unknown-experiment", "broken-assumption", "busy", "outcome-unknown")
 REWARDS = ("unknown-decision", "reward-conflict", "reward-too-late", "reward-abandoned", "reward-out-of-range")
 
 
-def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
+def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
     """The handlers."""
 
     @post(
@@ -31,7 +30,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         name: ExperimentName, data: JSONBody[request_models.Decide], request: Request[Any, Any, Any]
     ) -> Response[response_models.Decided]:
         """Decide one round; it is durable before it is answered."""
-        status, decided = await desk.decide(name, data, visit_of(request.scope))
+        status, decided = await handlers.decide(name, data, visit_of(request.scope))
         return Response(decided, status_code=status)
 
     @post(
@@ -44,7 +43,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         name: ExperimentName, data: JSONBody[request_models.DecideBatch], request: Request[Any, Any, Any]
     ) -> response_models.Outcomes:
         """Decide many rounds, each answered on its own, with a decision or with a problem."""
-        return await desk.decide_all(name, data.decisions, visit_of(request.scope))
+        return await handlers.decide_all(name, data.decisions, visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/fallbacks",
@@ -56,7 +55,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         name: ExperimentName, data: JSONBody[request_models.Fallback], request: Request[Any, Any, Any]
     ) -> Response[response_models.Decided]:
         """Book a round in which the caller played the baseline on its own."""
-        status, decided = await desk.book(name, data, visit_of(request.scope))
+        status, decided = await handlers.book(name, data, visit_of(request.scope))
         return Response(decided, status_code=status)
 
     @get(
@@ -66,8 +65,8 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
     )
     async def read_decision(name: ExperimentName, decision_id: DecisionId) -> response_models.DecisionRead:
         """A decision, with the sentence that explains it, what was asked, and the whole proof."""
-        room = await rooms.find(name)
-        return response_models.decision_read(await rooms.run(room.experiment.find, decision_id))
+        opened = await registry.find(name)
+        return response_models.decision_read(await registry.run(opened.experiment.find, decision_id))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
@@ -82,7 +81,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         request: Request[Any, Any, Any],
     ) -> response_models.Received:
         """Hand in the reward of a decision; the same value twice is once."""
-        return await desk.reward(name, decision_id, data.value, visit_of(request.scope))
+        return await handlers.reward(name, decision_id, data.value, visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/reward-batches",
@@ -94,7 +93,7 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         name: ExperimentName, data: JSONBody[request_models.RewardBatch], request: Request[Any, Any, Any]
     ) -> response_models.RewardOutcomes:
         """Hand in many rewards, each accepted or refused on its own."""
-        return await desk.reward_all(name, data.rewards, visit_of(request.scope))
+        return await handlers.reward_all(name, data.rewards, visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/abandon",
@@ -109,8 +108,8 @@ def routes(rooms: Rooms, desk: Desk) -> list[HTTPRouteHandler]:
         request: Request[Any, Any, Any],
     ) -> response_models.Abandoned:
         """Say that a decision's reward will never be learned, so that no other waits for it."""
-        room = await rooms.find(name)
-        is_new = await rooms.run(room.experiment.abandon, decision_id, reason=data.reason)
+        opened = await registry.find(name)
+        is_new = await registry.run(opened.experiment.abandon, decision_id, reason=data.reason)
         visit_of(request.scope).notes.update(experiment=name, decision_id=decision_id)
         return response_models.Abandoned(decision_id, is_repeat=not is_new)
 

@@ -14,9 +14,8 @@ from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues, refuse_size
 from surefoot.service.problems import Fault, ProblemError
-from surefoot.service.registry import Room, Rooms
-from surefoot.service.routes.parameters import ExperimentName
-from surefoot.service.routes.route_options import guarded, problems
+from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.routes.route_options import ExperimentName, guarded, problems
 
 TAGS = ["experiments"]
 
@@ -35,12 +34,12 @@ class SettingsRead(msgspec.Struct):
     description: str
 
 
-def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
+def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     """The handlers."""
-    limits = rooms.settings.limits
+    limits = registry.settings.limits
 
-    async def summary(room: Room) -> response_models.Summary:
-        return response_models.summary(await rooms.run(room.look), room.experiment.settings)
+    async def summary(opened: OpenExperiment) -> response_models.Summary:
+        return response_models.summary(await registry.run(opened.look), opened.experiment.settings)
 
     @post(
         "/v1/experiments",
@@ -53,7 +52,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         """Begin an experiment; it starts in shadow, unless told otherwise."""
         policy = policy_of(data)
         history = None if data.history is None else (data.history.features, data.history.rewards)
-        room = await rooms.create(
+        opened = await registry.create(
             data.name,
             policy,
             mode=data.mode,
@@ -64,7 +63,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
             description=data.description,
         )
         visit_of(request.scope).notes["experiment"] = data.name
-        return await summary(room)
+        return await summary(opened)
 
     def policy_of(data: request_models.CreateExperiment) -> Policy:
         dim = data.settings.get("dim", data.settings.get("arms", 1))
@@ -76,7 +75,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
     async def list_(request: Request[Any, Any, Any]) -> response_models.Experiments:
         """All experiments at a glance."""
-        found = [await summary(await rooms.find(name)) for name in await rooms.names()]
+        found = [await summary(await registry.find(name)) for name in await registry.names()]
         return response_models.Experiments(found)
 
     @get(
@@ -86,7 +85,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     )
     async def read(name: ExperimentName) -> response_models.Summary:
         """Where an experiment stands."""
-        return await summary(await rooms.find(name))
+        return await summary(await registry.find(name))
 
     @get(
         "/v1/experiments/{name:str}/settings",
@@ -95,7 +94,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     )
     async def settings(name: ExperimentName) -> SettingsRead:
         """What an experiment was created with."""
-        return settings_read((await rooms.find(name)).experiment.settings)
+        return settings_read((await registry.find(name)).experiment.settings)
 
     @put(
         "/v1/experiments/{name:str}/mode",
@@ -106,10 +105,10 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         name: ExperimentName, data: JSONBody[request_models.ChangeMode], request: Request[Any, Any, Any]
     ) -> response_models.Summary:
         """Go over to another mode; the summary's `allowed_modes` tell which."""
-        room = await rooms.find(name)
-        await rooms.run(room.experiment.set_mode, data.mode, reason=data.reason)
+        opened = await registry.find(name)
+        await registry.run(opened.experiment.set_mode, data.mode, reason=data.reason)
         visit_of(request.scope).notes.update(experiment=name, mode=data.mode)
-        return await summary(room)
+        return await summary(opened)
 
     @post(
         "/v1/experiments/{name:str}/acknowledgements",
@@ -121,11 +120,11 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
         name: ExperimentName, data: JSONBody[request_models.Acknowledge], request: Request[Any, Any, Any]
     ) -> response_models.Summary:
         """Answer the alarm, with a reason that is kept; the summary's `alarm_responses` tell how it may be answered."""
-        room, visit = await rooms.find(name), visit_of(request.scope)
+        opened, visit = await registry.find(name), visit_of(request.scope)
         by = visit.token or ""
-        await rooms.run(room.experiment.acknowledge, data.response, reason=data.reason, by=by)
+        await registry.run(opened.experiment.acknowledge, data.response, reason=data.reason, by=by)
         visit.notes.update(experiment=name, response=data.response)
-        return await summary(room)
+        return await summary(opened)
 
     @post(
         "/v1/experiments/{name:str}/catalogues",
@@ -135,7 +134,7 @@ def routes(rooms: Rooms, catalogues: Catalogues) -> list[HTTPRouteHandler]:
     async def register(name: ExperimentName, data: JSONBody[request_models.Catalogue]) -> response_models.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
         refuse_size(data.actions, limits)
-        digest, known = await catalogues.register(await rooms.find(name), data)
+        digest, known = await catalogues.register(await registry.find(name), data)
         return response_models.Registered(digest, len(known.names), known.dim)
 
     return [create, list_, read, settings, change_mode, acknowledge, register]

@@ -15,9 +15,8 @@ from surefoot.service.alarms import Alarm, Alarms, Assumptions, alarms_of, assum
 from surefoot.service.coefficients import Beliefs, beliefs_of
 from surefoot.service.history import Point
 from surefoot.service.problems import ProblemError, encode
-from surefoot.service.registry import Room, Rooms
-from surefoot.service.routes.parameters import ExperimentName, Limit
-from surefoot.service.routes.route_options import guarded, problems
+from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.routes.route_options import ExperimentName, Limit, guarded, problems
 
 TAGS = ["reading"]
 LOOK_SECONDS, BREATH_SECONDS = 0.5, 15.0  # between two looks at an experiment, and two signs of life
@@ -45,42 +44,42 @@ class Live(msgspec.Struct):
     alarms: list[Alarm]
 
 
-def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
+def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     """The handlers."""
     unknown = problems("unknown-experiment")
     following: set[object] = set()
 
-    async def seen(name: str) -> Room:
-        room = await rooms.find(name)
-        await rooms.run(room.look)
-        return room
+    async def seen(name: str) -> OpenExperiment:
+        opened = await registry.find(name)
+        await registry.run(opened.look)
+        return opened
 
     @get("/v1/experiments/{name:str}/history", **guarded("read", TAGS, "readHistory"), responses=unknown)
     async def history(name: ExperimentName) -> Picture:
         """Floor, guaranteed and estimated reward over time."""
-        return Picture((await seen(name)).picture.points)
+        return Picture((await seen(name)).history.points)
 
     @get("/v1/experiments/{name:str}/decisions", **guarded("read", TAGS, "listDecisions"), responses=unknown)
     async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions:
         """The last decisions, each with the sentence that explains it."""
-        return Decisions([told(answer) for answer in await rooms.run((await rooms.find(name)).newest, limit)])
+        return Decisions([told(answer) for answer in await registry.run((await registry.find(name)).newest, limit)])
 
     @get("/v1/experiments/{name:str}/beliefs", **guarded("read", TAGS, "readBeliefs"), responses=unknown)
     async def beliefs(name: ExperimentName) -> Beliefs:
         """What the learner believes: each coordinate of theta, or each arm, with its interval."""
-        room = await rooms.find(name)
-        return await rooms.run(lambda: beliefs_of(room.experiment.policy_state()))
+        opened = await registry.find(name)
+        return await registry.run(lambda: beliefs_of(opened.experiment.policy_state()))
 
     @get("/v1/experiments/{name:str}/alarms", **guarded("read", TAGS, "readAlarms"), responses=unknown)
     async def alarms(name: ExperimentName) -> Alarms:
         """What somebody should look at."""
-        room = await rooms.find(name)
-        return Alarms(alarms_of(await rooms.run(room.look)))
+        opened = await registry.find(name)
+        return Alarms(alarms_of(await registry.run(opened.look)))
 
     @get("/v1/experiments/{name:str}/assumptions", **guarded("read", TAGS, "readAssumptions"), responses=unknown)
     async def assumptions(name: ExperimentName) -> Assumptions:
         """What the guarantee rests on."""
-        return Assumptions(assumptions_of((await rooms.find(name)).experiment.settings))
+        return Assumptions(assumptions_of((await registry.find(name)).experiment.settings))
 
     @get(
         "/v1/experiments/{name:str}/live",
@@ -90,19 +89,19 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
     )
     async def live(name: ExperimentName) -> Stream:
         """Server-sent events: an `update` (see `Live`) at once, and then whenever something has happened."""
-        room = await rooms.find(name)
-        if len(following) >= rooms.settings.limits.live:
+        opened = await registry.find(name)
+        if len(following) >= registry.settings.limits.live:
             raise ProblemError("busy", "Too many pages follow experiments already.", Retry_After="10")
-        return Stream(follow(room), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        return Stream(follow(opened), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
-    async def follow(room: Room) -> AsyncIterator[bytes]:
+    async def follow(opened: OpenExperiment) -> AsyncIterator[bytes]:
         ticket, events, told = object(), -1, 0.0
         following.add(ticket)
         try:
             while not stopping.is_set():
-                status = await rooms.run(room.look)
+                status = await registry.run(opened.look)
                 if status.events != events:
-                    yield b"event: update\ndata: " + encode(await rooms.run(message, room, events)) + b"\n\n"
+                    yield b"event: update\ndata: " + encode(await registry.run(message, opened, events)) + b"\n\n"
                     events, told = status.events, time.monotonic()
                 elif time.monotonic() - told > BREATH_SECONDS:
                     yield b": still here\n\n"
@@ -111,13 +110,13 @@ def routes(rooms: Rooms, stopping: asyncio.Event) -> list[HTTPRouteHandler]:
         finally:
             following.discard(ticket)
 
-    def message(room: Room, after: int) -> Live:
-        status = room.look()
+    def message(opened: OpenExperiment, after: int) -> Live:
+        status = opened.look()
         return Live(
-            summary=response_models.summary(status, room.experiment.settings),
-            points=room.picture.since(after),
-            decisions=[told(answer) for answer in room.newest(20, after=after)],
-            beliefs=beliefs_of(room.experiment.policy_state()),
+            summary=response_models.summary(status, opened.experiment.settings),
+            points=opened.history.since(after),
+            decisions=[told(answer) for answer in opened.newest(20, after=after)],
+            beliefs=beliefs_of(opened.experiment.policy_state()),
             alarms=alarms_of(status),
         )
 

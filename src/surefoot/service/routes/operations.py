@@ -10,9 +10,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from surefoot.service.authorization import visit_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import KINDS, ProblemError
-from surefoot.service.registry import Rooms
-from surefoot.service.routes.parameters import ProblemWord
-from surefoot.service.routes.route_options import TOKEN, guarded, problems
+from surefoot.service.registry import Registry
+from surefoot.service.routes.route_options import TOKEN, ProblemWord, guarded, problems
 from surefoot.service.tokens import ROLES, Role
 
 TAGS = ["operations"]
@@ -40,7 +39,7 @@ class ProblemKind(msgspec.Struct):
     advice: str
 
 
-def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
+def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
     """The handlers."""
 
     @get("/livez", tags=TAGS, operation_id="isAlive")
@@ -56,7 +55,9 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     )
     async def readyz() -> Response[Health]:
         """Whether the journal can be read and every experiment has been opened."""
-        return Response(Health("ready" if rooms.is_ready else "starting"), status_code=200 if rooms.is_ready else 503)
+        return Response(
+            Health("ready" if registry.is_ready else "starting"), status_code=200 if registry.is_ready else 503
+        )
 
     @get(
         "/metrics",
@@ -66,14 +67,14 @@ def routes(rooms: Rooms, metrics: Metrics) -> list[HTTPRouteHandler]:
     )
     async def read_metrics() -> Response[str]:
         """Metrics in Prometheus' text format."""
-        page = await rooms.run(metrics.page)
+        page = await registry.run(metrics.page)
         return Response(page.decode(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @get("/v1/access", security=TOKEN, tags=TAGS, operation_id="readAccess", responses=problems())
     async def access(request: Request[Any, Any, Any]) -> Access:
         """What the caller's token allows."""
         roles = visit_of(request.scope).roles
-        return Access([role for role in ROLES if role in roles or "admin" in roles], rooms.settings.is_open)
+        return Access([role for role in ROLES if role in roles or "admin" in roles], registry.settings.is_open)
 
     @get(
         "/problems/{word:str}",

@@ -19,12 +19,11 @@ from surefoot.ids import new_id
 from surefoot.service import request_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.feature_hashing import hashed
-from surefoot.service.handlers import Desk
+from surefoot.service.handlers import Handlers
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Fault, ProblemError
-from surefoot.service.registry import Room, Rooms
-from surefoot.service.routes.parameters import EventId, ExperimentName, Version
-from surefoot.service.routes.route_options import guarded, problems
+from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.routes.route_options import EventId, ExperimentName, Version, guarded, problems
 
 TAGS = ["personalizer"]
 BASE = "/v1/experiments/{name:str}/personalizer/{version:str}"
@@ -70,20 +69,20 @@ class RewardRequest(msgspec.Struct):
     value: float
 
 
-def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]:
+def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTTPRouteHandler]:
     """The handlers."""
-    limits = rooms.settings.limits
+    limits = registry.settings.limits
     deferred: OrderedDict[tuple[str, str], Question] = OrderedDict()
     numbers = 0
 
-    def question(room: Room, data: RankRequest) -> Question:
+    def question(opened: OpenExperiment, data: RankRequest) -> Question:
         names = [action.id for action in data.actions]
         if len(names) > limits.actions:
             rule = f"at most {limits.actions} actions are taken, but got {len(names)}"
             raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions", rule)])
         if data.excludedActions:
             raise InputError("`excludedActions` must be empty: leave out actions that must not be shown.")
-        settings = room.experiment.settings.settings
+        settings = opened.experiment.settings.settings
         features = None
         if "dim" in settings:
             actions = [(action.id, action.features) for action in data.actions]
@@ -100,14 +99,14 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
         name: ExperimentName, version: Version, data: JSONBody[RankRequest], request: Request[Any, Any, Any]
     ) -> RankResponse:
         """Decide which action to show."""
-        room = await rooms.find(name)
-        asked = await rooms.run(question, room, data)
+        opened = await registry.find(name)
+        asked = await registry.run(question, opened, data)
         event_id, names = str(asked.decision_id), list(asked.actions or ())
         chosen = 0
         if data.deferActivation:
             keep(name, event_id, asked)
         else:
-            answer = await room.lane.ask(asked)
+            answer = await opened.queue.ask(asked)
             metrics.decided(name, answer)
             chosen = answer.action
         visit_of(request.scope).notes.update(experiment=name, decision_id=event_id)
@@ -134,13 +133,13 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
     )
     async def activate(name: ExperimentName, version: Version, event_id: EventId) -> None:
         """Say that a deferred event was shown: from now on its round counts. An active one stays as it is."""
-        room = await rooms.find(name)
+        opened = await registry.find(name)
         asked = deferred.get((name, event_id))
         if asked is None:
-            await rooms.run(room.experiment.find, event_id)
+            await registry.run(opened.experiment.find, event_id)
             return
-        answer = await rooms.run(
-            room.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions
+        answer = await registry.run(
+            opened.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions
         )
         forget(name, event_id)
         metrics.decided(name, answer)
@@ -161,7 +160,7 @@ def routes(rooms: Rooms, desk: Desk, metrics: Metrics) -> list[HTTPRouteHandler]
         request: Request[Any, Any, Any],
     ) -> Response[None]:
         """Hand in the reward of what was shown."""
-        await desk.reward(name, event_id, data.value, visit_of(request.scope))
+        await handlers.reward(name, event_id, data.value, visit_of(request.scope))
         return Response(None, status_code=204)
 
     return [rank, activate, reward]

@@ -1,12 +1,20 @@
-"""What routes are marked with: who may call them and what problems they may give, told to the OpenAPI document too."""
+"""What routes are marked with: who may call them, what their addresses hold, and what problems they may give."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter, QueryParameter
 
 from surefoot.service.authorization import needs
 from surefoot.service.problems import KINDS, Problem
 from surefoot.service.tokens import Role
+
+ExperimentName = Annotated[str, PathParameter(description="The experiment's name.", max_length=200)]
+DecisionId = Annotated[str, PathParameter(description="The decision's id.", max_length=200)]
+EventId = Annotated[str, PathParameter(description="The event's id.", max_length=200)]
+Version = Annotated[str, PathParameter(description="Any version: they mean the same here.", max_length=40)]
+ProblemWord = Annotated[str, PathParameter(description="The last word of a problem's type.", max_length=100)]
+Limit = Annotated[int, QueryParameter(description="How many at most.", ge=1, le=100)]
 
 ALWAYS = ("no-token", "not-allowed", "timeout", "too-many-requests", "internal", "unavailable", "not-found")
 TOKEN = [{"token": list[str]()}]
