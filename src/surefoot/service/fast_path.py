@@ -1,8 +1,8 @@
 """The fast_path way for the two requests that an app makes all the time: one decision, one reward.
 
 The same structs, rules and answers as their routes, which describe them in the OpenAPI document and take over where a
-request is not plain; but straight from the bytes to the handlers and back, without the layers between. Those layers cost
-more than half of what a decision takes.
+request is not plain; but straight from the bytes to the handlers and back, without the layers between. Those layers
+cost more than half of what a decision takes.
 """
 
 import re
