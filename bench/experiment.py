@@ -12,11 +12,12 @@ import numpy as np
 
 import surefoot
 from bench.timing import HEADER, at_once, compare, seconds_per_round
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question, records
+from surefoot import records
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
 from surefoot.experiment.experiment import SNAPSHOT_EVERY
-from surefoot.experiment.records import encode
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.records import encode
 
 CALLERS, EVENTS, TAIL, PAGE = 32, 1_000_000, 2_000, 1_000
 NAME = "bench"

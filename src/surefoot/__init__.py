@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from surefoot.client.async_client import AsyncClient as AsyncClient
     from surefoot.client.client import Client as Client
     from surefoot.errors import SurefootError as SurefootError
-    from surefoot.experiment.asynchronous import AsyncExperiment as AsyncExperiment
+    from surefoot.experiment.async_experiment import AsyncExperiment as AsyncExperiment
     from surefoot.experiment.experiment import Experiment as Experiment
     from surefoot.journal import open_journal as open_journal
     from surefoot.linear.actions import Catalogue as Catalogue
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # Names are looked up when first used, so that `import surefoot` costs next to nothing.
 _HOMES = {
     "AsyncClient": "client.async_client",
-    "AsyncExperiment": "experiment.asynchronous",
+    "AsyncExperiment": "experiment.async_experiment",
     "CLUCB": "policies.clucb",
     "CLUCB2": "policies.clucb2",
     "Catalogue": "linear.actions",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from surefoot.experiment import Experiment, records
+from surefoot import records
+from surefoot.experiment import Experiment
 from surefoot.experiment.audit import audit
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import begin, decode

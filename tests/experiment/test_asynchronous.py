@@ -13,7 +13,7 @@ import pytest
 
 from surefoot.errors import DecisionConflictError, InputError, JournalUnavailableError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
-from surefoot.experiment.answers import or_raise
+from surefoot.experiment.answer import or_raise
 from surefoot.experiment.snapshots import pack
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.in_memory import MemoryJournal

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot import records
 from surefoot.errors import DecisionConflictError, DecisionError, InputError, ModeError
-from surefoot.experiment import Answer, Experiment, Question, records
+from surefoot.experiment import Answer, Experiment, Question
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy

@@ -17,8 +17,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from surefoot import records
 from surefoot.errors import AlarmError, DecisionConflictError, DecisionError, ModeError
-from surefoot.experiment import Experiment, records
+from surefoot.experiment import Experiment
 from surefoot.experiment.audit import audit
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode

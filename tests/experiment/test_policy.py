@@ -6,7 +6,7 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.experiment.policy import POLICIES, make_policy, policy_kind
+from surefoot.experiment.policy_by_name import POLICIES, make_policy, policy_kind
 from surefoot.policies import LUCB, Policy
 
 SETTINGS = {"dim": 2, "delta": 0.1, "noise": 1.0, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 1.0}

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import surefoot
-from surefoot.experiment import Experiment, records
+from surefoot import records
+from surefoot.experiment import Experiment
 from surefoot.experiment import snapshots as snapshot_room
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode
-from surefoot.experiment.turn import PENDING_PER_EVENT
+from surefoot.experiment.unit_of_work import PENDING_PER_EVENT
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
@@ -195,7 +196,7 @@ def test_a_turn_that_broke_off_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) 
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr("surefoot.experiment.deciding.written", failing)  # after the policy has counted the round
+        broken.setattr("surefoot.experiment.decide.written", failing)  # after the policy has counted the round
         with pytest.raises(MemoryError):
             live.decide(**world.question())
     assert journal.head("shop").number == events

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.experiment import Answer, Experiment, Question, records
+from surefoot import records
+from surefoot.experiment import Answer, Experiment, Question
 from surefoot.experiment.audit import audit
-from surefoot.experiment.rewarding import MOST_RECORDED
+from surefoot.experiment.reward import MOST_RECORDED
 from surefoot.experiment.state import decode
-from surefoot.experiment.turn import MOST_CLOSED
+from surefoot.experiment.unit_of_work import MOST_CLOSED
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import SAFE, Clock, safe_policy
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.experiment import Experiment, records
+from surefoot import records
+from surefoot.experiment import Experiment
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from surefoot import records
 from surefoot.client import AsyncClient, Client, Decision
-from surefoot.experiment import Experiment, records
+from surefoot.experiment import Experiment
 from surefoot.experiment.audit import audit
 from surefoot.experiment.state import decode
 from surefoot.journal import open_journal

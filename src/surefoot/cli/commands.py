@@ -69,7 +69,7 @@ app = typer.Typer(name="surefoot", cls=Commands, no_args_is_help=True, **LOOK)
 
 @app.callback()
 def surefoot() -> None:
-    """Contextual bandits that never lose their footing."""
+    """Contextual bandits that explore under a floor: at least (1 - alpha) of what your strategy would earn, proved."""
 
 
 @app.command()

@@ -17,9 +17,9 @@ from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.audit.words import when
 from surefoot.experiment.export import export as write_export
-from surefoot.experiment.policy import POLICIES, make_policy
-from surefoot.experiment.records import ModeName, Response
+from surefoot.experiment.policy_by_name import POLICIES, make_policy
 from surefoot.journal import Journal, open_journal
+from surefoot.records import ModeName, Response
 
 experiment = typer.Typer(help="Create experiments in a journal, and look at them.", no_args_is_help=True)
 

@@ -1,10 +1,10 @@
 """Experiments: a policy, a journal and a clock; decisions that are durable before they are returned."""
 
-from surefoot.experiment.answers import Answer, Receipt
-from surefoot.experiment.asynchronous import AsyncExperiment
+from surefoot.experiment.answer import Answer, Receipt
+from surefoot.experiment.async_experiment import AsyncExperiment
 from surefoot.experiment.experiment import Experiment
 from surefoot.experiment.modes import MODES
-from surefoot.experiment.questions import Question
+from surefoot.experiment.question import Question
 from surefoot.experiment.status import Status
 
 __all__ = ["MODES", "Answer", "AsyncExperiment", "Experiment", "Question", "Receipt", "Status"]

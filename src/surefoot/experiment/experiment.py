@@ -22,23 +22,23 @@ from typing import Any, Generic, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
+from surefoot import records
 from surefoot.errors import DecisionError, JournalReadOnlyError, SurefootError
-from surefoot.experiment import records
-from surefoot.experiment.alarms import acknowledge
-from surefoot.experiment.answers import Answer, Receipt, or_raise
-from surefoot.experiment.deciding import decide
+from surefoot.experiment.acknowledge import acknowledge
+from surefoot.experiment.answer import Answer, Receipt, or_raise
+from surefoot.experiment.creation import read_settings
+from surefoot.experiment.decide import decide
 from surefoot.experiment.modes import change_mode
-from surefoot.experiment.questions import Question, Read, read, read_id, read_or_error
-from surefoot.experiment.records import Created, ModeName, Response, encode
-from surefoot.experiment.rewarding import Refuser, abandon, read_reward, receive
-from surefoot.experiment.settings import read_settings
+from surefoot.experiment.question import Question, Read, read, read_id, read_or_error
+from surefoot.experiment.reward import Refuser, abandon, read_reward, receive
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State, decode
 from surefoot.experiment.status import Status, status_of
-from surefoot.experiment.turn import MOST_CLOSED, Turn
+from surefoot.experiment.unit_of_work import MOST_CLOSED, Turn
 from surefoot.journal import Journal, Transaction, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
+from surefoot.records import Created, ModeName, Response, encode
 from surefoot.values import Value
 
 T = TypeVar("T")

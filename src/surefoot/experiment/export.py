@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from surefoot import records
 from surefoot.errors import ConfigError
-from surefoot.experiment import records
 from surefoot.journal import Event, Journal
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ In every mode rewards are learned, and every round counts in the ledger. An expe
 back there: it is paused.
 """
 
+from surefoot import records
 from surefoot.errors import ModeError
-from surefoot.experiment import records
-from surefoot.experiment.records import ModeName
-from surefoot.experiment.turn import Turn
+from surefoot.experiment.unit_of_work import Turn
+from surefoot.records import ModeName
 
 MODES: tuple[ModeName, ...] = ("shadow", "guarded", "paused")
 ALLOWED: dict[ModeName, tuple[ModeName, ...]] = {

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from surefoot import records
 from surefoot.errors import JournalError, SurefootError
-from surefoot.experiment import records
-from surefoot.experiment.records import ModeName
+from surefoot.experiment.attribution_windows import Waiting, Windows
+from surefoot.experiment.counts import Tally
 from surefoot.experiment.state import State, begin, decode
-from surefoot.experiment.tally import Tally
-from surefoot.experiment.windows import Waiting, Windows
 from surefoot.journal import Head, View
 from surefoot.policies import Policy
+from surefoot.records import ModeName
 
 FORMAT = 2
 ARRAY = 1  # the code under which msgpack carries an array

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from surefoot import records
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalSchemaError, SurefootError
-from surefoot.experiment import records
+from surefoot.experiment.attribution_windows import Windows
+from surefoot.experiment.counts import Tally
 from surefoot.experiment.estimates import estimates
-from surefoot.experiment.policy import make_policy, policy_kind
-from surefoot.experiment.records import FORMAT, Created, ModeName, Record
-from surefoot.experiment.tally import Tally
-from surefoot.experiment.windows import Windows
+from surefoot.experiment.policy_by_name import make_policy, policy_kind
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
+from surefoot.records import FORMAT, Created, ModeName, Record
 
 R = TypeVar("R", bound=Record)
 MOST_CATALOGUES = 4  # kept at hand; older ones are read from the journal again

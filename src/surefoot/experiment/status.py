@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from surefoot.experiment.estimates import estimates
-from surefoot.experiment.records import ModeName, Reason, Response
 from surefoot.experiment.state import State
+from surefoot.records import ModeName, Reason, Response
 
 STALLED = 1000  # rounds for which rewards may wait for one that has not come, before somebody should look
 

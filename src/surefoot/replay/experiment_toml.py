@@ -15,7 +15,7 @@ from typing import Any
 
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
-from surefoot.experiment.policy import policy_kind
+from surefoot.experiment.policy_by_name import policy_kind
 from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from surefoot.experiment import Status
-from surefoot.experiment.records import Created
+from surefoot.records import Created
 
 
 class Alarm(msgspec.Struct, frozen=True):

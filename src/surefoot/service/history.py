@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from surefoot.experiment import Answer, records
+from surefoot import records
+from surefoot.experiment import Answer
 from surefoot.experiment.state import begin, decode
 from surefoot.experiment.status import Status, status_of
 from surefoot.journal import Journal, View

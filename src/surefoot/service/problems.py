@@ -27,7 +27,7 @@ from surefoot.errors import (
     OutcomeUnknownError,
     SurefootError,
 )
-from surefoot.experiment.records import Reason
+from surefoot.records import Reason
 
 MEDIA_TYPE = "application/problem+json"
 

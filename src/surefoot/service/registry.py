@@ -11,12 +11,12 @@ import numpy as np
 
 from surefoot.errors import JournalError, SurefootError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Status
-from surefoot.experiment.asynchronous import BatchQueue
-from surefoot.experiment.policy import make_policy
-from surefoot.experiment.records import Created
+from surefoot.experiment.async_experiment import BatchQueue
+from surefoot.experiment.policy_by_name import make_policy
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Policy
 from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.records import Created
 from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from surefoot.experiment.policy import PolicyName
-from surefoot.experiment.records import ModeName, Response
+from surefoot.experiment.policy_by_name import PolicyName
+from surefoot.records import ModeName, Response
 
 Identifier: TypeAlias = Annotated[
     str,

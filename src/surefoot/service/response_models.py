@@ -7,7 +7,7 @@ import msgspec
 
 from surefoot.experiment import Answer, Receipt, Status
 from surefoot.experiment.modes import ALLOWED
-from surefoot.experiment.records import Created, ModeName, Reason, Response, Source
+from surefoot.records import Created, ModeName, Reason, Response, Source
 from surefoot.safety.certificate import CONDITION
 from surefoot.service.problems import REFUSED, Problem, problem
 

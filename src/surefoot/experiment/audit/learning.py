@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from surefoot.experiment import records
+from surefoot import records
 from surefoot.experiment.audit.findings import Findings
 from surefoot.experiment.audit.sums import Vector
 from surefoot.experiment.audit.tally import Tally

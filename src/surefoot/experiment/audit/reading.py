@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from surefoot.experiment import records
+from surefoot import records
 from surefoot.experiment.audit.story import Claim, Piece, Round
 from surefoot.experiment.audit.sums import Matrix, Vector
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot.experiment import records
+from surefoot import records
 from surefoot.experiment.audit.findings import Findings
 from surefoot.experiment.audit.tally import Tally
 from surefoot.journal.events import Head

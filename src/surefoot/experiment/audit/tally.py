@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from surefoot.experiment import records
+from surefoot import records
 from surefoot.experiment.audit.story import Round
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiment import records
+from surefoot import records
 from surefoot.experiment.audit.arms import ArmBook
 from surefoot.experiment.audit.chain import Chain
 from surefoot.experiment.audit.declared import ARMS, LINEAR, read_linear

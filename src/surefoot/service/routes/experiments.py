@@ -7,9 +7,9 @@ from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from surefoot.experiment.policy import make_policy
-from surefoot.experiment.records import Created
+from surefoot.experiment.policy_by_name import make_policy
 from surefoot.policies import Policy
+from surefoot.records import Created
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues, refuse_size

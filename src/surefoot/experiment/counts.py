@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from surefoot.experiment.records import Decision, Learned, Reason, Response, Reward
+from surefoot.records import Decision, Learned, Reason, Response, Reward
 
 HOUR = 3600.0
 

@@ -1,9 +1,9 @@
 """The verb `acknowledge`: a person answers the alarm, and the answer is journalled with its reason."""
 
+from surefoot import records
 from surefoot.errors import AlarmError, InputError, SurefootError
-from surefoot.experiment import records
-from surefoot.experiment.records import Response
-from surefoot.experiment.turn import Turn
+from surefoot.experiment.unit_of_work import Turn
+from surefoot.records import Response
 from surefoot.safety.alarm import RESPONSES
 
 

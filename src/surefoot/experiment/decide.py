@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from surefoot import records
 from surefoot.errors import DecisionConflictError, InputError, SurefootError
-from surefoot.experiment import records
-from surefoot.experiment.answers import Answer
-from surefoot.experiment.evidence import written
-from surefoot.experiment.questions import Read
+from surefoot.experiment.answer import Answer
+from surefoot.experiment.certificate_records import written
+from surefoot.experiment.question import Read
 from surefoot.experiment.state import decode
-from surefoot.experiment.turn import Turn
+from surefoot.experiment.unit_of_work import Turn
 from surefoot.journal import Event
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision

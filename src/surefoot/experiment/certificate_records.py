@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot import records
 from surefoot.errors import StateError
-from surefoot.experiment import records
-from surefoot.experiment.records import number
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.records import number
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Piece, Proof

@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from surefoot.experiment.records import Learned
+from surefoot.records import Learned
 
 
 class Waiting(msgspec.Struct):

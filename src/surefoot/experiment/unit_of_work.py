@@ -1,10 +1,10 @@
 """One turn of an experiment: the state, alone and at the true head, and the means to write on."""
 
-from surefoot.experiment import records
-from surefoot.experiment.records import Record, encode
+from surefoot import records
 from surefoot.experiment.snapshots import freeze
 from surefoot.experiment.state import State
 from surefoot.journal import Event, Transaction
+from surefoot.records import Record, encode
 
 MOST_CLOSED = 1000  # windows closed in one turn: a turn must be quick, and the rest have their turn soon
 PENDING_PER_EVENT = 16  # so many pending decisions are written down again for each event, at most

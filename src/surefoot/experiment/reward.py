@@ -16,17 +16,17 @@ for one reason they are only counted, and the next one that is recorded holds th
 import math
 from typing import Any
 
+from surefoot import records
 from surefoot.arrays import LARGEST
 from surefoot.errors import DecisionError, DecisionSettledError, InputError
-from surefoot.experiment import records
-from surefoot.experiment.answers import Receipt
-from surefoot.experiment.questions import read_id
-from surefoot.experiment.records import Reason, number
+from surefoot.experiment.answer import Receipt
+from surefoot.experiment.attribution_windows import Waiting
+from surefoot.experiment.counts import Refusals
+from surefoot.experiment.question import read_id
 from surefoot.experiment.state import decode, round_of
-from surefoot.experiment.tally import Refusals
-from surefoot.experiment.turn import Turn
-from surefoot.experiment.windows import Waiting
+from surefoot.experiment.unit_of_work import Turn
 from surefoot.journal import Event
+from surefoot.records import Reason, number
 
 MOST_RECORDED = 100
 

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, finite, real_array
 from surefoot.errors import InputError, SurefootError
-from surefoot.experiment.records import Asked
 from surefoot.ids import new_id
 from surefoot.journal import canonical
 from surefoot.journal.events import check_text
 from surefoot.linear.actions import ActionSet, Catalogue
+from surefoot.records import Asked
 from surefoot.values import Value
 
 LONGEST_ID = 200

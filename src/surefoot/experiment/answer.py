@@ -3,8 +3,8 @@
 from typing import TypeVar
 
 from surefoot.errors import SurefootError
-from surefoot.experiment.evidence import explained
-from surefoot.experiment.records import Decision, ModeName, Reason, Source
+from surefoot.experiment.certificate_records import explained
+from surefoot.records import Decision, ModeName, Reason, Source
 from surefoot.values import Value
 
 T = TypeVar("T")

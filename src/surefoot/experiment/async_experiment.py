@@ -21,10 +21,10 @@ from typing import Any, Self, TypeVar
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InputError, SurefootError
-from surefoot.experiment.answers import Answer, Receipt, or_raise
+from surefoot.experiment.answer import Answer, Receipt, or_raise
 from surefoot.experiment.experiment import Experiment
-from surefoot.experiment.questions import Question, read, read_or_error
-from surefoot.experiment.rewarding import read_reward
+from surefoot.experiment.question import Question, read, read_or_error
+from surefoot.experiment.reward import read_reward
 from surefoot.linear.actions import Catalogue
 from surefoot.values import Value
 

@@ -12,10 +12,10 @@ import surefoot
 from surefoot.arrays import LARGEST, finite_array, positive
 from surefoot.errors import ConfigError
 from surefoot.experiment.modes import MODES
-from surefoot.experiment.records import FORMAT, Created, History, ModeName
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
 from surefoot.policies import Policy
+from surefoot.records import FORMAT, Created, History, ModeName
 
 
 def read_settings(
