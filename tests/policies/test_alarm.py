@@ -74,7 +74,7 @@ def test_a_baseline_that_earns_more_than_its_features_allow_raises_the_alarm(nam
     assert policy.decide(ROWS, baseline=0, baseline_reward=0.6).certificate.margin > -np.inf
     decision = policy.decide(ROWS, baseline=0, baseline_reward=0.61)
     assert (decision.source, policy.alarm.kind) == ("baseline", "baseline_reward")
-    assert "declared to earn 0.61 on average, but its features allow at most 0.6" in policy.alarm.text
+    assert "The baseline of round 2 is declared to earn more on average than any theta" in policy.alarm.text
 
 
 def test_a_call_that_is_refused_raises_no_alarm() -> None:
@@ -119,7 +119,7 @@ def test_a_reward_below_the_lowest_that_was_declared_raises_the_alarm() -> None:
     policy.observe(decision, -0.5)
     assert policy.alarm is not None
     assert policy.alarm.kind == "reward"
-    assert "A reward of -0.5 came in, below the lowest_reward=0" in policy.alarm.text
+    assert "A reward of -0.5 came in, below the declared lowest_reward=0" in policy.alarm.text
     assert policy.responses == ("stay", "renew")
 
 

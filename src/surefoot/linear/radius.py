@@ -23,8 +23,8 @@ from surefoot.linear.ridge import COUNT, DIM, EPS, SURPRISES, log_det_of
 
 (
     NOISE, DELTA, RIDGE, THETA_BOUND, FEATURE_BOUND, ALPHA, REWARD_FLOOR, RADIUS_KIND, MISFIT, RANGE_LOW, RANGE_HIGH,
-    SUM_DELTA, CONSTRAINT, AMOUNT, GATE, OPTIMISM_KIND, SETTINGS,
-) = range(17)  # fmt: skip
+    SUM_DELTA, CONSTRAINT, AMOUNT, GATE, OPTIMISM_KIND, WATCHFUL, SETTINGS,
+) = range(18)  # fmt: skip
 
 PAPER, LOGDET, AMM, DUAL, RESIDUAL = range(5)
 RADII = {"paper": PAPER, "logdet": LOGDET, "amm": AMM, "dual": DUAL, "residual": RESIDUAL}

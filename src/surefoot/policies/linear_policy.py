@@ -17,12 +17,12 @@ from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
-from surefoot.linear.radius import DUAL, FEATURE_BOUND, MISFIT, RADIUS_KIND, RIDGE, THETA_BOUND, radius_of
+from surefoot.linear.radius import DUAL, FEATURE_BOUND, RADIUS_KIND, RIDGE, THETA_BOUND, WATCHFUL, radius_of
 from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
 from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row, new_scores, score_rows
 from surefoot.policies.linear_settings import read_known_reward, setting_array
-from surefoot.policies.linear_step import ALARMED, FREE, HOLD
+from surefoot.policies.linear_step import FREE, HOLD, TOO_HIGH
 from surefoot.policies.policy import Decision, Policy, refill
 from surefoot.safety.alarm import AlarmKind
 from surefoot.safety.certificate import Certificate
@@ -73,6 +73,8 @@ class LinearPolicy(Policy):
             radius=extra.get("radius", "paper"),
             misspecification=extra.get("misspecification", 0.0),
         )
+        self._settings[WATCHFUL] = 1.0
+        self._theta_bound = float(theta_bound)
         self._ridge = Ridge(dim=self.dim, ridge=float(ridge))
         self._ledger = Ledger(dim=self.dim)
         self._memory = new_memory(self.dim)
@@ -116,7 +118,8 @@ class LinearPolicy(Policy):
         `baseline` is the row that is played today; in a set without rows, its feature vector. With `hold` the baseline
         is played whatever the gate says, and the certificate tells what it would have said.
         """
-        return self._decide(features, baseline, baseline_reward, self._order(hold))
+        order = self._order(hold) if hold or self._alarm is not None else FREE
+        return self._decide(features, baseline, baseline_reward, order)
 
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
         if action is not None and isinstance(features, ActionSet) and not isinstance(features, Catalogue):
@@ -188,16 +191,12 @@ class LinearPolicy(Policy):
         self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
     ) -> Decision:
         self._check_order(rows, order)
-        breach = self._breach_of(rows[baseline], known) if baseline >= 0 else None
-        order = ALARMED if breach is not None and order == FREE else order
         record = self._new_record()
         action, is_learner = self._run_step(
             self._settings, self._state, self._book, self._memory, rows, cached, scores, baseline, known, order, record
         )
         if action < 0:
             raise self._bad_row(rows, -1 - action)
-        if breach is not None:
-            self.report_breach("baseline_reward", breach)
         return self._concluded(action if is_learner else baseline, action, is_learner, record, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
@@ -206,8 +205,6 @@ class LinearPolicy(Policy):
                 f"The action set must have dim={self.dim}, but this {type(actions).__name__} has dim={actions.dim}."
             )
         displaced = self._read_baseline_vector(actions, baseline, order)
-        breach = self._breach_of(displaced, known)
-        order = ALARMED if breach is not None and order == FREE else order
         actions.check_length(float(self._settings[FEATURE_BOUND]))
         best = actions.optimistic(snapshot(self._settings, self._state))
         record = self._new_record()
@@ -216,8 +213,6 @@ class LinearPolicy(Policy):
             self._settings, self._state, self._book, self._memory, np.zeros((0, self.dim)), best.features, displaced,
             known, order, record, self.dim,
         )  # fmt: skip
-        if breach is not None:
-            self.report_breach("baseline_reward", breach)
         return self._concluded(-1, -1, is_learner, record, order, method=best.method, gap=best.gap)
 
     def _new_record(self) -> Vector:
@@ -234,8 +229,8 @@ class LinearPolicy(Policy):
         method: str = "rows",
         gap: float = 0.0,
     ) -> Decision:
-        if self._memory[REFUTED] > 0.0:
-            self.report_breach("contradiction", CONTRADICTION)
+        if self._alarm is None and self._memory.item(REFUTED) > 0.0:
+            self._raise_alarm()
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
             record[GUARANTEED] = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
@@ -254,27 +249,21 @@ class LinearPolicy(Policy):
         at = RECORD_HEAD + 3 * self.dim
         return self._decided(row, is_learner, record[at : at + self.dim], certify)
 
-    def _least_known(self, known: float) -> float:
-        """The least that this round's baseline is declared to earn."""
-        return known
-
-    def _breach_of(self, displaced: Vector, known: float) -> str | None:
-        """Why the baseline's reward cannot be what was declared, where no theta of the declared length allows it."""
-        least = self._least_known(known)
-        if least <= 0.0:
-            return None
-        most = float(self._settings[THETA_BOUND] * np.linalg.norm(displaced) * (1.0 + 1e-9) + self._settings[MISFIT])
-        if least <= most:
-            return None
-        return (
-            f"The baseline of round {self._rounds + 1} is declared to earn {least:.6g} on average, but its features "
-            f"allow at most {most:.6g} with theta_bound={float(self._settings[THETA_BOUND]):.6g}."
+    def _raise_alarm(self) -> None:
+        """Say what the step has found."""
+        if self._memory[REFUTED] != TOO_HIGH:
+            self.report_breach("contradiction", CONTRADICTION)
+            return
+        text = (
+            f"The baseline of round {self._rounds + 1} is declared to earn more on average than any theta of length "
+            f"theta_bound={self._theta_bound:.6g} allows for its features."
         )
+        self.report_breach("baseline_reward", text)
 
     def report_breach(self, kind: AlarmKind, text: str) -> None:
         """Raise the alarm: something that was declared has been contradicted. The first one stands."""
         super().report_breach(kind, text)
-        self._memory[REFUTED] = 1.0
+        self._memory[REFUTED] = max(1.0, float(self._memory[REFUTED]))
 
     def _teaches(self, is_learner: bool) -> bool:
         return is_learner or self.learns_baseline_rounds

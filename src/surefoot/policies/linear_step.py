@@ -4,6 +4,7 @@ The gate is a `judge` (may the proposal be played?) and, where it remembers more
 taken once it is settled who plays.
 """
 
+import math
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,10 +12,12 @@ from typing import Any, TypeVar
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import Compiled, compiled
 from surefoot.linear.catalogue import propose
-from surefoot.linear.radius import radius_of
+from surefoot.linear.radius import MISFIT, THETA_BOUND, WATCHFUL, radius_of
 from surefoot.safety.gates import BETA, OPTIMISM, book
+from surefoot.safety.memory import LOW, REFUTED
 
 R = TypeVar("R")
+TOO_HIGH = 2.0  # in place of REFUTED: a declared reward of the baseline that its features do not allow
 # Orders: let the gate decide; play the baseline whatever it says, because the caller wants so or the alarm is on; or, a
 # row: the learner's.
 FREE, HOLD, ALARMED = -1, -2, -3
@@ -40,6 +43,15 @@ def plain_choice(
 ) -> tuple[int, float]:
     """The row with the largest UCB over the confidence set."""
     return propose(settings, state, rows, cached, scores, record[BETA])
+
+
+@compiled
+def is_too_high(settings: Vector, displaced: Vector, least: float, d: int) -> bool:
+    """Whether no theta of the declared length lets the baseline earn what it is said to earn at least."""
+    square = 0.0
+    for i in range(d):
+        square += displaced[i] * displaced[i]
+    return bool(least > settings[THETA_BOUND] * math.sqrt(square) * (1.0 + 1e-9) + settings[MISFIT])
 
 
 # What `step_with` puts in place of these names, for every policy its own.
@@ -77,7 +89,15 @@ def _conclude(
     record: Vector,
     d: int,
 ) -> bool:
+    # Replay tells one mean for all contexts, which single rows may contradict; whoever decides for real must not.
+    if (
+        settings[WATCHFUL] > 0.0
+        and memory[REFUTED] == 0.0
+        and is_too_high(settings, displaced, max(known, memory[LOW]), d)
+    ):
+        memory[REFUTED] = TOO_HIGH
     is_safe = judge(settings, state, ledger, memory, rows, proposal, displaced, known, record, d)
+    is_safe = is_safe and memory[REFUTED] != TOO_HIGH
     is_learner = order >= 0 or (order == FREE and is_safe)
     book(ledger, proposal, displaced, known, is_learner, record, d)
     note(settings, state, ledger, memory, displaced, is_learner, record, d)

@@ -1,5 +1,6 @@
 """What every policy promises: decide, observe, state; and the decision that goes from one to the other."""
 
+import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector, count, finite
 from surefoot.errors import AlarmError, ConfigError, DecisionError, InputError, StateError
 from surefoot.policies.linear_step import ALARMED, FREE, HOLD
-from surefoot.policies.settlement import OpenRound, Settlement
+from surefoot.policies.settlement import Settlement
 from surefoot.safety.alarm import Alarm, AlarmKind, Response
 from surefoot.safety.certificate import Certificate
 from surefoot.values import Value
@@ -73,6 +74,7 @@ class Policy(ABC):
         self._settlement = _read_settlement(settle_after, default_reward)
         self._alarm: Alarm | None = None
         self._restarts = 0
+        self._lowest_reward = -math.inf  # that a learner's round may bring
 
     @abstractmethod
     def decide(
@@ -202,17 +204,20 @@ class Policy(ABC):
         """
         round_ = self._claim(decision, "observed")
         value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
-        entry = self._settlement.find(round_)
-        self._settlement.rewarded(round_, value)
-        try:
-            self._learn_due()
-        except Exception:
-            if self._settlement.has_reward(round_):
-                self._settlement.withdrawn(round_)
-            raise
-        breach = self._breach_by_reward(value, entry.is_learner) if entry.teaches else None
-        if breach is not None:
-            self.report_breach("reward", breach)
+        settlement = self._settlement
+        entry, is_turn = settlement.rewarded(round_, value)
+        features, is_learner, teaches = entry
+        if is_turn:
+            try:
+                self._learn(np.frombuffer(features).copy(), value, is_learner)
+            except Exception:
+                settlement.put_back(round_, entry)
+                raise
+            if settlement.rewards:
+                self._learn_due()
+        if value < self._lowest_reward and is_learner and teaches:
+            lowest = f"lowest_reward={self._lowest_reward:.6g}"
+            self.report_breach("reward", f"A reward of {value:.6g} came in, below the declared {lowest}.")
 
     def abandon(self, decision: Decision | int) -> None:
         """Say that the reward of a decision will never be learned, so that no other waits for it.
@@ -255,10 +260,6 @@ class Policy(ABC):
         """Forget what was learned; with `keep_promise` the rounds spent so far are charged at their worst."""
         raise NotImplementedError(f"{type(self).__name__} has no answer but to stay.")
 
-    def _breach_by_reward(self, reward: float, is_learner: bool) -> str | None:
-        """Why a reward that has come contradicts what was declared, where it does."""
-        return None
-
     def _teaches(self, is_learner: bool) -> bool:
         """Whether the reward of the round that was just decided will be learned from."""
         return True
@@ -266,9 +267,9 @@ class Policy(ABC):
     def _learn_due(self) -> None:
         """Learn what has come, in the order of the decisions, up to the first round that is not settled."""
         while (due := self._settlement.take()) is not None:
-            _, entry, value = due
+            _, (features, is_learner, _), value = due
             try:
-                self._learn(np.frombuffer(entry.features).copy(), value, entry.is_learner)
+                self._learn(np.frombuffer(features).copy(), value, is_learner)
             except Exception:
                 self._settlement.put_back(*due)
                 raise
@@ -302,7 +303,7 @@ class Policy(ABC):
 
     def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
         self._rounds = round_ = self._rounds + 1
-        self._settlement.decided(round_, OpenRound(features.tobytes(), is_learner, self._teaches(is_learner)))
+        self._settlement.decided(round_, features.tobytes(), is_learner, self._teaches(is_learner))
         if self._settlement.settle_after is not None:
             self._learn_due()
         shown = features[:]

@@ -139,6 +139,8 @@ class SafeLUCB(LinearPolicy):
             restart_share=restart_share,
             optimism=optimism,
         )
+        if self._settings[CONSTRAINT] == REALISED_PATH:
+            self._lowest_reward = chosen.amount
         self._least = float(max(self._settings[REWARD_FLOOR], self._settings[RANGE_LOW]))
         self._most = float(self._settings[RANGE_HIGH])
 
@@ -173,17 +175,8 @@ class SafeLUCB(LinearPolicy):
     def _new_record(self) -> Vector:
         return new_safe_record(self.dim)
 
-    def _least_known(self, known: float) -> float:
-        return float(self._memory[LOW])
-
     def _teaches(self, is_learner: bool) -> bool:
         return is_learner or bool(self._memory[MOVED] > 0.0)
-
-    def _breach_by_reward(self, reward: float, is_learner: bool) -> str | None:
-        lowest = float(self._settings[AMOUNT])
-        if not is_learner or self._settings[CONSTRAINT] != REALISED_PATH or reward >= lowest:
-            return None
-        return f"A reward of {reward:.6g} came in, below the lowest_reward={lowest:.6g} that was declared."
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         super()._learn(features, reward, is_learner)
