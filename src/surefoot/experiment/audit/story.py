@@ -78,10 +78,13 @@ class Problems:
 
 
 def near(a: float, b: float, size: float, share: float = 1e-9) -> bool:
-    """Whether two numbers differ by rounding alone, relative to the size of what they are made of."""
-    return a == b or abs(a - b) <= share * (abs(a) + abs(b) + size)
+    """Whether two numbers differ by rounding alone, relative to the size of what they are made of.
+
+    An infinite one is near to itself only: otherwise it would buy an infinite tolerance.
+    """
+    return a == b or abs(a - b) <= share * (abs(a) + abs(b) + size) < math.inf
 
 
 def apart(a: Vector, b: Vector, size: float, share: float = 1e-9) -> bool:
     """Whether two vectors differ by more than rounding."""
-    return a.shape != b.shape or not float(np.linalg.norm(a - b)) <= share * size
+    return a.shape != b.shape or not float(np.linalg.norm(a - b)) <= share * size < math.inf
