@@ -33,11 +33,11 @@ def check(proof: Proof, *, question: Any = None, facts: Sequence[Fact] | None = 
     for fact in (*(piece.fact for piece in proof.pieces), proof.rest):
         if not (facts is None or fact is None or any(_grants(known, fact) for known in facts)):
             raise ProofError(f"The proof rests on the {fact.name}, which is not among the facts granted.")
-    proved, rest = 0, _whole(proof.question)
+    proved, rest = 0, _whole(proof.question, np.size(proof.question))
     for number, piece in enumerate(proof.pieces):
         if np.shape(piece.vector) != np.shape(proof.question):
             raise ProofError(f"Piece {number} must have the shape of the question, {np.shape(proof.question)}.")
-        bound, covered = _bound(piece, _whole(piece.vector))
+        bound, covered = _bound(piece, _whole(piece.vector, len(rest)))
         if _whole([piece.bound])[0] << 2 * UNIT > bound:
             raise ProofError(f"Piece {number} claims {piece.bound!r}, but the {piece.fact.name} gives less.")
         proved += bound
@@ -53,7 +53,7 @@ def _bound(piece: Piece, x: list[int]) -> tuple[int, list[int]]:
     """What the fact gives for a piece, and the part of the piece that it covers."""
     if not isinstance(piece.fact, Linear):
         return _least(piece.fact, x, piece), x
-    normal, level = _whole(piece.fact.normal), _whole([piece.fact.level])[0]
+    normal, level = _whole(piece.fact.normal, len(x)), _whole([piece.fact.level])[0]
     square = sum(g * g for g in normal)
     along = sum(p * g for p, g in zip(x, normal, strict=True))
     weight = _whole([along / square if 0 < along < square << 1000 else 0.0])[0]  # any weight >= 0 is valid
@@ -63,17 +63,17 @@ def _bound(piece: Piece, x: list[int]) -> tuple[int, list[int]]:
 def _least(fact: Fact | None, x: list[int], piece: Piece | None) -> int:
     """The least <theta, x> over a fact, rounded down."""
     if isinstance(fact, Box):
-        low, high = _whole([fact.low, fact.high])
+        low, high = _whole([fact.low, fact.high], 2)
         return sum(entry * (high if entry < 0 else low) for entry in x)
     if isinstance(fact, (Ball, Ellipsoid)):
         radius = _whole([fact.radius])[0]
         if isinstance(fact, Ball):
             return -abs(radius) * (math.isqrt(sum(entry * entry for entry in x)) + 1)
-        rows = [_whole(row) for row in fact.whitener]
-        if np.shape(fact.whitener) != (len(x), len(x)) or any(any(row[i + 1 :]) for i, row in enumerate(rows)):
+        rows = [_whole(row, len(x)) for row in fact.whitener]
+        if len(rows) != len(x) or any(any(row[i + 1 :]) for i, row in enumerate(rows)):
             raise ProofError("A whitener must be a square lower triangular matrix, but this one is not.")
         widths = [sum(m * entry for m, entry in zip(row, x, strict=True)) >> 2 * UNIT for row in rows]
-        mean = sum(c * entry for c, entry in zip(_whole(fact.center), x, strict=True))
+        mean = sum(c * entry for c, entry in zip(_whole(fact.center, len(x)), x, strict=True))
         return mean - abs(radius) * (math.isqrt(sum(width * width for width in widths)) + 1 + len(x))
     if fact is not None and piece is not None:  # one of your own: its word is taken
         return _whole([fact.lower(piece.vector)])[0] << 2 * UNIT
@@ -92,9 +92,17 @@ def _grants(known: Any, fact: Any) -> bool:
     return all(np.array_equal(getattr(known, name, 0), getattr(fact, name, 0)) for name in names)
 
 
-def _whole(numbers: Any) -> list[int]:
-    """Floats in units of 2^-2148."""
-    floats = np.asarray(numbers, dtype=np.float64)
+def _whole(numbers: Any, size: int = 1) -> list[int]:
+    """So many floats, in units of 2^-2148; a number that is no float is refused, for reading it as one would round."""
+    try:
+        floats = np.asarray(numbers, dtype=np.float64)
+        given = np.asarray(numbers)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProofError(f"Every number of a proof must be a float, but one is not: {error}.") from None
+    if floats.shape != (size,):
+        raise ProofError(f"A vector of this proof must have {size} entries, but one has the shape {floats.shape}.")
     if not np.isfinite(floats).all():
         raise ProofError("Every number of a proof must be finite, but one is not.")
+    if given.dtype != np.float64 and floats.tolist() != given.tolist():
+        raise ProofError("Every number of a proof must be a float, but one would have to be rounded to be one.")
     return [top * ((1 << 2 * UNIT) // bottom) for top, bottom in map(float.as_integer_ratio, floats.tolist())]
