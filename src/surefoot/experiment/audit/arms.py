@@ -74,6 +74,8 @@ class ArmBook:
         return low, high
 
     def _check_floor(self, round_: Round, problems: Problems) -> None:
+        if round_.baseline < 0:
+            problems.add("baseline", "ConservativeUCB is measured by a default arm, but none is named")
         if self.default not in (None, round_.baseline):
             problems.add("baseline", f"the default arm must stay {self.default}, but is {round_.baseline} here")
         self.default = round_.baseline

@@ -90,18 +90,37 @@ class LinearBook:
             self._seen.add(round_.rows)
         self._check_proposal(round_, problems)
         known = self.declared.known(round_.known)
-        displaced = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
-        self._check_known(displaced, known)
+        displaced = self._displaced(round_, problems)
+        self._check_known(round_, displaced, known, problems)
         question, required, size = self._ask(round_.rows[round_.proposal], displaced, known)
         own = self._check_proof(round_, displaced, known, question, required, size, problems)
         self._check_verdict(round_, own, size, problems)
         self._carry(round_, displaced, known, question, own)
         self.account.play(round_, displaced, known)
 
-    def _check_known(self, displaced: Vector, known: tuple[float, float]) -> None:
-        """A reward of the baseline that no theta of the declared length allows raises the alarm."""
+    def _displaced(self, round_: Round, problems: Problems) -> Vector:
+        """Features of the baseline; only a policy that keeps no floor may do without one."""
+        if round_.baseline < 0 and self.declared.policy != "LUCB":
+            problems.add("baseline", f"{self.declared.policy} is measured by a baseline, but none is named")
+        displaced: Vector = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
+        return displaced
+
+    def _check_known(
+        self, round_: Round, displaced: Vector, known: tuple[float, float], problems: Problems
+    ) -> None:
+        """What is said of the baseline's reward must be possible: from what is not, anything would follow.
+
+        A reward that no theta of the declared length allows raises the alarm.
+        """
+        if self.declared.policy not in ("SafeLUCB", "CLUCB"):
+            return
+        if self.declared.policy == "CLUCB" and not isinstance(round_.known, float):
+            problems.add("baseline_reward", f"CLUCB must be told the baseline's reward, but was told {round_.known}")
+        if not 0.0 <= known[0] <= known[1]:
+            text = f"the baseline's reward is said to lie between {known[0]:.12g} and {known[1]:.12g}"
+            problems.add("baseline_reward", f"{text}, which cannot be")
         most = self.declared.knowledge.theta_bound * float(np.linalg.norm(displaced)) * (1 + 1e-9)
-        if self.declared.policy in ("SafeLUCB", "CLUCB") and known[0] > most + self.declared.misspecification:
+        if known[0] > most + self.declared.misspecification:
             self.is_alarmed = True
 
     def learn(self, features: Vector, reward: float, is_learner: bool) -> None:

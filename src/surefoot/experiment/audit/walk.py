@@ -11,7 +11,7 @@ from surefoot.experiment.audit.arms import ArmBook
 from surefoot.experiment.audit.chain import Chain
 from surefoot.experiment.audit.declared import ARMS, LINEAR, read_linear
 from surefoot.experiment.audit.findings import Findings
-from surefoot.experiment.audit.learning import Learning
+from surefoot.experiment.audit.learning import LARGEST, Learning
 from surefoot.experiment.audit.linear import LinearBook
 from surefoot.experiment.audit.reading import read_payload, read_round
 from surefoot.experiment.audit.story import Problems, Round
@@ -85,9 +85,13 @@ class Walk:
         if not isinstance(self._book, LinearBook) or len(history.features) != len(history.rewards):
             self.findings.add(event.number, "history", "it must hold one reward for each row, for a linear policy")
             return
-        if np.linalg.norm(_rows(history.features), axis=1).max() > self._book.longest:
-            self.findings.add(event.number, "history", "a row is longer than the declared bound")
-        for row, reward in zip(_rows(history.features), history.rewards, strict=True):
+        rows = _rows(history.features)
+        if rows.ndim != 2 or rows.shape[1] != self._book.dim:
+            self.findings.add(event.number, "history", f"its rows must have {self._book.dim} numbers each")
+            return
+        if np.linalg.norm(rows, axis=1).max() > self._book.longest or np.abs(history.rewards).max() > LARGEST:
+            self.findings.add(event.number, "history", "a row or a reward is beyond what was declared")
+        for row, reward in zip(rows, history.rewards, strict=True):
             self._book.remember(row, reward)
 
     def _take_catalogue(self, event: Event, catalogue: records.Catalogue) -> None:
