@@ -14,6 +14,7 @@ from surefoot.experiment.audit.findings import Findings
 from surefoot.experiment.audit.learning import LARGEST, Learning
 from surefoot.experiment.audit.linear import LinearBook
 from surefoot.experiment.audit.reading import read_payload, read_round
+from surefoot.experiment.audit.settings import faults
 from surefoot.experiment.audit.story import Problems, Round
 from surefoot.experiment.audit.sums import Matrix, Vector
 from surefoot.experiment.audit.tally import Tally
@@ -69,6 +70,8 @@ class Walk:
             return
         self.created, self._mode = created, created.mode
         self.tally.modes.append((event.number, created.mode))
+        for text in faults(created):
+            self.findings.add(event.number, "settings", text)
         if created.policy in LINEAR:
             self._book = LinearBook(read_linear(created.policy, created.settings))
         elif created.policy in ARMS:

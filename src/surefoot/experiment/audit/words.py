@@ -32,6 +32,8 @@ def promise(report: Report) -> str:
     created = report.created
     if created is None:
         return "Unknown: the event that created the experiment cannot be read."
+    if report.findings.counts["settings"]:
+        return "Nothing that could be kept: no policy takes the settings that were written down."
     settings = created.settings
     alpha, delta = settings.get("alpha"), settings.get("delta")
     if alpha is None:
