@@ -68,13 +68,12 @@ class Account:
         """What the learner's rounds really brought, as far as it was learned."""
         return self._received.value
 
-    def received_at_least(self, noise: float, delta: float, misspecification: float) -> float:
-        """What those rewards say of their means, for all rounds at once with probability 1 - delta.
+    def luck(self, noise: float, delta: float) -> float:
+        """How much more than their means these rewards may add up to, at any time, with probability 1 - delta.
 
         sum r >= sum y - psi, psi = sqrt(s (ln(s/rho) + 2 ln(1/delta))), s = sigma^2 m + rho.
         (docs/mathematics.md, "Realised sum")
         """
-        rounds, rho = self.rewarded_rounds, 30.0 * noise**2
-        total = noise**2 * rounds + rho
-        psi = math.sqrt(total * (math.log(total / rho) + 2.0 * math.log(1.0 / delta)))
-        return self.received - psi - misspecification * rounds
+        rho = 30.0 * noise**2
+        total = noise**2 * self.rewarded_rounds + rho
+        return math.sqrt(total * (math.log(total / rho) + 2.0 * math.log(1.0 / delta)))

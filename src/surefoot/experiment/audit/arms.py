@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiment.audit.proofs import Line, Prover
+from surefoot.experiment.audit.proofs import Line, Prover, Scale
 from surefoot.experiment.audit.story import Problems, Round, near
 from surefoot.experiment.audit.sums import Sum, Vector
 
@@ -125,9 +125,8 @@ class ArmBook:
             return [Line(axis, float(low[arm])), Line(-axis, -float(high[arm]))]
 
         worth = size + float(np.abs(question).sum()) + self.rounds
-        Prover(1.0 + size / self.rounds, lambda observations: [], facts, worth).check(
-            round_.proof, question, problems, -math.inf
-        )
+        prover = Prover(1.0 + size / self.rounds, lambda observations: [], facts, Scale(worth, worth))
+        prover.check(round_.proof, question, problems, -math.inf)
 
     def _check_proposal(self, round_: Round, indices: Vector, problems: Problems) -> None:
         """An arm that was never observed first, the one played least; otherwise the highest index."""

@@ -6,19 +6,20 @@ update that was wrong, shows as a difference.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from surefoot.experiment.audit.sums import Matrix, Sum, Vector
+from surefoot.experiment.audit.sums import Matrix, Sum, Total, Vector, Whole, whole
 
 REFINEMENTS = 3
-
 EPS = 2.0**-53
+USABLE = 1e-2  # beyond this blur plain floats say nothing
 DUAL_SHARES = (1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0)  # ridges that a `dual` proof may be read at
+
+Solve = Callable[[Vector], Vector]
 
 
 @dataclass(frozen=True)
@@ -35,49 +36,58 @@ class Knowledge:
     misspecification: float = 0.0
 
 
-@dataclass(frozen=True)
 class Exact:
-    """V = ridge I + sum x x^T and b = sum x y to twice the digits, for where rounding would decide."""
+    """V = ridge I + sum x x^T and b = sum x y to twice the digits, for where rounding would decide.
 
-    gram: tuple[Matrix, Matrix]
-    moment: tuple[Vector, Vector]
-    ridge: float
-    energy: float
+    squares: of the rewards, summed up; b^T V^-1 b is at most that
+    """
 
-    def mean_and_width(self, q: Vector, solve: Callable[[Vector], Vector]) -> tuple[float, float, float]:
+    def __init__(
+        self, gram: tuple[Matrix, Matrix], moment: tuple[Vector, Vector], ridge: float, squares: float
+    ) -> None:
+        self._gram, self._moment, self.ridge, self._squares = gram, moment, ridge, squares
+
+    @cached_property
+    def _v(self) -> Whole:
+        high, low = self._gram
+        return whole(high.ravel()) + whole(low.ravel()) + whole(self.ridge * np.eye(len(high)).ravel())
+
+    @cached_property
+    def _b(self) -> Whole:
+        return whole(self._moment[0]) + whole(self._moment[1])
+
+    def mean_and_width(self, q: Vector, solve: Solve) -> tuple[float, float, float]:
         """<V^-1 b, q> and an upper bound of ||q||_{V^-1}; then how far the first may be off.
 
-        For any y, with r = q - V y, ||q||^2 = <q, y> + <y, r> + ||r||^2 <= <q, y> + <y, r> + |r|^2 / ridge, and
-        <V^-1 b, q> differs from <b, y> by at most ||b||_{V^-1} |r| / sqrt(ridge).
+        With y and r = q - V y, <V^-1 b, q> differs from <b, y> by <V^-1 b, r> <= ||b||_{V^-1} |r| / sqrt(ridge).
         """
-        ridge, asked = Fraction(self.ridge), [Fraction(entry) for entry in q.tolist()]
-        rows = _fractions(self.gram)
-        for i, row in enumerate(rows):
-            row[i] += ridge
-        y, rest = [Fraction(0)] * len(asked), asked
+        y, rest = self._solved(whole(q), solve)
+        width = math.sqrt(self._square(whole(q), y, rest)[1])
+        return self._b @ y, width, math.sqrt(self._squares * (rest @ rest) / self.ridge)
+
+    def energy(self, solve: Solve) -> tuple[float, float]:
+        """What b^T V^-1 b is at least and at most."""
+        return self._square(self._b, *self._solved(self._b, solve))
+
+    def _square(self, x: Whole, y: Whole, rest: Whole) -> tuple[float, float]:
+        """Bounds of ||x||^2_{V^-1} = <x, y> + <y, r> + ||r||^2_{V^-1}, where r = x - V y and V^-1 <= I / ridge."""
+        least = x @ y + y @ rest
+        return max(0.0, least), max(0.0, least + (rest @ rest) / self.ridge)
+
+    def _solved(self, x: Whole, solve: Solve) -> tuple[Whole, Whole]:
+        """Some y with V y close to x, and what is left of x, exactly."""
+        y, rest = whole(np.zeros(len(x.parts))), x
         for _ in range(REFINEMENTS):
-            step = solve(np.array([float(entry) for entry in rest]))
-            y = [entry + Fraction(more) for entry, more in zip(y, step.tolist(), strict=True)]
-            rest = [one - _dot(row, y) for one, row in zip(asked, rows, strict=True)]
-        left = math.sqrt(float(_dot(rest, rest)))
-        square = float(_dot(asked, y) + _dot(y, rest) + _dot(rest, rest) / ridge)
-        mean = float(_dot(_fractions(self.moment), y))
-        return mean, math.sqrt(max(0.0, square)), math.sqrt(self.energy) * left / math.sqrt(self.ridge)
-
-
-def _fractions(parts: tuple[Any, Any]) -> Any:
-    """Sums of two floats as fractions."""
-    if parts[0].ndim > 1:
-        return [_fractions(pair) for pair in zip(*parts, strict=True)]
-    return [Fraction(a) + Fraction(b) for a, b in zip(parts[0].tolist(), parts[1].tolist(), strict=True)]
-
-
-def _dot(x: Sequence[Fraction], y: Sequence[Fraction]) -> Fraction:
-    return sum((a * b for a, b in zip(x, y, strict=True)), Fraction(0))
+            y = y + whole(solve(rest.floats()))
+            rest = x + y.turned(self._v)
+        return y, rest
 
 
 class Ellipsoid:
-    """||theta - center||_V <= radius, with V = Q diag(e) Q^T, after `observations` rewards were learned."""
+    """||theta - center||_V <= radius, with V = Q diag(e) Q^T, after `observations` rewards were learned.
+
+    most:    what rounding lets the radius be at most; `sharpen` tells that to more digits, where it can be told
+    """
 
     def __init__(
         self,
@@ -85,17 +95,19 @@ class Ellipsoid:
         values: Vector,
         projected: Vector,
         radius: float,
+        most: float,
         observations: int,
         exact: Exact,
-        radius_rounding: float = 0.0,
+        sharpen: Callable[[], float] | None = None,
     ) -> None:
-        self._axes, self._values, self._exact = axes, values, exact
+        self._axes, self._values, self._exact, self._sharpen = axes, values, exact, sharpen
         self._center, self.radius, self.observations = projected / values, radius, observations
-        self.dim, self.conditioning = axes.shape[0], float(values[-1] / values[0])
+        self.dim = axes.shape[0]
+        self.conditioning = float(values[-1] / _least(values, exact.ridge)[0])
         # How far rounding may move a width or the center: as far as the conditioning of V amplifies it.
         self.blur = 64.0 * self.dim * EPS * self.conditioning
         self.rounding = 1e-9 + self.blur
-        self.radius_rounding = radius_rounding
+        self._most, self.radius_rounding = most, most - radius
         self.energy = float(projected @ self._center)
         self.reach = math.sqrt(float(self._center @ self._center))  # length of the center
 
@@ -115,23 +127,21 @@ class Ellipsoid:
         mean, width = self.mean_and_width(q)
         return mean - self.radius * width
 
-    def at_least(self, q: Vector, *, is_precise: bool) -> float:
+    def at_least(self, q: Vector, unit: float = math.inf) -> float:
         """A bound that the least <theta, q> over the ellipsoid never falls below: all rounding is given away.
 
-        By a crude bound on it or, to be precise, by solving V y = q until it hardly matters.
+        Where that is more than the unit, V y = q is solved until it hardly matters.
         """
         mean, width = self.mean_and_width(q)
-        radius = self.radius * (1.0 + self.dim * self.blur) + self.radius_rounding
-        size = self.reach * float(np.linalg.norm(q)) + radius * width
-        crude = float(mean - radius * width - self.blur * width * (radius + math.sqrt(self.energy)) - 64.0 * EPS * size)
-        if not is_precise:
+        size = self.reach * float(np.linalg.norm(q)) + self._most * width
+        given = self.blur * width * (self._most + math.sqrt(self.energy)) + self.radius_rounding * width
+        given += 64.0 * EPS * size
+        crude = mean - self.radius * width - given if self.blur < USABLE else -math.inf
+        if given <= unit and crude > -math.inf:
             return crude
-        mean, width, error = self._exact.mean_and_width(q, self._solve)
-        return max(crude, float(mean - radius * width - error - 64.0 * EPS * size))
-
-    def _solve(self, q: Vector) -> Vector:
-        solution: Vector = self._axes @ ((q @ self._axes) / self._values)
-        return solution
+        most = self._most if self._sharpen is None else min(self._most, self._sharpen())
+        mean, width, error = self._exact.mean_and_width(q, _solver(self._axes, self._values))
+        return max(crude, mean - most * width - error - 8.0 * EPS * (abs(mean) + most * width))
 
     def is_whitened_by(self, whitener: Matrix) -> bool:
         """Whether M is lower triangular and M V M^T = I, up to rounding."""
@@ -159,35 +169,47 @@ class Estimate:
 
     def __init__(self, known: Knowledge) -> None:
         self.known, self.count = known, 0
-        self._gram, self._moment = Sum((known.dim, known.dim)), Sum((known.dim,))
-        self._surprises = 0.0
+        self._gram, self._moment, self._squares = Sum((known.dim, known.dim)), Sum((known.dim,)), Total()
+        self._surprises, self._most_surprises = Total(), Total()
         self._factors: tuple[Matrix, Vector, Vector] | None = None
+        self._exacts: dict[float, Exact] = {}
+        self._newest: list[Ellipsoid] | None = None
 
     def learn(self, features: Vector, reward: float) -> None:
         """Take in one reward."""
         if self.known.kind == "residual":
-            self._surprises += self._surprise(features, reward)
+            surprise, most = self._surprise(features, reward)
+            self._surprises.add(surprise)
+            self._most_surprises.add(most)
         self._gram.add_product(features[:, None], features[None, :])
         self._moment.add_product(np.float64(reward), features)
+        self._squares.add(reward * reward)
         self.count += 1
-        self._factors = None
+        self._factors, self._exacts, self._newest = None, {}, None
 
     def newest(self) -> list[Ellipsoid]:
         """The confidence set of now; with the `dual` radius, every reading of it that a proof may have chosen."""
+        if self._newest is None:
+            self._newest = self._make()
+        return self._newest
+
+    def _make(self) -> list[Ellipsoid]:
         if self.known.kind == "dual":
             return [made for share in DUAL_SHARES if (made := self._dual(share)) is not None]
         axes, values, projected = self._decomposed()
-        return [Ellipsoid(axes, values, projected, self._radius(values), self.count, self._exact(self.known.ridge))]
+        radius = self._radius(_growth(values, self.known.ridge), self._surprises.value)
+        most = self._radius(_growth(_most(values), self.known.ridge), self._most_surprises.value) * (1 + 16 * EPS)
+        return [Ellipsoid(axes, values, projected, radius, most, self.count, self._exact(self.known.ridge))]
 
     def optimistic(self) -> Ellipsoid:
         """The set by which an action is proposed: `amm` stands in for `dual`."""
         return self.newest()[0]
 
     def _exact(self, ridge: float) -> Exact:
-        _, values, projected = self._decomposed()
-        shifted = values + (ridge - self.known.ridge)
-        energy = float(projected @ (projected / shifted)) * (1.0 + 1e-6)
-        return Exact(self._gram.parts, self._moment.parts, ridge, energy)
+        if ridge not in self._exacts:
+            squares = self._squares.value * (1 + 16 * EPS)
+            self._exacts[ridge] = Exact(self._gram.parts, self._moment.parts, ridge, squares)
+        return self._exacts[ridge]
 
     def _decomposed(self) -> tuple[Matrix, Vector, Vector]:
         if self._factors is None:
@@ -197,28 +219,39 @@ class Estimate:
             self._factors = axes, ridge + np.maximum(values, 0.0), self._moment.value @ axes
         return self._factors
 
-    def _radius(self, values: Vector) -> float:
-        """beta, by the kind of radius that was declared.  (docs/mathematics.md, "Radii")"""
+    def _radius(self, growth: float, surprises: float) -> float:
+        """beta, by the kind of radius that was declared.  (docs/mathematics.md, "Radii")
+
+        growth: ln(det V / lambda^d)
+        """
         k = self.known
-        growth, chance = float(np.log(values / k.ridge).sum()), math.log(1.0 / k.delta)
+        chance = math.log(1.0 / k.delta)
         if k.kind == "paper":
             ratio = math.log((1.0 + (self.count + 1) * k.feature_bound**2 / k.ridge) / k.delta)
             beta = k.noise * math.sqrt(k.dim * ratio) + math.sqrt(k.ridge) * k.theta_bound
         elif k.kind == "logdet":
             beta = k.noise * math.sqrt(growth + 2.0 * chance) + math.sqrt(k.ridge) * k.theta_bound
         elif k.kind == "residual":
-            beta = math.sqrt(k.ridge * k.theta_bound**2 + 2.0 * k.noise**2 * chance + self._surprises)
+            beta = math.sqrt(k.ridge * k.theta_bound**2 + 2.0 * k.noise**2 * chance + surprises)
         else:
             beta = math.sqrt(k.noise**2 * (growth + 2.0 * chance) + k.ridge * k.theta_bound**2)
         return beta + k.misspecification * math.sqrt(self.count)
 
-    def _surprise(self, features: Vector, reward: float) -> float:
-        """e^2 D^2: the squared error of the prediction, times the row's leverage once it is in.  (Jun and Kim 2024)"""
+    def _surprise(self, features: Vector, reward: float) -> tuple[float, float]:
+        """e^2 D^2: the squared error of the prediction, times the row's leverage once it is in.  (Jun and Kim 2024)
+
+        And the most that rounding lets it be.
+        """
         axes, values, projected = self._decomposed()
         turned = features @ axes
         leverage = float(turned @ (turned / values))
         error = reward - float((projected / values) @ turned)
-        return error * error * leverage / (1.0 + leverage)
+        least = _least(values, self.known.ridge)
+        most = float(turned @ (turned / least)) * (1.0 + 64.0 * EPS)
+        blur = 64.0 * self.known.dim * EPS * float(values[-1] / least[0])
+        energy = min(float(projected @ (projected / least)), self._squares.value)
+        worst = abs(error) + (blur + 64.0 * EPS) * (math.sqrt(energy * most) + abs(reward))
+        return error * error * leverage / (1.0 + leverage), worst * worst * most / (1.0 + most)
 
     def _dual(self, share: float) -> Ellipsoid | None:
         """The event of `amm`, read at the ridge a.  (docs/mathematics.md, "Radius dual"; Flynn et al. 2023)
@@ -228,13 +261,53 @@ class Estimate:
         k, a = self.known, share * self.known.ridge
         axes, values, projected = self._decomposed()
         shifted = values + (a - k.ridge)
-        event = k.noise**2 * (float(np.log(values / k.ridge).sum()) + 2.0 * math.log(1.0 / k.delta))
+        event, most_event = (self._event(_growth(held, k.ridge)) + a * k.theta_bound**2 for held in self._bracket())
         energies = float(projected @ (projected / shifted)), float(projected @ (projected / values))
-        root = event + a * k.theta_bound**2 + (energies[0] - energies[1])
+        root = event + (energies[0] - energies[1])
         if root < 0.0 and share == 1.0:
             return None
         # The root is a difference of large numbers: what rounding does to them, it does to a small radius.
-        error = 1e-12 * (energies[0] + energies[1]) * max(1.0, 1e-3 * float(shifted[-1] / shifted[0]))
-        radius = math.sqrt(max(0.0, root))
-        blur = math.sqrt(max(0.0, root) + error) - radius
-        return Ellipsoid(axes, shifted, projected, radius, self.count, self._exact(a), blur)
+        conditioning = float(shifted[-1] / _least(shifted, a)[0])
+        error = (1e-12 + 16.0 * k.dim * EPS * conditioning) * (energies[0] + energies[1]) + (most_event - event)
+        most = math.sqrt(max(0.0, root) + error)
+        made = self._exact(a), self._exact(k.ridge)
+
+        def sharpen() -> float:
+            high = made[0].energy(_solver(axes, shifted))[1]
+            low = made[1].energy(_solver(axes, values))[0]
+            return math.sqrt(max(0.0, most_event + (high - low)) + 16.0 * EPS * (most_event + high + low))
+
+        return Ellipsoid(axes, shifted, projected, math.sqrt(max(0.0, root)), most, self.count, made[0], sharpen)
+
+    def _event(self, growth: float) -> float:
+        return self.known.noise**2 * (growth + 2.0 * math.log(1.0 / self.known.delta))
+
+    def _bracket(self) -> tuple[Vector, Vector]:
+        """The eigenvalues of V, and the most that rounding lets them be."""
+        values = self._decomposed()[1]
+        return values, _most(values)
+
+
+def _growth(values: Vector, ridge: float) -> float:
+    """ln(det V / ridge^d)."""
+    return float(np.log(values / ridge).sum())
+
+
+def _error(values: Vector) -> float:
+    """How far an eigenvalue may be off.  (Weyl; LAPACK's error is some EPS ||V||)"""
+    return float(8.0 * values.size * EPS * values[-1])
+
+
+def _least(values: Vector, ridge: float) -> Vector:
+    """What eigenvalues are at least: the ridge, which is exact."""
+    return np.maximum(values - _error(values), ridge)
+
+
+def _most(values: Vector) -> Vector:
+    """What they are at most."""
+    return values + _error(values)
+
+
+def _solver(axes: Matrix, values: Vector) -> Solve:
+    """A solver of V y = q."""
+    return lambda q: axes @ ((q @ axes) / values)

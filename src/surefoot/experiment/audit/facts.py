@@ -1,10 +1,14 @@
 """The linear facts of a round, rebuilt: each name that a proof may use, and what it says by the audit's own sums."""
 
+import math
 from collections.abc import Callable
+
+import numpy as np
 
 from surefoot.experiment.audit.account import Account
 from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.proofs import Line
+from surefoot.experiment.audit.estimate import EPS
+from surefoot.experiment.audit.proofs import PROVED, Line
 from surefoot.experiment.audit.seen import Seen
 from surefoot.experiment.audit.sums import Vector
 
@@ -14,7 +18,6 @@ OWED_LEAST = "least reward of the baseline where the learner played"
 OWED_MOST = "largest reward of the baseline where the learner played"
 PLAYED = "declared range, over the learner's rounds"
 REALISED = "rewards that the learner received"
-PROVED = "proof of an earlier round"
 BASELINE_LEAST = "least reward of the baseline"
 BASELINE_MOST = "largest reward of the baseline"
 RANGE = "declared range of an action"
@@ -48,41 +51,51 @@ class LinearFacts:
         make = facts.get(name)
         return [] if make is None else [line for line in make(self) if line.level > -float("inf")]
 
+    def _line(self, sign: float, vectors: tuple[Vector, ...], *terms: float) -> Line:
+        """A fact whose normal is the sum of these vectors, and its level that of these terms.
+
+        What rounding may have done to it is told by what it is made of: the sums may be far smaller.
+        """
+        reach = math.fsum(float(np.linalg.norm(vector)) for vector in vectors)
+        size = self._declared.knowledge.theta_bound * reach + math.fsum(map(abs, terms))
+        return Line(sign * sum(vectors[1:], vectors[0]), math.fsum(terms), 8 * EPS * size)
+
     def kept_least(self) -> list[Line]:
         """Every round that kept the baseline earned at least what was known, or the floor."""
         sums, epsilon = self._account, self._declared.misspecification
-        return [Line(sums.conserved, sums.kept_low.value - epsilon * sums.baseline_rounds)]
+        return [self._line(1.0, (sums.conserved,), sums.kept_low.value, -epsilon * sums.baseline_rounds)]
 
     def kept_most(self) -> list[Line]:
         """And at most what was known, or the top of the range."""
         sums, epsilon = self._account, self._declared.misspecification
-        return [Line(-sums.conserved, -sums.kept_high.value - epsilon * sums.baseline_rounds)]
+        return [self._line(-1.0, (sums.conserved,), -sums.kept_high.value, -epsilon * sums.baseline_rounds)]
 
     def owed_least(self) -> list[Line]:
         """What the baseline would have earned at least where the learner played, this round included."""
         sums, epsilon = self._account, self._declared.misspecification
-        level = sums.owed_low.value + self._low - epsilon * (sums.learner_rounds + 1)
-        return [Line(sums.displaced + self._b, level)]
+        terms = sums.owed_low.value, self._low, -epsilon * (sums.learner_rounds + 1)
+        return [self._line(1.0, (sums.displaced, self._b), *terms)]
 
     def owed_most(self) -> list[Line]:
         """And at most."""
         sums, epsilon = self._account, self._declared.misspecification
-        level = -(sums.owed_high.value + self._high) - epsilon * (sums.learner_rounds + 1)
-        return [Line(-(sums.displaced + self._b), level)]
+        terms = -sums.owed_high.value, -self._high, -epsilon * (sums.learner_rounds + 1)
+        return [self._line(-1.0, (sums.displaced, self._b), *terms)]
 
     def played(self) -> list[Line]:
         """The declared range of every action, summed over the learner's rounds."""
         rounds, (low, high) = self._account.learner_rounds + 1, self._declared.reward_range
-        normal, epsilon = self._account.played + self._a, self._declared.misspecification
-        return [Line(normal, rounds * (low - epsilon)), Line(-normal, rounds * (-high - epsilon))]
+        vectors, lost = (self._account.played, self._a), -rounds * self._declared.misspecification
+        return [self._line(1.0, vectors, rounds * low, lost), self._line(-1.0, vectors, -rounds * high, lost)]
 
     def realised(self) -> list[Line]:
         """The learner's rewards, less what luck may have added."""
-        declared = self._declared
-        if declared.sum_delta <= 0 or not self._account.rewarded_rounds:
+        declared, sums = self._declared, self._account
+        if declared.sum_delta <= 0 or not sums.rewarded_rounds:
             return []
-        level = self._account.received_at_least(declared.knowledge.noise, declared.sum_delta, declared.misspecification)
-        return [Line(self._account.rewarded, level)]
+        luck = sums.luck(declared.knowledge.noise, declared.sum_delta)
+        epsilon = declared.misspecification
+        return [self._line(1.0, (sums.rewarded,), sums.received, -luck, -epsilon * sums.rewarded_rounds)]
 
     def proved(self) -> list[Line]:
         """What an earlier round proved, carried on through rounds that kept the baseline."""
@@ -90,22 +103,22 @@ class LinearFacts:
 
     def baseline_least(self) -> list[Line]:
         """The baseline of this round."""
-        return [Line(self._b, self._low - self._declared.misspecification)]
+        return [self._line(1.0, (self._b,), self._low, -self._declared.misspecification)]
 
     def baseline_most(self) -> list[Line]:
         """The baseline of this round, from above."""
-        return [Line(-self._b, -self._high - self._declared.misspecification)]
+        return [self._line(-1.0, (self._b,), -self._high, -self._declared.misspecification)]
 
     def floor(self) -> list[Line]:
         """The declared floor, over the rounds that kept the baseline."""
         rounds = self._account.baseline_rounds
-        return [Line(self._account.conserved, rounds * self._declared.reward_floor)]
+        return [self._line(1.0, (self._account.conserved,), rounds * self._declared.reward_floor)]
 
     def _range_of(self, normal: Vector) -> list[Line]:
         """The declared range of an action that was really offered, now or before."""
         (low, high), epsilon = self._declared.reward_range, self._declared.misspecification
-        lines = [Line(normal, low - epsilon)] if normal in self._seen else []
-        return [*lines, Line(normal, -high - epsilon)] if -normal in self._seen else lines
+        lines = [self._line(1.0, (normal,), low, -epsilon)] if normal in self._seen else []
+        return [*lines, self._line(1.0, (normal,), -high, -epsilon)] if -normal in self._seen else lines
 
 
 _SAFE: dict[str, Callable[[LinearFacts], list[Line]]] = {

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot.experiment.audit.account import Account
+from surefoot.experiment.audit.carried import Carried
 from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.estimate import Ellipsoid, Estimate
-from surefoot.experiment.audit.facts import PROVED, LinearFacts
-from surefoot.experiment.audit.proofs import CLAIMED, TOLERATED, Line, Prover
+from surefoot.experiment.audit.estimate import EPS, USABLE, Ellipsoid, Estimate
+from surefoot.experiment.audit.facts import LinearFacts
+from surefoot.experiment.audit.proofs import FINE, PROVED, TOLERATED, Prover, Scale
 from surefoot.experiment.audit.seen import Seen
 from surefoot.experiment.audit.story import Problems, Round, apart, near
 from surefoot.experiment.audit.sums import Vector
@@ -31,7 +32,7 @@ class LinearBook:
         self.account = Account(self.declared.knowledge.dim)
         self.estimate = Estimate(self.declared.knowledge)
         self._nest = dict[int, Ellipsoid]()
-        self._proved: Line | None = None
+        self._proved: Carried | None = None
         self.is_alarmed = False
 
     def restart(self, *, keep_promise: bool) -> str | None:
@@ -93,8 +94,9 @@ class LinearBook:
         displaced = self._displaced(round_, problems)
         self._check_known(round_, displaced, known, problems)
         question, required, size = self._ask(round_.rows[round_.proposal], displaced, known)
-        own = self._check_proof(round_, displaced, known, question, required, size, problems)
-        self._check_verdict(round_, own, size, problems)
+        scale = self._scale(round_.rows[round_.proposal], displaced, known, size)
+        own = self._check_proof(round_, displaced, known, question, required, scale, problems)
+        self._check_verdict(round_, own - self._floor(required), scale, problems)
         self._carry(round_, displaced, known, question, own)
         self.account.play(round_, displaced, known)
 
@@ -105,9 +107,7 @@ class LinearBook:
         displaced: Vector = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
         return displaced
 
-    def _check_known(
-        self, round_: Round, displaced: Vector, known: tuple[float, float], problems: Problems
-    ) -> None:
+    def _check_known(self, round_: Round, displaced: Vector, known: tuple[float, float], problems: Problems) -> None:
         """What is said of the baseline's reward must be possible: from what is not, anything would follow.
 
         A reward that no theta of the declared length allows raises the alarm.
@@ -159,6 +159,25 @@ class LinearBook:
             question, weights = question - played, weights - rounds
         return question, declared.misspecification * weights + debt - self._granted(rounds), size
 
+    def _scale(self, a: Vector, b: Vector, known: tuple[float, float], size: float) -> Scale:
+        """What everything played so far could be worth, by the ball, the newest set and what is known of rewards."""
+        declared, sums, rounds = self.declared, self.account, self.account.learner_rounds + 1
+        most, epsilon = max(map(abs, declared.reward_range)), declared.misspecification
+        owed = max(abs(sums.owed_low.value + known[0]), abs(sums.owed_high.value + known[1])) + epsilon * rounds
+        kept = max(abs(sums.kept_low.value), abs(sums.kept_high.value)) + epsilon * sums.baseline_rounds
+        parts = (sums.played + a, (most + epsilon) * rounds), (sums.displaced + b, owed), (sums.conserved, kept)
+        worth = math.fsum(min(bound, self._reach(vector)) for vector, bound in parts)
+        return Scale(worth, declared.knowledge.theta_bound * size)
+
+    def _reach(self, x: Vector) -> float:
+        """What |<theta, x>| is at most, by the ball or by the newest set."""
+        reach = self.declared.knowledge.theta_bound * float(np.linalg.norm(x))
+        if self.estimate.count == 0:
+            return reach
+        newest = self.estimate.newest()[0]
+        mean, width = newest.mean_and_width(x)
+        return min(reach, abs(mean) + newest.radius * width) if newest.blur < USABLE else reach
+
     def _granted(self, rounds: int) -> float:
         """What the constraint gives in advance: the floor of the rounds left, a reserve, or rewards received."""
         declared, sums = self.declared, self.account
@@ -186,59 +205,64 @@ class LinearBook:
         known: tuple[float, float],
         question: Vector,
         required: float | None,
-        size: float,
+        scale: Scale,
         problems: Problems,
     ) -> float:
-        """What is proved above what is required; -inf where nothing is."""
-        worth = self.declared.knowledge.theta_bound * size
-        if required is not None and not near(round_.required, required, worth):
+        """What is proved of the question; -inf where nothing is."""
+        if required is not None and not near(round_.required, required, scale.worth):
             problems.add("required", f"{required:.12g} is required, but {round_.required:.12g} is written")
         if round_.guaranteed == -math.inf:
             if not (self._can_be_refuted or self.is_alarmed):
                 problems.add("certificate", f"{self.declared.policy} always proves something, but nothing is written")
             return -math.inf
+        theta_bound = self.declared.knowledge.theta_bound
         facts = LinearFacts(
             self.declared,
             self.account,
             self._seen,
-            self._proved,
+            None if self._proved is None else self._proved.line(theta_bound),
             proposal=round_.rows[round_.proposal],
             displaced=displaced,
             known=known,
         )
-        prover = Prover(self.declared.knowledge.theta_bound, self._sets, facts.named, worth)
-        is_difference = self.declared.policy in ("CLUCB", "CLUCB2")
-        enough = 0.0 if is_difference or required is None else required
+        prover = Prover(theta_bound, self._sets, facts.named, scale)
+        enough = self._floor(required) + scale.rounding
         own = prover.check(round_.proof, question, problems, enough if round_.is_learner else -math.inf)
-        written = round_.guaranteed - round_.required if is_difference else round_.guaranteed
-        if not abs(written - round_.proof.value) <= self._blur(size):
+        written = round_.guaranteed - round_.required if self._is_difference else round_.guaranteed
+        if not abs(written - round_.proof.value) <= scale.blur + max(0.0, -1e-12 * round_.proof.value):
             problems.add(
                 "certificate", f"the proof is worth {round_.proof.value:.12g}, but the certificate says {written:.12g}"
             )
         if self.declared.policy == "CLUCB2" and not self.declared.is_exact:
-            self._check_owed(round_, displaced, size, problems)
+            self._check_owed(round_, displaced, scale, problems)
         self._settle_carried(round_)
-        return own if required is None or is_difference else own - required
+        return own
 
-    def _check_owed(self, round_: Round, displaced: Vector, size: float, problems: Problems) -> None:
+    @property
+    def _is_difference(self) -> bool:
+        """Whether the paper's gates compare two sides, of which the question is the difference."""
+        return self.declared.policy in ("CLUCB", "CLUCB2")
+
+    def _floor(self, required: float | None) -> float:
+        """What the question must be worth."""
+        return 0.0 if required is None or self._is_difference else required
+
+    def _check_owed(self, round_: Round, displaced: Vector, scale: Scale, problems: Problems) -> None:
         """Algorithm 2 requires (1 - alpha) UCB(v + phi_b): what the piece of the baseline's rewards says."""
         owed = -(1 - self.declared.alpha) * (self.account.displaced + displaced)
+        size = scale.size / self.declared.knowledge.theta_bound
         bounds = [piece.bound for piece in round_.proof.pieces if not apart(piece.vector, owed, size)]
-        if bounds and not any(abs(bound + round_.required) <= self._blur(size) for bound in bounds):
+        if bounds and not any(abs(bound + round_.required) <= scale.blur for bound in bounds):
             problems.add("required", f"{-bounds[0]:.12g} is required, but {round_.required:.12g} is written")
 
-    def _blur(self, size: float) -> float:
-        """How far the numbers of a certificate may lie apart: a share of what was played, which no proof can raise."""
-        return CLAIMED * self.declared.knowledge.theta_bound * size
-
-    def _check_verdict(self, round_: Round, own: float, size: float, problems: Problems) -> None:
+    def _check_verdict(self, round_: Round, own: float, scale: Scale, problems: Problems) -> None:
         """The learner played exactly where the proof let it, and never against it."""
         is_allowed = round_.guaranteed >= round_.required
-        worth = self.declared.knowledge.theta_bound * size
-        if round_.is_learner and not (own >= -TOLERATED * worth and is_allowed):
-            worth = min(own, round_.margin)
+        own -= scale.rounding
+        if round_.is_learner and not (own >= -TOLERATED * scale.worth and is_allowed):
+            short = -min(own, round_.margin)
             problems.add(
-                "admissible", f"the learner played, but what can be proved falls short of the floor by {-worth:.6g}"
+                "admissible", f"the learner played, but what can be proved falls short of the floor by {short:.6g}"
             )
         if is_allowed and not (round_.is_learner or round_.is_held):
             problems.add("verdict", "the learner was allowed to play, but the baseline was played")
@@ -266,10 +290,10 @@ class LinearBook:
             )
 
     def _settle_carried(self, round_: Round) -> None:
-        """Where a proof used the carried fact, go on from what it claimed: rounding must not pile up."""
+        """Where a proof used the carried fact, go on from what it claimed."""
         for piece in round_.proof.pieces:
-            if piece.name == PROVED and self._proved is not None and piece.level < self._proved.level:
-                self._proved = Line(self._proved.normal, piece.level, self._proved.slack)
+            if piece.name == PROVED and self._proved is not None:
+                self._proved.claim(piece.level)
 
     def _carry(self, round_: Round, b: Vector, known: tuple[float, float], question: Vector, own: float) -> None:
         """What is proved once the round is played: the question, or the one before and what the baseline adds to it."""
@@ -277,14 +301,18 @@ class LinearBook:
         if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self.is_alarmed:
             return
         if round_.is_learner:
-            self._proved = Line(question, min(round_.guaranteed, own + round_.required))
+            self._proved = Carried(question, own, round_.guaranteed)
             return
-        before = self._proved or Line(np.zeros(self.dim), 0.0)
-        lowers = [-declared.knowledge.theta_bound * float(np.linalg.norm(b))]
-        if self.estimate.count:
-            lowers = [known_set.lower(b) for known_set in self.estimate.newest()]
-        gain = declared.alpha * max(*lowers, known[0] - declared.misspecification)
+        self._proved = self._proved or Carried(np.zeros(self.dim), 0.0, 0.0)
+        length = declared.knowledge.theta_bound * float(np.linalg.norm(b))
+        least, said = [known[0] - declared.misspecification] * 2
+        for newest in self.estimate.newest() if self.estimate.count else []:
+            said = max(said, newest.lower(b))
+            if said > least:
+                least = max(least, newest.at_least(b, FINE * length))
+        if not self.estimate.count:
+            least, said = max(least, -length * (1 + 16 * EPS)), max(said, -length)
         # A record may carry less: it gives rounding away, and with `dual` it reads one set where all are allowed.
-        size = declared.knowledge.theta_bound * float(np.linalg.norm(before.normal))
-        slack = math.inf if declared.knowledge.kind == "dual" else before.slack + 1e-8 * (size + abs(gain))
-        self._proved = Line(before.normal + declared.alpha * b, before.level + gain, slack)
+        size = declared.knowledge.theta_bound * self._proved.length
+        slack = math.inf if declared.knowledge.kind == "dual" else 1e-8 * (size + declared.alpha * abs(said))
+        self._proved.add(declared.alpha, b, least, said, slack)

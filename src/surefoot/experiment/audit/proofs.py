@@ -14,21 +14,61 @@ from surefoot.experiment.audit.estimate import EPS, Ellipsoid
 from surefoot.experiment.audit.story import Claim, Piece, Problems, apart, near
 from surefoot.experiment.audit.sums import Vector
 
+PROVED = "proof of an earlier round"
 UNUSABLE = 1e300  # the radius of a set that rounding has spoilt: it says nothing
-# Shares of what everything played so far could be worth, which no proof can raise: how far vectors may miss each other,
-# which is charged all the same, and how far what is written down may differ from what it was computed of.
-TOLERATED, CLAIMED = 1e-9, 1e-6
+# Shares of what everything played so far could be worth: what a bound may give away before more digits are used, how
+# far vectors may miss each other, and how far what is written down may differ from what it was computed of.
+FINE, TOLERATED, CLAIMED = 1e-10, 1e-9, 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The units of every tolerance, which no proof can raise.
+
+    worth: what everything played so far could be worth, by all that is known
+    size:  the same by the ball alone, in which rounding is counted: it may be far more
+    """
+
+    worth: float
+    size: float
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may have done to the question."""
+        return 4 * EPS * self.size
+
+    @property
+    def gap(self) -> float:
+        """How far vectors may miss each other, times B: it is charged all the same."""
+        return TOLERATED * self.worth + 64 * EPS * self.size
+
+    @property
+    def blur(self) -> float:
+        """How far numbers that are written down may lie apart."""
+        return CLAIMED * self.worth + 64 * EPS * self.size
+
 
 Sets = Callable[[int], Sequence[Ellipsoid]]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The fact <theta, normal> >= level; a record may claim less than that by `slack`."""
+    """The fact <theta, normal> >= level.
+
+    error: what rounding may have done to both, so that <theta, normal> >= level - error is certain
+    said:  the level that a record may claim, where that is another one; or less by `slack`
+    """
 
     normal: Vector
     level: float
+    error: float = 0.0
+    said: float | None = None
     slack: float = 0.0
+
+    @property
+    def claimed(self) -> float:
+        """The level that a record claims."""
+        return self.level if self.said is None else self.said
 
 
 Facts = Callable[[str, Vector], Sequence[Line]]
@@ -39,11 +79,11 @@ class Prover:
 
     sets:  the confidence sets that a proof may use, by their number of observations
     facts: the linear facts of a name, given the normal that a piece claims
-    worth: what everything played so far could be worth: the unit of every tolerance, which no proof can raise
+    scale: the units of every tolerance
     """
 
-    def __init__(self, theta_bound: float, sets: Sets, facts: Facts, worth: float) -> None:
-        self._theta_bound, self._sets, self._facts, self._worth = theta_bound, sets, facts, worth
+    def __init__(self, theta_bound: float, sets: Sets, facts: Facts, scale: Scale) -> None:
+        self._theta_bound, self._sets, self._facts, self._scale = theta_bound, sets, facts, scale
 
     def check(self, claim: Claim, question: Vector, problems: Problems, enough: float = math.inf) -> float:
         """What the pieces of the proof really prove of the question, all rounding given away.
@@ -56,34 +96,36 @@ class Prover:
             return -math.inf
         missing = np.array([math.fsum(column) for column in _columns(question, claim.pieces)])
         gap, length = float(np.linalg.norm(missing)), float(np.linalg.norm(claim.question - question))
-        if self._theta_bound * length > TOLERATED * self._worth:
+        if self._theta_bound * length > self._scale.gap:
             text = f"the proof must answer the round's own question, but differs from it by {length:.3g}"
             problems.add("question", text)
-        if self._theta_bound * gap > TOLERATED * self._worth:
+        if self._theta_bound * gap > self._scale.gap:
             problems.add("pieces", f"the pieces must add up to the question, but miss it by {gap:.3g}")
         added = math.fsum(piece.bound for piece in claim.pieces)
-        if claim.value != added and not abs(claim.value - added) <= CLAIMED * self._worth:
+        if claim.value != added and not abs(claim.value - added) <= self._scale.blur + max(0.0, -1e-12 * added):
             problems.add("value", f"the bounds add up to {added:.12g}, but the proof claims {claim.value:.12g}")
         lengths = math.fsum(float(np.linalg.norm(piece.vector)) for piece in claim.pieces)
-        charged = self._theta_bound * (gap * (1 + 8 * EPS) + 16 * EPS * lengths)
-        own = self._sum([self._bound(index, piece, problems) for index, piece in enumerate(claim.pieces)]) - charged
-        if own < enough or claim.value > own + CLAIMED * self._worth:
-            pieces = enumerate(claim.pieces)
-            own = (
-                self._sum([self._bound(index, piece, Problems(), is_precise=True) for index, piece in pieces]) - charged
-            )
-        if claim.value > own + CLAIMED * self._worth:
+        charged = self._theta_bound * (gap * (1 + 8 * EPS) + 4 * EPS * lengths)
+        own = self._sum(claim, problems, self._unit(claim) if enough > -math.inf else math.inf) - charged
+        if own < enough or claim.value > own + self._scale.blur:
+            own = self._sum(claim, Problems(), 0.0) - charged
+        if claim.value > own + self._scale.blur:
             problems.add("value", f"the pieces prove {own:.12g}, but the proof claims {claim.value:.12g}")
         return own
 
-    @staticmethod
-    def _sum(bounds: Sequence[float]) -> float:
+    def _unit(self, claim: Claim) -> float:
+        """What a bound may give away before more digits are used; a proof by an earlier proof hands it on."""
+        is_link = any(piece.name == PROVED for piece in claim.pieces)
+        return (1e-3 if is_link else 1.0) * FINE * self._scale.worth
+
+    def _sum(self, claim: Claim, problems: Problems, unit: float) -> float:
+        bounds = [self._bound(index, piece, problems, unit) for index, piece in enumerate(claim.pieces)]
         return math.fsum(bounds) - 4 * EPS * math.fsum(map(abs, bounds))
 
-    def _bound(self, index: int, piece: Piece, problems: Problems, *, is_precise: bool = False) -> float:
+    def _bound(self, index: int, piece: Piece, problems: Problems, unit: float) -> float:
         found: list[str] = []
         if piece.kind == "ellipsoid":
-            own = self._by_ellipsoid(piece, found, is_precise)
+            own = self._by_ellipsoid(piece, found, unit)
         elif piece.kind == "ball":
             own = self._by_ball(piece, found)
         else:
@@ -109,27 +151,28 @@ class Prover:
             if not apart(piece.normal, line.normal, length + float(np.linalg.norm(line.normal)))
         ]
         if lines:
-            return self._along(piece, min(lines, key=lambda line: abs(line.level - piece.level)), found)
+            return self._along(piece, min(lines, key=lambda line: abs(line.claimed - piece.level)), found)
         found.append("fact: no such fact can be rebuilt from the events before this one")
         return -math.inf
 
     def _along(self, piece: Piece, line: Line, found: list[str]) -> float:
-        normal, level = line.normal, line.level
+        normal, level, claimed = line.normal, line.level, line.claimed
         size = self._theta_bound * float(np.linalg.norm(normal))
-        if not (near(piece.level, level, size) or level - line.slack <= piece.level <= level):
-            found.append(f"fact: its level is {level:.12g}, but {piece.level:.12g} is claimed")
+        if not (near(piece.level, claimed, size) or claimed - line.slack <= piece.level <= claimed):
+            found.append(f"fact: its level is {claimed:.12g}, but {piece.level:.12g} is claimed")
         square = float(normal @ normal)
         weight = float(piece.vector @ normal) / square if square > 0 else 0.0
         off = self._theta_bound * float(np.linalg.norm(piece.vector - weight * normal))
-        if weight < 0 or off > TOLERATED * self._worth:
+        if weight < 0 or off > self._scale.gap:
             found.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
-        if weight < 0:
+        if not weight >= 0:
             return -math.inf
+        most = max(level, claimed)
+        _compare(piece.bound, weight * most, weight * piece.level if weight else 0.0, weight * size, 1e-9, found)
         own = weight * level if weight != 0.0 else 0.0
-        _compare(piece.bound, own, weight * piece.level if weight else 0.0, weight * size, 1e-9, found)
-        return own - off - 16 * EPS * abs(own)
+        return own - off - weight * line.error - 16 * EPS * abs(own)
 
-    def _by_ellipsoid(self, piece: Piece, found: list[str], is_precise: bool) -> float:
+    def _by_ellipsoid(self, piece: Piece, found: list[str], unit: float) -> float:
         sets = self._sets(piece.observations)
         if not sets:
             found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
@@ -137,14 +180,14 @@ class Prover:
         tried = []
         for known in sets:
             problems: list[str] = []
-            tried.append((problems, self._over(piece, known, problems, is_precise)))
+            tried.append((problems, self._over(piece, known, problems, unit)))
             if not problems:
                 break
         problems, own = min(tried, key=lambda one: len(one[0]))
         found.extend(problems)
         return own
 
-    def _over(self, piece: Piece, known: Ellipsoid, found: list[str], is_precise: bool) -> float:
+    def _over(self, piece: Piece, known: Ellipsoid, found: list[str], unit: float) -> float:
         mean, width = known.mean_and_width(piece.vector)
         if not is_radius_of(piece.radius, known):
             found.append(
@@ -159,7 +202,7 @@ class Prover:
         size = known.reach * float(np.linalg.norm(piece.vector)) + piece.radius * width
         expected = mean - piece.radius * width if piece.radius < UNUSABLE else piece.bound
         _compare(piece.bound, own, expected, size, known.rounding, found)
-        return known.at_least(piece.vector, is_precise=is_precise)
+        return known.at_least(piece.vector, unit)
 
 
 def _columns(question: Vector, pieces: Sequence[Piece]) -> list[tuple[float, ...]]:

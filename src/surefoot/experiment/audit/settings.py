@@ -78,7 +78,8 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield "the paper's radius holds from `dim` 2 on, but 1 was declared"
     if misfit != 0.0 and (policy != "SafeLUCB" or radius in ("dual", "residual")):
         yield f"{policy} with this radius allows for no `misspecification`, but {misfit!r:.80} was declared"
-    size, ridge = settings.get("feature_bound"), settings.get("ridge", 1.0)
+    size: Any = settings.get("feature_bound")
+    ridge: Any = settings.get("ridge", 1.0)
     if _is_number(size) and _is_number(ridge) and not size / math.sqrt(max(ridge, 1e-300)) <= math.sqrt(MOST_RESOLVED):
         yield f"`feature_bound` must be resolved beside the ridge, but {size!r} was declared beside {ridge!r}"
     yield from _constraint(settings)

@@ -1,5 +1,7 @@
 """Sums over all rounds, kept with what rounding loses of them, so that a million terms leave no error behind."""
 
+import operator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,3 +66,38 @@ class Total:
     def value(self) -> float:
         """The sum."""
         return self._sum + self._lost if abs(self._sum) < float("inf") else self._sum
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Numbers without any rounding: whole ones, of which the last `bits` binary digits stand behind the point."""
+
+    parts: list[int]
+    bits: int
+
+    def __add__(self, other: "Whole") -> "Whole":
+        bits = max(self.bits, other.bits)
+        ours, theirs = bits - self.bits, bits - other.bits
+        return Whole([(a << ours) + (b << theirs) for a, b in zip(self.parts, other.parts, strict=True)], bits)
+
+    def __matmul__(self, other: "Whole") -> float:
+        """The inner product, rounded once."""
+        total: int = sum(map(operator.mul, self.parts, other.parts))
+        return total / (1 << self.bits + other.bits)
+
+    def turned(self, matrix: "Whole") -> "Whole":
+        """Minus a matrix, row after row, times this vector."""
+        size = len(self.parts)
+        rows = (matrix.parts[at : at + size] for at in range(0, size * size, size))
+        return Whole([-sum(map(operator.mul, row, self.parts)) for row in rows], matrix.bits + self.bits)
+
+    def floats(self) -> Vector:
+        """The nearest floats."""
+        return np.array([part / (1 << self.bits) for part in self.parts])
+
+
+def whole(numbers: Vector) -> Whole:
+    """Floats as they are."""
+    ratios = [number.as_integer_ratio() for number in numbers.tolist()]
+    bits = max((bottom.bit_length() for _, bottom in ratios), default=1)
+    return Whole([top << bits - bottom.bit_length() for top, bottom in ratios], bits - 1)

@@ -1,0 +1,48 @@
+"""A proof of an earlier round, carried on: the question of then, and what the baseline has added to it since."""
+
+import math
+
+import numpy as np
+
+from surefoot.experiment.audit.estimate import EPS
+from surefoot.experiment.audit.proofs import Line
+from surefoot.experiment.audit.sums import Sum, Total, Vector
+
+
+class Carried:
+    """That <theta, normal> >= level; sums without drift, for a proof may use the fact a billion times over.
+
+    said:  the level that the records claim; what they give away for rounding, the audit need not
+    slack: how much less than that they may claim
+    """
+
+    def __init__(self, question: Vector, level: float, said: float) -> None:
+        self._normal, self._level, self._said = Sum(question.shape), Total(), Total()
+        self._normal.add(question)
+        self._level.add(level)
+        self._said.add(said)
+        self._slack = 0.0
+
+    @property
+    def length(self) -> float:
+        """How long the normal is."""
+        return float(np.linalg.norm(self._normal.value))
+
+    def add(self, share: float, baseline: Vector, gain: float, said: float, slack: float) -> None:
+        """A round of the baseline: that share of its features, and at least so much more."""
+        self._normal.add_product(np.float64(share), baseline)
+        self._level.add(math.nextafter(share * gain, -math.inf))
+        self._said.add(share * said)
+        self._slack += slack
+
+    def claim(self, level: float) -> None:
+        """Go on from the level that a record claimed, where that is less: rounding must not pile up."""
+        if level < self._said.value:
+            self._said = Total()
+            self._said.add(level)
+
+    def line(self, theta_bound: float) -> Line:
+        """The fact."""
+        normal, level = np.asarray(self._normal.value), self._level.value
+        error = 8 * EPS * (theta_bound * float(np.linalg.norm(normal)) + abs(level))
+        return Line(normal, level, error, self._said.value, self._slack)
