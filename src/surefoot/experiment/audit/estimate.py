@@ -17,6 +17,7 @@ from surefoot.experiment.audit.sums import Matrix, Sum, Total, Vector, Whole, wh
 REFINEMENTS = 3
 EPS = 2.0**-53
 USABLE = 1e-2  # beyond this blur plain floats say nothing
+REFUTED, USABLE_RATIO = 1e-5, 1e4  # a root so far below 0 is no rounding, where eigenvalues lie no further apart
 DUAL_SHARES = (1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0)  # ridges that a `dual` proof may be read at
 
 Solve = Callable[[Vector], Vector]
@@ -174,6 +175,7 @@ class Estimate:
         self._factors: tuple[Matrix, Vector, Vector] | None = None
         self._exacts: dict[float, Exact] = {}
         self._newest: list[Ellipsoid] | None = None
+        self._is_refuted = False
 
     def learn(self, features: Vector, reward: float) -> None:
         """Take in one reward."""
@@ -200,6 +202,13 @@ class Estimate:
         radius = self._radius(_growth(values, self.known.ridge), self._surprises.value)
         most = self._radius(_growth(_most(values), self.known.ridge), self._most_surprises.value) * (1 + 16 * EPS)
         return [Ellipsoid(axes, values, projected, radius, most, self.count, self._exact(self.known.ridge))]
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the `dual` set is empty beyond all rounding: no theta of the declared length fits the data."""
+        if self.known.kind == "dual" and self.count:
+            self.newest()
+        return self._is_refuted
 
     def optimistic(self) -> Ellipsoid:
         """The set by which an action is proposed: `amm` stands in for `dual`."""
@@ -264,6 +273,7 @@ class Estimate:
         event, most_event = (self._event(_growth(held, k.ridge)) + a * k.theta_bound**2 for held in self._bracket())
         energies = float(projected @ (projected / shifted)), float(projected @ (projected / values))
         root = event + (energies[0] - energies[1])
+        self._is_refuted |= root < -REFUTED * (event + sum(energies)) and values[-1] < USABLE_RATIO * values[0]
         if root < 0.0 and share == 1.0:
             return None
         # The root is a difference of large numbers: what rounding does to them, it does to a small radius.

@@ -93,6 +93,8 @@ class LinearBook:
         known = self.declared.known(round_.known)
         displaced = self._displaced(round_, problems)
         self._check_known(round_, displaced, known, problems)
+        keeps_newest = self.declared.policy != "LUCB" and not self.declared.is_exact
+        self.is_alarmed |= keeps_newest and self.estimate.is_refuted
         question, required, size = self._ask(round_.rows[round_.proposal], displaced, known)
         scale = self._scale(round_.rows[round_.proposal], displaced, known, size)
         own = self._check_proof(round_, displaced, known, question, required, scale, problems)
