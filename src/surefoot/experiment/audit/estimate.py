@@ -128,17 +128,17 @@ class Ellipsoid:
         mean, width = self.mean_and_width(q)
         return mean - self.radius * width
 
-    def at_least(self, q: Vector, unit: float = math.inf) -> float:
+    def at_least(self, q: Vector, share: float = math.inf) -> float:
         """A bound that the least <theta, q> over the ellipsoid never falls below: all rounding is given away.
 
-        Where that is more than the unit, V y = q is solved until it hardly matters.
+        Where that is more than a share of what it is made of, V y = q is solved until it hardly matters.
         """
         mean, width = self.mean_and_width(q)
         size = self.reach * float(np.linalg.norm(q)) + self._most * width
         given = self.blur * width * (self._most + math.sqrt(self.energy)) + self.radius_rounding * width
         given += 64.0 * EPS * size
         crude = mean - self.radius * width - given if self.blur < USABLE else -math.inf
-        if given <= unit and crude > -math.inf:
+        if given <= share * (abs(mean) + self._most * width) and crude > -math.inf:
             return crude
         most = self._most if self._sharpen is None else min(self._most, self._sharpen())
         mean, width, error = self._exact.mean_and_width(q, _solver(self._axes, self._values))

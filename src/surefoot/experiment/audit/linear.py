@@ -8,9 +8,9 @@ import numpy as np
 from surefoot.experiment.audit.account import Account
 from surefoot.experiment.audit.carried import Carried
 from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.estimate import EPS, USABLE, Ellipsoid, Estimate
+from surefoot.experiment.audit.estimate import EPS, Ellipsoid, Estimate
 from surefoot.experiment.audit.facts import LinearFacts
-from surefoot.experiment.audit.proofs import FINE, PROVED, TOLERATED, Prover, Scale
+from surefoot.experiment.audit.proofs import FINE, PROVED, Prover, Scale
 from surefoot.experiment.audit.seen import Seen
 from surefoot.experiment.audit.story import Problems, Round, apart, near
 from surefoot.experiment.audit.sums import Vector
@@ -177,8 +177,7 @@ class LinearBook:
         if self.estimate.count == 0:
             return reach
         newest = self.estimate.newest()[0]
-        mean, width = newest.mean_and_width(x)
-        return min(reach, abs(mean) + newest.radius * width) if newest.blur < USABLE else reach
+        return min(reach, -min(newest.at_least(x, FINE), newest.at_least(-x, FINE)))
 
     def _granted(self, rounds: int) -> float:
         """What the constraint gives in advance: the floor of the rounds left, a reserve, or rewards received."""
@@ -261,7 +260,7 @@ class LinearBook:
         """The learner played exactly where the proof let it, and never against it."""
         is_allowed = round_.guaranteed >= round_.required
         own -= scale.rounding
-        if round_.is_learner and not (own >= -TOLERATED * scale.worth and is_allowed):
+        if round_.is_learner and not (own >= -scale.tolerated and is_allowed):
             short = -min(own, round_.margin)
             problems.add(
                 "admissible", f"the learner played, but what can be proved falls short of the floor by {short:.6g}"
@@ -311,7 +310,7 @@ class LinearBook:
         for newest in self.estimate.newest() if self.estimate.count else []:
             said = max(said, newest.lower(b))
             if said > least:
-                least = max(least, newest.at_least(b, FINE * length))
+                least = max(least, newest.at_least(b, FINE))
         if not self.estimate.count:
             least, said = max(least, -length * (1 + 16 * EPS)), max(said, -length)
         # A record may carry less: it gives rounding away, and with `dual` it reads one set where all are allowed.

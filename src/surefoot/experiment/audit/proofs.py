@@ -16,9 +16,10 @@ from surefoot.experiment.audit.sums import Vector
 
 PROVED = "proof of an earlier round"
 UNUSABLE = 1e300  # the radius of a set that rounding has spoilt: it says nothing
-# Shares of what everything played so far could be worth: what a bound may give away before more digits are used, how
-# far vectors may miss each other, and how far what is written down may differ from what it was computed of.
-FINE, TOLERATED, CLAIMED = 1e-10, 1e-9, 1e-6
+FINE = 1e-10  # the share of a bound that rounding may take before more digits are used
+# Shares of what everything played so far could be worth: how far vectors may miss each other, which is charged all the
+# same, and how far what is written down may differ from what it was computed of.
+MISSED, CLAIMED = 1e-9, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,14 @@ class Scale:
         return 4 * EPS * self.size
 
     @property
+    def tolerated(self) -> float:
+        """What the learner may be short of: the audit and the policy give rounding away in different ways."""
+        return 64 * EPS * self.size
+
+    @property
     def gap(self) -> float:
-        """How far vectors may miss each other, times B: it is charged all the same."""
-        return TOLERATED * self.worth + 64 * EPS * self.size
+        """How far vectors may miss each other, times B."""
+        return MISSED * self.worth + 64 * EPS * self.size
 
     @property
     def blur(self) -> float:
@@ -106,26 +112,23 @@ class Prover:
             problems.add("value", f"the bounds add up to {added:.12g}, but the proof claims {claim.value:.12g}")
         lengths = math.fsum(float(np.linalg.norm(piece.vector)) for piece in claim.pieces)
         charged = self._theta_bound * (gap * (1 + 8 * EPS) + 4 * EPS * lengths)
-        own = self._sum(claim, problems, self._unit(claim) if enough > -math.inf else math.inf) - charged
+        is_link = any(piece.name == PROVED for piece in claim.pieces)  # what it gives away is handed on
+        share = math.inf if enough == -math.inf else 1e-3 * FINE if is_link else FINE
+        own = self._sum(claim, problems, share) - charged
         if own < enough or claim.value > own + self._scale.blur:
             own = self._sum(claim, Problems(), 0.0) - charged
         if claim.value > own + self._scale.blur:
             problems.add("value", f"the pieces prove {own:.12g}, but the proof claims {claim.value:.12g}")
         return own
 
-    def _unit(self, claim: Claim) -> float:
-        """What a bound may give away before more digits are used; a proof by an earlier proof hands it on."""
-        is_link = any(piece.name == PROVED for piece in claim.pieces)
-        return (1e-3 if is_link else 1.0) * FINE * self._scale.worth
-
-    def _sum(self, claim: Claim, problems: Problems, unit: float) -> float:
-        bounds = [self._bound(index, piece, problems, unit) for index, piece in enumerate(claim.pieces)]
+    def _sum(self, claim: Claim, problems: Problems, share: float) -> float:
+        bounds = [self._bound(index, piece, problems, share) for index, piece in enumerate(claim.pieces)]
         return math.fsum(bounds) - 4 * EPS * math.fsum(map(abs, bounds))
 
-    def _bound(self, index: int, piece: Piece, problems: Problems, unit: float) -> float:
+    def _bound(self, index: int, piece: Piece, problems: Problems, share: float) -> float:
         found: list[str] = []
         if piece.kind == "ellipsoid":
-            own = self._by_ellipsoid(piece, found, unit)
+            own = self._by_ellipsoid(piece, found, share)
         elif piece.kind == "ball":
             own = self._by_ball(piece, found)
         else:
@@ -172,7 +175,7 @@ class Prover:
         own = weight * level if weight != 0.0 else 0.0
         return own - off - weight * line.error - 16 * EPS * abs(own)
 
-    def _by_ellipsoid(self, piece: Piece, found: list[str], unit: float) -> float:
+    def _by_ellipsoid(self, piece: Piece, found: list[str], share: float) -> float:
         sets = self._sets(piece.observations)
         if not sets:
             found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
@@ -180,14 +183,14 @@ class Prover:
         tried = []
         for known in sets:
             problems: list[str] = []
-            tried.append((problems, self._over(piece, known, problems, unit)))
+            tried.append((problems, self._over(piece, known, problems, share)))
             if not problems:
                 break
         problems, own = min(tried, key=lambda one: len(one[0]))
         found.extend(problems)
         return own
 
-    def _over(self, piece: Piece, known: Ellipsoid, found: list[str], unit: float) -> float:
+    def _over(self, piece: Piece, known: Ellipsoid, found: list[str], share: float) -> float:
         mean, width = known.mean_and_width(piece.vector)
         if not is_radius_of(piece.radius, known):
             found.append(
@@ -202,7 +205,7 @@ class Prover:
         size = known.reach * float(np.linalg.norm(piece.vector)) + piece.radius * width
         expected = mean - piece.radius * width if piece.radius < UNUSABLE else piece.bound
         _compare(piece.bound, own, expected, size, known.rounding, found)
-        return known.at_least(piece.vector, unit)
+        return known.at_least(piece.vector, share)
 
 
 def _columns(question: Vector, pieces: Sequence[Piece]) -> list[tuple[float, ...]]:
