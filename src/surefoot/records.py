@@ -222,11 +222,12 @@ class Abandoned(Record):
 
 
 class Acknowledged(Record):
-    """The answer to an alarm (`surefoot.safety.alarm`), why, and by whom."""
+    """The answer to the alarm that was raised after so many rounds (`surefoot.safety.alarm`), why, and by whom."""
 
     response: Response
     reason: str = ""
     by: str = ""
+    alarm_round: int = 0
 
 
 class Mode(Record):

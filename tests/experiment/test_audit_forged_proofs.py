@@ -415,7 +415,7 @@ def test_one_long_row_buys_no_tolerance_for_the_rest(is_learned: bool, tmp_path:
         "theta_bound": 1.0,
         "feature_bound": 3e10,
     }
-    scene = in_shadow(tmp_path / "long.db", [long, short], 1, None, ridge=1e6, gate="joint", **told)
+    scene = in_shadow(tmp_path / "long.db", [long, short], 1, None, ridge=1e12, gate="joint", **told)
     assert scene.payload["source"] == "baseline"
     if not is_learned:
         reward = next(row for row in scene.rows if row["kind"] == "reward")
@@ -441,11 +441,11 @@ def test_a_loose_bound_on_theta_buys_no_tolerance(tmp_path: Path) -> None:
         "theta_bound": 1e12,
         "feature_bound": 1.0,
     }
-    scene = in_shadow(tmp_path / "loose.db", rows, 40, None, ridge=1.1e-15, gate="joint", **told)
+    scene = in_shadow(tmp_path / "loose.db", rows, 40, None, ridge=1.1e-9, gate="joint", **told)
     assert scene.payload["source"] == "baseline"
-    gram = 1.1e-15 * np.eye(2) + sum(np.outer(row[0], row[0]) for row in rows)
-    growth = float(np.linalg.slogdet(gram)[1]) - 2 * math.log(1.1e-15)
-    radius = math.sqrt(0.01 * (growth + 2 * math.log(1 / 0.045)) + 1.1e-15 * 1e24)
+    gram = 1.1e-9 * np.eye(2) + sum(np.outer(row[0], row[0]) for row in rows)
+    growth = float(np.linalg.slogdet(gram)[1]) - 2 * math.log(1.1e-9)
+    radius = math.sqrt(0.01 * (growth + 2 * math.log(1 / 0.045)) + 1.1e-9 * 1e24)
     fact, q = {"kind": "ellipsoid", "observations": 40, "radius": radius}, scene.question
     bound = -radius * float(np.sqrt(q @ np.linalg.solve(gram, q)))
     scene.claim([{"fact": fact, "vector": q.tolist(), "bound": bound}], value=0.01)

@@ -4,6 +4,7 @@ import gc
 import math
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from surefoot.experiment.reward import MOST_RECORDED
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import MOST_CLOSED
 from surefoot.journal import Journal, open_journal
-from tests.experiment.worlds import SAFE, Clock, safe_policy
+from tests.experiment.worlds import LINEAR, SAFE, Clock, safe_policy
 
 ROWS = np.array([[0.6, 0.0], [0.3, 0.4]])
 EASY = np.array([[0.9, 0.0], [0.6, 0.0]])  # more of the same, so that the learner plays from the first round on
@@ -331,3 +332,89 @@ def test_memory_does_not_grow_with_the_number_of_events(tmp_path: Path, clock: C
         early, late = visit(200), visit(1000)
         tracemalloc.stop()
     assert late - early < 100_000  # a hundred bytes for each of a thousand rounds would show
+
+
+@pytest.mark.parametrize("text", [None, 7, "x" * 2001, "\ud800"])
+def test_a_reason_that_a_journal_cannot_keep_is_refused_and_changes_nothing(
+    journal: Journal, clock: Clock, text: Any
+) -> None:
+    """It could never be read back: the experiment would be lost for ever."""
+    shop = shop_with(journal, clock, None)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    shop.reward("a", 7.0)
+    shop.decide(ROWS, baseline=0, decision_id="b")
+    before = journal.head("shop")
+    for call in (
+        lambda: shop.abandon("b", reason=text),
+        lambda: shop.set_mode("paused", reason=text),
+        lambda: shop.acknowledge("stay", reason=text),
+        lambda: shop.acknowledge("stay", reason="why", by=text),
+    ):
+        with pytest.raises(surefoot.errors.InputError, match="must be a text of at most 2,000 characters"):
+            call()
+    assert journal.head("shop") == before
+    assert Experiment.open(journal, "shop", clock=clock).status().rounds == 2
+
+
+def test_an_alarm_is_answered_once_and_never_another_one_by_mistake(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    shop.decide(ROWS, baseline=0, decision_id="a")
+    shop.reward("a", 7.0)
+    first = shop.status().alarm_round
+    with pytest.raises(surefoot.errors.AlarmError, match="that of round 9 was to be answered"):
+        shop.acknowledge("renew", reason="cents", alarm_round=9)
+    for _ in range(2):  # the answer was lost on the way, and the caller asks again
+        shop.acknowledge("renew", reason="cents", by="ops", alarm_round=first)
+    assert shop.status().restarts == 1
+    shop.decide(ROWS, baseline=0, decision_id="b")
+    shop.reward("b", 7.0)
+    assert (shop.status().is_refuted, shop.status().alarm_answer) == (True, None)
+    shop.acknowledge("renew", reason="cents", by="ops", alarm_round=first)
+    assert shop.status().is_refuted  # what was asked again was done before, and the new alarm is still on
+    assert audit(journal, "shop").is_clean
+
+
+def test_a_reward_below_the_lowest_rings_when_it_comes_not_when_its_window_closes(
+    journal: Journal, clock: Clock
+) -> None:
+    constraint = {"name": "realised_path", "lowest_reward": 0.0}
+    policy = surefoot.SafeLUCB(**{**SAFE, "alpha": 0.9}, constraint=constraint)
+    shop = Experiment.create(journal, "shop", policy, mode="guarded", clock=clock, reward_window=60.0)
+    made = [shop.decide(EASY, baseline=1, baseline_reward=0.3) for _ in range(30)]
+    learner = next(answer for answer in made if answer.source == "learner")
+    shop.reward(learner.decision_id, -1.0)
+    assert shop.status().is_refuted
+    assert shop.decide(EASY, baseline=1, baseline_reward=0.3).source == "baseline"
+    clock.now += 60
+    shop.close_windows()
+    assert audit(journal, "shop").is_clean
+    with pytest.raises(surefoot.errors.ConfigError, match="must not lie below lowest_reward=0"):
+        surefoot.SafeLUCB(**SAFE, constraint=constraint, settle_after=3, default_reward=-0.1)
+    with pytest.raises(surefoot.errors.ConfigError, match="must not lie below lowest_reward=0"):
+        Experiment.create(
+            journal, "low", surefoot.SafeLUCB(**SAFE, constraint=constraint), reward_window=60.0, default_reward=-0.1
+        )
+
+
+def test_the_floor_is_exact_where_the_baselines_rewards_are_known(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, None)
+    for _ in range(100):
+        answer = shop.decide(ROWS, baseline=0, baseline_reward=0.5)
+        shop.reward(answer.decision_id, 0.5)
+    assert shop.status().floor == pytest.approx(0.8 * 50)
+    assert shop.status().estimated_baseline == pytest.approx(50)
+
+
+def test_a_baseline_that_is_no_row_is_refused_whatever_the_policy(journal: Journal, clock: Clock) -> None:
+    shop = Experiment.create(journal, "free", surefoot.LUCB(**LINEAR, ridge=1.0), mode="guarded", clock=clock)
+    with pytest.raises(surefoot.errors.InputError, match="`0 <= baseline < 2` must hold"):
+        shop.decide(ROWS, baseline=7)
+    assert shop.status().rounds == 0
+
+
+def test_a_decision_whose_window_has_passed_is_not_given_up(journal: Journal, clock: Clock) -> None:
+    shop = shop_with(journal, clock, 60.0)
+    shop.decide_all([Question(ROWS, baseline=0, decision_id=f"v{n}") for n in range(MOST_CLOSED + 5)])
+    clock.now += 60
+    with pytest.raises(surefoot.errors.DecisionSettledError):
+        shop.abandon(f"v{MOST_CLOSED + 4}")

@@ -175,6 +175,23 @@ def test_checkpoints_go_on_counting_after_a_restart_under_the_same_promise() -> 
     assert policy.decide(ROWS, baseline=0).certificate.required == pytest.approx(-0.3 * 7 * 0.2)
 
 
+def test_checkpoints_of_a_new_promise_stay_where_they_are_after_it_is_kept_through_a_restart() -> None:
+    policy = safe(constraint={"name": "checkpoints", "every": 8}, reward_floor=0.2)
+    for response, rounds in (("renew", 3), ("relearn", 2)):
+        for _ in range(rounds):
+            policy.decide(ROWS, baseline=0, hold=True)
+        policy.report_breach("reward", "a test")
+        policy.acknowledge(response)  # type: ignore[arg-type]
+    assert policy.decide(ROWS, baseline=0).certificate.required == pytest.approx(-0.3 * 5 * 0.2)  # round 3 of 8
+
+
+def test_a_row_that_is_too_long_is_not_hidden_by_an_earlier_alarm() -> None:
+    policy = safe()
+    policy.report_breach("reward", "Something is wrong.")
+    policy.recall(np.array([[0.6, 0.0], [3.0, 4.0]]), baseline=0, action=1, source="learner")
+    assert policy.responses == ("stay", "renew")
+
+
 def drifting(policy: Any, response: str, seed: int) -> tuple[bool, bool]:
     """A world that turns against the learner after 150 rounds, and data that show it at once.
 

@@ -63,7 +63,7 @@ def test_an_alarm_is_raised_answered_and_told_openly(shop: tuple[httpx.Client, P
     anew = answer(client, "relearn").json()
     assert (anew["is_refuted"], anew["restarts"], anew["promise_round"]) == (False, 1, 1)
     assert anew["debt"] == pytest.approx(0.9)  # one round of the learner: 0.9 times the most, less the least
-    assert "must earn back 0.9" in alarms_of(client)["debt"]
+    assert "with a debt of 0.9" in alarms_of(client)["debt"]
     assert decide(client, "d")["source"] == "baseline"
     client.post("/v1/experiments/shop/decisions/d/reward", json={"value": -1})
     renewed = answer(client, "renew").json()

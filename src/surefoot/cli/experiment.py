@@ -183,8 +183,10 @@ def _print(status: Status) -> None:
     console.print(table)
     if status.is_refuted:
         answered = f" Acknowledged: {status.alarm_answer}." if status.alarm_answer else ""
-        console.print(Text(f"ALARM: {status.alarm} Only the baseline is played.{answered}", "bold red"))
-        hint = f"Answer it: surefoot experiment acknowledge JOURNAL {status.name} {'|'.join(status.alarm_responses)}"
+        plays = "" if math.isnan(status.floor) else " Only the baseline is played."
+        console.print(Text(f"ALARM: {status.alarm}{plays}{answered}", "bold red"))
+        answers = "|".join(status.alarm_responses)
+        hint = f"Answer it: surefoot experiment acknowledge JOURNAL {status.name} {answers} --reason ..."
         console.print(Text(hint, "dim"))
     if status.is_stalled:
         text = (
@@ -210,8 +212,16 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come, and wait for an earlier one"),
         ("rewards given up", f"{status.abandoned:,}", "settled without their reward"),
         ("rewards refused", f"{sum(status.refused.values()):,}", refused),
+        *_restarts(status),
         ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),
     ]
+
+
+def _restarts(status: Status) -> list[tuple[str, str, str]]:
+    if not status.restarts:
+        return []
+    since = f"the promise counts from round {status.promise_round:,} on; a debt of {_number(status.debt)}"
+    return [("restarts", f"{status.restarts:,}", since)]
 
 
 _MODES = {

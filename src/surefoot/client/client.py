@@ -12,7 +12,7 @@ from surefoot.client import requests
 from surefoot.client.client_options import Base
 from surefoot.client.models import Decision, Receipt
 from surefoot.client.requests import Actions, Call
-from surefoot.client.retries import RETRIED, Attempts, LostError, pause
+from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
 
 T = TypeVar("T")
@@ -74,7 +74,9 @@ class Client(Base):
             decision_id=decision_id,
         )
         try:
-            return self._ask(requests.decide(experiment, body), self.timeout)
+            decided = self._ask(requests.decide(experiment, body), self.timeout)
+            self.later.heard(experiment, body["decision_id"])
+            return decided
         except LostError as lost:
             told = self.fall_back(experiment, body, never_sent=lost.never_sent)
             self._tell_soon()
@@ -113,9 +115,12 @@ class Client(Base):
         """Say that a decision's reward will never be learned, so that no other waits for it (`Policy.abandon`)."""
         return self._patiently(requests.abandon(experiment, decision_id, reason))
 
-    def acknowledge(self, name: str, response: str, *, reason: str) -> dict[str, Any]:
-        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise; needs an admin's token."""
-        return self._patiently(requests.acknowledge(name, response, reason))
+    def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
+        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise; needs an admin's token.
+
+        `alarm_round` is that of the alarm you mean, from `experiment(name)`: no other one is answered by mistake.
+        """
+        return self._patiently(requests.acknowledge(name, response, reason, alarm_round))
 
     def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
         """A decision with its explanation, its question and its proof."""
@@ -134,8 +139,13 @@ class Client(Base):
                 except LostError:
                     return False
                 except ServiceError as error:
+                    if error.status in UNSETTLED or error.status >= 500:
+                        return False
                     # Refused for good: it would be refused again and again, and hold all others up.
-                    self.later.refuse(entry, error)
+                    if not self.later.refuse(entry, error):
+                        if not self.later.postpone(entry):
+                            return True
+                        continue
                 self.later.done(entry)
         return True
 

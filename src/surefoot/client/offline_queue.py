@@ -5,6 +5,7 @@ that is not counted and a reward that is not learned; the guarantee does not res
 """
 
 import threading
+import time
 from collections import OrderedDict, deque
 from typing import Any
 
@@ -13,7 +14,6 @@ import msgspec
 from surefoot.client.service_error import ServiceError
 
 BOOKING, REWARD = "fallbacks", "reward-batches"
-NOTHING_TO_GIVE_UP = ("/problems/unknown-decision", "/problems/decision-settled")
 
 
 class Entry(msgspec.Struct):
@@ -23,6 +23,7 @@ class Entry(msgspec.Struct):
     kind: str
     decision_id: str
     body: dict[str, Any]
+    until: float = 0.0  # up to when it is told again, by the clock of this process; 0: until it was taken or refused
 
 
 class Later:
@@ -54,10 +55,31 @@ class Later:
         with self._lock:
             return next(iter(self._waiting.values()), None)
 
-    def refuse(self, entry: Entry, error: ServiceError) -> None:
-        """Note what the service would not take; a decision that was never made need not be given up."""
-        if not (entry.kind.endswith("/abandon") and error.type in NOTHING_TO_GIVE_UP):
+    def refuse(self, entry: Entry, error: ServiceError) -> bool:
+        """Note what the service would not take, and whether it is done with.
+
+        A question may still be on its way when its decision is given up: until that is over, it is given up again.
+        """
+        if not entry.kind.endswith("/abandon"):
             self.refused.append(str(error))
+        elif error.type == "/problems/unknown-decision":
+            return time.monotonic() > entry.until
+        elif error.type != "/problems/decision-settled":
+            self.refused.append(str(error))
+        return True
+
+    def postpone(self, entry: Entry) -> bool:
+        """Put an entry behind all others; false where there is nothing but such that wait for their time."""
+        with self._lock:
+            key = entry.experiment, entry.kind, entry.decision_id
+            if key in self._waiting:
+                self._waiting.move_to_end(key)
+            return not all(each.until for each in self._waiting.values())
+
+    def heard(self, experiment: str, decision_id: str) -> None:
+        """A decision that was heard of after all is not given up."""
+        with self._lock:
+            self._waiting.pop((experiment, f"decisions/{decision_id}/abandon", decision_id), None)
 
     def done(self, entry: Entry) -> None:
         """Let go of one that was told."""

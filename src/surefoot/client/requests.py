@@ -1,5 +1,6 @@
 """The calls of the API as plain values, shared by both clients: what to send, and how to read what comes back."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +14,7 @@ from surefoot.errors import InputError
 from surefoot.ids import new_id
 
 T = TypeVar("T")
+LONGEST_UNDER_WAY = 60.0  # seconds: for so long a question may wait in a service before it is decided
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 
 
@@ -93,9 +95,10 @@ def abandon(experiment: str, decision_id: str, reason: str) -> Call[dict[str, An
     return _plain("POST", f"{_path(experiment)}/decisions/{decision_id}/abandon", {"reason": reason})
 
 
-def acknowledge(name: str, response: str, reason: str) -> Call[dict[str, Any]]:
+def acknowledge(name: str, response: str, reason: str, alarm_round: int) -> Call[dict[str, Any]]:
     """Answer an experiment's alarm."""
-    return _plain("POST", f"{_path(name)}/acknowledgements", {"response": response, "reason": reason})
+    body = {"response": response, "reason": reason, "alarm_round": alarm_round}
+    return _plain("POST", f"{_path(name)}/acknowledgements", body)
 
 
 def read_decision(experiment: str, decision_id: str) -> Call[dict[str, Any]]:
@@ -138,8 +141,9 @@ def booked(experiment: str, body: dict[str, Any]) -> Entry:
 
 def unheard(experiment: str, decision_id: str) -> Entry:
     """A decision that the service may have made and nobody heard of: it has no reward, and no other may wait for it."""
-    reason = "The caller did not hear of it in time, and played the baseline."
-    return Entry(experiment, f"decisions/{decision_id}/abandon", decision_id, {"reason": reason})
+    body = {"reason": "The caller did not hear of it in time, and played the baseline."}
+    until = time.monotonic() + LONGEST_UNDER_WAY
+    return Entry(experiment, f"decisions/{decision_id}/abandon", decision_id, body, until)
 
 
 def rewarded(experiment: str, decision_id: str, value: float) -> Entry:

@@ -7,13 +7,22 @@ from surefoot.records import Response
 from surefoot.safety.alarm import RESPONSES
 
 
-def acknowledge(turn: Turn, response: Response, reason: str, by: str) -> SurefootError | None:
+def acknowledge(turn: Turn, response: Response, reason: str, by: str, alarm_round: int | None) -> SurefootError | None:
     """Follow the answer, and write it down; or why that cannot be."""
     if response not in RESPONSES:
         return AlarmError(f"`response` must be one of {', '.join(RESPONSES)}, but got {response!r:.80}.")
     if not reason.strip():
         return InputError("`reason` must say why the alarm is answered so: whoever audits this will ask.")
-    record = records.Acknowledged(response=response, reason=reason, by=by)
+    alarm = turn.state.policy.alarm
+    meant = alarm_round if alarm_round is not None else 0 if alarm is None else alarm.round
+    record = records.Acknowledged(response=response, reason=reason, by=by, alarm_round=meant)
+    if alarm_round is not None and record == turn.state.answer:
+        return None
+    if alarm is not None and alarm.round != meant:
+        return AlarmError(
+            f"The alarm that is on was raised after round {alarm.round}, but that of round {meant} was to be answered. "
+            "Look at it first: it may be another one."
+        )
     try:
         turn.state.acknowledged(record)
     except AlarmError as error:  # nothing has changed

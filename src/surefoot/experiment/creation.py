@@ -50,6 +50,10 @@ def read_settings(
     for default in (created.default_reward, policy.settings.get("default_reward")):
         if default is not None and not low <= default <= high:
             raise ConfigError(f"`default_reward` must lie within {reward_bounds=}, but got {default}.")
+    lowest = policy.settings.get("constraint") or {}
+    least = lowest.get("lowest_reward", -LARGEST) if isinstance(lowest, Mapping) else -LARGEST
+    if created.default_reward is not None and created.default_reward < least:
+        raise ConfigError(f"`default_reward` must not lie below lowest_reward={least:g}, but got {default_reward}.")
     if created.reward_window is not None and policy.settings.get("settle_after") is not None:
         raise ConfigError(
             f"A window must be one of seconds or of rounds, but got {reward_window=} beside the policy's "
@@ -79,16 +83,22 @@ def _read_default(default: float | None, window: float | None) -> float | None:
         raise ConfigError("`default_reward` needs a `reward_window`: without one, nobody knows that no reward came.")
     if window is None:
         return None
-    value = 0.0 if default is None else float(default)
+    try:
+        value = 0.0 if default is None else float(default)
+    except (TypeError, ValueError):
+        value = math.nan
     if not math.isfinite(value):
-        raise ConfigError(f"`default_reward` must be finite, but got {default}.")
+        raise ConfigError(f"`default_reward` must be finite, but got {default!r}.")
     return value
 
 
 def _read_bounds(bounds: Sequence[float] | None) -> tuple[float, float] | None:
     if bounds is None:
         return None
-    low, high = (float(bounds[0]), float(bounds[1])) if len(bounds) == 2 else (math.nan, math.nan)
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
     if not -LARGEST <= low < high <= LARGEST:
         raise ConfigError(f"`reward_bounds` must be (low, high) with low < high, but got {bounds!r}.")
     return low, high

@@ -6,6 +6,7 @@ from typing import Any
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.policy import Policy
+from surefoot.policies.safe_lucb import SafeLUCB
 
 
 def estimates(policy: Policy) -> tuple[float, float]:
@@ -19,6 +20,10 @@ def estimates(policy: Policy) -> tuple[float, float]:
 
 def _linear(policy: LinearPolicy) -> tuple[float, float]:
     ledger, theta = policy.ledger, policy.ridge.theta
+    known = policy.known_rewards if isinstance(policy, SafeLUCB) else None
+    if known is not None:
+        kept, owed = known
+        return float(theta @ ledger.played) + kept, owed + kept
     if policy.needs_baseline_reward:
         return float(theta @ ledger.played) + ledger.conserved_reward, ledger.displaced_reward + ledger.conserved_reward
     earned = float(theta @ (ledger.played + ledger.conserved))

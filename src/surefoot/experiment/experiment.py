@@ -29,7 +29,7 @@ from surefoot.experiment.answer import Answer, Receipt, or_raise
 from surefoot.experiment.creation import read_settings
 from surefoot.experiment.decide import decide
 from surefoot.experiment.modes import change_mode
-from surefoot.experiment.question import Question, Read, read, read_id, read_or_error
+from surefoot.experiment.question import Question, Read, read, read_id, read_or_error, read_text
 from surefoot.experiment.reward import Refuser, abandon, read_reward, receive
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State, decode
@@ -182,13 +182,18 @@ class Experiment:
 
         Valid only if nothing has led to this word that the reward can have influenced (`Policy.abandon`).
         """
-        known = read_id(decision_id)
+        known, why = read_id(decision_id), read_text("reason", reason)
         keys = [f"d:{known}", f"r:{known}"]
-        return or_raise(self._run(Call(lambda turn: abandon(turn, known, reason), keys=keys)))
+        return or_raise(self._run(Call(lambda turn: abandon(turn, known, why), keys=keys)))
 
-    def acknowledge(self, response: Response, *, reason: str, by: str = "") -> None:
-        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise (`surefoot.safety.alarm`)."""
-        error = self._run(Call(lambda turn: acknowledge(turn, response, reason, by)))
+    def acknowledge(self, response: Response, *, reason: str, by: str = "", alarm_round: int | None = None) -> None:
+        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise (`surefoot.safety.alarm`).
+
+        `alarm_round` names the alarm that is meant (`Status.alarm_round`): another one is not answered by mistake, and
+        answering the same one twice in the same words is answering it once.
+        """
+        why, who = read_text("reason", reason), read_text("by", by)
+        error = self._run(Call(lambda turn: acknowledge(turn, response, why, who, alarm_round)))
         if error is not None:
             raise error
 
@@ -201,7 +206,8 @@ class Experiment:
 
     def set_mode(self, mode: ModeName, *, reason: str = "") -> ModeName:
         """Go over to another mode (`surefoot.experiment.modes`); returns the one before."""
-        return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, reason))))
+        why = read_text("reason", reason)
+        return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, why))))
 
     def find(self, decision_id: str) -> Answer:
         """A decision that was made before."""

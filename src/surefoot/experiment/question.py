@@ -17,6 +17,7 @@ from surefoot.records import Asked
 from surefoot.values import Value
 
 LONGEST_ID = 200
+LONGEST_TEXT = 2000
 
 
 class Question(Value, frozen=True, eq=True):
@@ -52,7 +53,7 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
         features=None if rows is None else rows.tolist(),
         catalogue=None if catalogue is None else catalogue.digest,
         actions=actions,
-        baseline=_read_baseline(question.baseline, actions),
+        baseline=_read_baseline(question.baseline, actions, None if shown is None else shown.shape[0]),
         baseline_reward=_read_reward(question.baseline_reward),
         context=_read_context(question.context),
     )
@@ -74,6 +75,17 @@ def read_id(decision_id: str) -> str:
     """A decision's id, if it can be one."""
     check_text("decision_id", decision_id, LONGEST_ID)
     return decision_id
+
+
+def read_text(name: str, text: str) -> str:
+    """A reason, or who gave it: a text that a journal can keep."""
+    try:
+        is_fine = len(text) <= LONGEST_TEXT and isinstance(text.encode(), bytes)
+    except (AttributeError, TypeError, UnicodeEncodeError):
+        is_fine = False
+    if not is_fine or not isinstance(text, str):
+        raise InputError(f"`{name}` must be a text of at most {LONGEST_TEXT:,} characters, but got {text!r:.80}.")
+    return text
 
 
 def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:
@@ -107,7 +119,7 @@ def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] 
     return names
 
 
-def _read_baseline(baseline: int | str | None, actions: list[str] | None) -> int | None:
+def _read_baseline(baseline: int | str | None, actions: list[str] | None, rows: int | None) -> int | None:
     if baseline is None:
         return None
     if isinstance(baseline, str):
@@ -116,6 +128,11 @@ def _read_baseline(baseline: int | str | None, actions: list[str] | None) -> int
         return actions.index(baseline)
     if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
         raise InputError(f"`baseline` must be a row index, but got {baseline!r}: the action you would play today.")
+    if rows is not None and not 0 <= baseline < rows:
+        raise InputError(
+            f"`0 <= baseline < {rows}` must hold for {rows} actions, but got baseline={baseline}. "
+            "It is the row of the action you would play today."
+        )
     return int(baseline)
 
 

@@ -91,7 +91,9 @@ def abandon(turn: Turn, decision_id: str, reason: str) -> bool | DecisionError:
     settled = turn.transaction.find(f"r:{decision_id}")
     if settled is not None and settled.kind == records.ABANDONED:
         return False
-    if settled is not None or not turn.state.policy.settlement.awaits(round_of(decision)):
+    waiting = None if turn.state.windows is None else turn.state.windows.find(decision_id)
+    is_late = waiting is not None and waiting.closes <= turn.now
+    if settled is not None or is_late or not turn.state.policy.settlement.awaits(round_of(decision)):
         return DecisionSettledError(
             f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
             "or its window has closed. To drop a reward that is known would choose the data by their values."

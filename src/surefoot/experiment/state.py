@@ -35,7 +35,7 @@ class State:
         self.windows = new_windows(created)
         self.tally = Tally()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; with windows, those know
-        self.answer: records.Acknowledged | None = None  # to the alarm that is on
+        self.answer: records.Acknowledged | None = None  # to the alarm that was answered last
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
 
@@ -88,6 +88,7 @@ class State:
         decided = waiting.round if waiting is not None else round_()
         if waiting is not None:
             waiting.value = value
+            self.policy.examine(decided, value)
         elif self.windows is None:
             self.policy.observe(decided, value)
             self.open_ids.pop(decided, None)
@@ -109,7 +110,7 @@ class State:
         """Follow the answer to the alarm."""
         earned, baseline = estimates(self.policy)
         self.policy.acknowledge(record.response)
-        self.answer = record if record.response == "stay" else None
+        self.answer = record
         if record.response != "stay":
             self.tally.restarted(self.policy.rounds, record.response, earned, baseline)
 

@@ -119,9 +119,15 @@ def status_of(name: str, state: State) -> Status:
         is_refuted=alarm is not None,
         alarm=None if alarm is None else alarm.text,
         alarm_round=0 if alarm is None else alarm.round,
-        alarm_answer=None if state.answer is None else state.answer.response,
+        alarm_answer=_answer(state),
         alarm_responses=policy.responses,
         restarts=len(tally.restarts),
         promise_round=tally.promise_round,
         debt=float(getattr(policy, "debt", 0.0)),
     )
+
+
+def _answer(state: State) -> Response | None:
+    """What was answered to the alarm that is on."""
+    alarm, answer = state.policy.alarm, state.answer
+    return answer.response if alarm is not None and answer is not None and answer.alarm_round == alarm.round else None

@@ -216,8 +216,17 @@ class Policy(ABC):
             if settlement.rewards:
                 self._learn_due()
         if value < self._lowest_reward and is_learner and teaches:
-            lowest = f"lowest_reward={self._lowest_reward:.6g}"
-            self.report_breach("reward", f"A reward of {value:.6g} came in, below the declared {lowest}.")
+            self._report_low(value)
+
+    def examine(self, round_: int, reward: float) -> None:
+        """Raise the alarm where a reward that has come, and is to be observed later, contradicts what was declared."""
+        is_learner, teaches = self._settlement.find(round_)[1:]
+        if reward < self._lowest_reward and is_learner and teaches:
+            self._report_low(reward)
+
+    def _report_low(self, reward: float) -> None:
+        lowest = f"lowest_reward={self._lowest_reward:.6g}"
+        self.report_breach("reward", f"A reward of {reward:.6g} came in, below the declared {lowest}.")
 
     def abandon(self, decision: Decision | int) -> None:
         """Say that the reward of a decision will never be learned, so that no other waits for it.
@@ -231,9 +240,14 @@ class Policy(ABC):
         self._learn_due()
 
     def report_breach(self, kind: AlarmKind, text: str) -> None:
-        """Raise the alarm: something that was declared has been contradicted. The first one stands."""
+        """Raise the alarm: something that was declared has been contradicted. The first one stands.
+
+        But for rows that are too long: what was played then has no worst, and no answer may forget that.
+        """
         if self._alarm is None:
             self._alarm = Alarm(kind, self._rounds, text)
+        elif kind == "features" and self._alarm.kind != kind:
+            self._alarm = Alarm(kind, self._alarm.round, f"{self._alarm.text} {text}")
 
     def acknowledge(self, response: Response) -> None:
         """Answer the alarm: "stay" on the baseline, "relearn" under the same promise, or "renew" the promise.
@@ -293,10 +307,13 @@ class Policy(ABC):
         else:
             raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")
         if not self._settlement.awaits(round_):
-            known = 1 <= round_ <= self._rounds
-            reason = "it was settled before" if known else f"only rounds 1 to {self._rounds} were decided"
+            reason = "it was settled before"
+            if round_ in self._settlement.rewards:
+                reason = f"its reward has come, and waits for round {self.held_up_by}"
+            elif not 1 <= round_ <= self._rounds:
+                reason = f"only rounds 1 to {self._rounds} were decided"
             raise DecisionError(
-                f"A decision must be pending to be {done}, but round {round_} is not: {reason}. "
+                f"A decision must be pending without a reward to be {done}, but round {round_} is not: {reason}. "
                 "Nothing was learned from this call."
             )
         return round_

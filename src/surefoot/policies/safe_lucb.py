@@ -35,8 +35,12 @@ from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constrai
 from surefoot.safety.memory import (
     DEBT,
     HIGH,
+    KEPT_HIGH,
+    KEPT_LOW,
     LOW,
     MOVED,
+    OWED_HIGH,
+    OWED_LOW,
     ROUNDS_BEFORE,
     remember_reward,
 )
@@ -141,6 +145,11 @@ class SafeLUCB(LinearPolicy):
         )
         if self._settings[CONSTRAINT] == REALISED_PATH:
             self._lowest_reward = chosen.amount
+        if settle_after is not None and self._settlement.default_reward < self._lowest_reward:
+            raise ConfigError(
+                f"`default_reward` must not lie below lowest_reward={self._lowest_reward:g}, but got {default_reward}. "
+                "It is learned where no reward came in time, and counts as one."
+            )
         self._least = float(max(self._settings[REWARD_FLOOR], self._settings[RANGE_LOW]))
         self._most = float(self._settings[RANGE_HIGH])
 
@@ -192,13 +201,20 @@ class SafeLUCB(LinearPolicy):
         return ("stay", "relearn", "renew") if has_worst else ("stay", "renew")
 
     def _restart(self, *, keep_promise: bool) -> None:
-        debt, rounds = (self.debt + self._worst_of_spent(), self._rounds) if keep_promise else (0.0, 0)
+        counted = float(self._memory[ROUNDS_BEFORE]) + self._ledger.learner_rounds + self._ledger.baseline_rounds
+        debt, rounds = (self.debt + self._worst_of_spent(), counted) if keep_promise else (0.0, 0.0)
         self._state[:] = new_state(self.dim, float(self._settings[RIDGE]))
         self._book[:] = 0.0
         self._memory[:] = 0.0
         self._memory[DEBT], self._memory[ROUNDS_BEFORE] = debt, rounds
         self._catalogue, self._catalogue_scores, self._frozen = None, new_scores(0), None
         self._spend(self._restarts + 1)
+
+    @property
+    def known_rewards(self) -> tuple[float, float] | None:
+        """What the baseline earned, and would have earned where the learner played, if all of it is known exactly."""
+        sums = [float(self._memory[at] + self._memory[at + 1]) for at in (KEPT_LOW, KEPT_HIGH, OWED_LOW, OWED_HIGH)]
+        return (sums[0], sums[2]) if sums[0] == sums[1] and sums[2] == sums[3] else None
 
     @property
     def debt(self) -> float:

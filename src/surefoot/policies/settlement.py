@@ -57,6 +57,10 @@ class Settlement:
         """How many rewards wait for an earlier round."""
         return len(self.rewards)
 
+    def find(self, round_: int) -> OpenRound:
+        """An open round."""
+        return self._open[round_]
+
     def awaits(self, round_: int) -> bool:
         """Whether a round is open and its reward has not come."""
         return round_ in self._open and round_ not in self.rewards

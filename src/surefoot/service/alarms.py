@@ -1,5 +1,6 @@
 """Alarms and assumptions in plain words: what the guarantee rests on, and what speaks against it."""
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -63,8 +64,11 @@ def alarms_of(status: Status) -> list[Alarm]:
     """What is wrong."""
     found = []
     if status.is_refuted:
-        state = "It was acknowledged: only" if status.alarm_answer else "Only"
-        text = f"{status.alarm} {state} the baseline is played, and the floor is not proved any more."
+        state = "It was acknowledged. " if status.alarm_answer else ""
+        what = "Only the baseline is played, and the floor is not proved any more."
+        if math.isnan(status.floor):
+            what = "This policy keeps no floor, and plays on."
+        text = f"{status.alarm} {state}{what}"
         found.append(Alarm("refuted", "alarm", text))
     if status.is_stalled:
         text = (
@@ -76,7 +80,7 @@ def alarms_of(status: Status) -> list[Alarm]:
         text = f"A new promise was begun after an alarm: it counts from round {status.promise_round:,} on."
         found.append(Alarm("renewed", "warning", text))
     if status.debt > 0:
-        text = f"The learner began anew after an alarm, and must earn back {status.debt:,.4g} before it plays."
+        text = f"The learner began anew after an alarm, with a debt of {status.debt:,.4g} that is to be earned back."
         found.append(Alarm("debt", "warning", text))
     for reason, count in sorted(status.refused.items()):
         found.append(Alarm(f"refused-{reason}", "warning", f"{count:,} rewards were refused {REFUSALS[reason]}"))

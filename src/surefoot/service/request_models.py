@@ -155,8 +155,10 @@ class Acknowledge(Wire, kw_only=True):
     """Answer the alarm.
 
     `stay` on the baseline; `relearn` from here under the same promise, with the rounds spent charged at their worst,
-    which may never be repaid; or `renew`: a new promise, with a new ledger.
+    which may never be repaid; or `renew`: a new promise, with a new ledger. `alarm_round` is that of the alarm which is
+    meant, so that no other one is answered by mistake, and asking again is safe.
     """
 
     response: Response
     reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
+    alarm_round: int | None = None

@@ -24,7 +24,7 @@ class LinearBook:
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
         self._seen, self._restarts = Seen(), 0
-        self._debt, self._rounds, self._rounds_before = 0.0, 0, 0
+        self._debt, self._rounds_before = 0.0, 0
         self._begin()
 
     def _begin(self) -> None:
@@ -43,7 +43,8 @@ class LinearBook:
             return "rewards really received cannot be charged at their worst"
         spent = self.account.learner_rounds * self.declared.worst_round
         self._debt = self._debt + spent if keep_promise else 0.0
-        self._rounds_before = self._rounds if keep_promise else 0
+        counted = self._rounds_before + self.account.learner_rounds + self.account.baseline_rounds
+        self._rounds_before = counted if keep_promise else 0
         self._restarts += 1
         self.declared = self.declared.after(self._restarts)
         self._begin()
@@ -82,7 +83,6 @@ class LinearBook:
 
     def judge(self, round_: Round, problems: Problems) -> None:
         """Check one decision against everything before it, and count it."""
-        self._rounds += 1
         longest = float(np.sqrt(np.einsum("ij,ij->i", round_.rows, round_.rows).max()))
         if longest > self.longest:
             problems.add("features", f"a row has length {longest:.6g}, beyond the declared bound")

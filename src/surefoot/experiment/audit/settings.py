@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from surefoot.experiment import records
+from surefoot import records
 from surefoot.experiment.audit.declared import AMOUNTS, LINEAR
 from surefoot.experiment.audit.learning import LARGEST
 

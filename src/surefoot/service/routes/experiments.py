@@ -122,7 +122,8 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         """Answer the alarm, with a reason that is kept; the summary's `alarm_responses` tell how it may be answered."""
         opened, visit = await registry.find(name), visit_of(request.scope)
         by = visit.token or ""
-        await registry.run(opened.experiment.acknowledge, data.response, reason=data.reason, by=by)
+        answer = {"reason": data.reason, "by": by, "alarm_round": data.alarm_round}
+        await registry.run(opened.experiment.acknowledge, data.response, **answer)
         visit.notes.update(experiment=name, response=data.response)
         return await summary(opened)
 

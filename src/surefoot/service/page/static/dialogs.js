@@ -34,14 +34,14 @@ export function confirmMode(name, mode, onChanged) {
   });
 }
 
-export function confirmAnswer(name, response, onChanged) {
+export function confirmAnswer(name, response, round, onChanged) {
   const { verb: button, means: text } = ANSWERS[response];
   confirm({
     title: `${button} in ${name}?`,
     text,
     button,
     needsReason: true,
-    send: (reason) => ask(of(name, "/acknowledgements"), { method: "POST", body: { response, reason } }),
+    send: (reason) => ask(of(name, "/acknowledgements"), { method: "POST", body: { response, reason, alarm_round: round } }),
     onChanged,
   });
 }

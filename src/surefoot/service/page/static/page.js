@@ -228,7 +228,7 @@ function wire() {
     if (target.dataset.mode) confirmMode(page.chosen, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
   });
   $("answers").addEventListener("click", ({ target }) => {
-    if (target.dataset.response) confirmAnswer(page.chosen, target.dataset.response, (summary) => ((page.summary = summary), render(), glance()));
+    if (target.dataset.response) confirmAnswer(page.chosen, target.dataset.response, page.summary.alarm_round, (summary) => ((page.summary = summary), render(), glance()));
   });
   $("hold").addEventListener("click", () => {
     sight.isHeld = !sight.isHeld;
