@@ -8,7 +8,7 @@ import numpy as np
 from surefoot.experiment.audit.account import Account
 from surefoot.experiment.audit.carried import Carried
 from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.estimate import EPS, Ellipsoid, Estimate
+from surefoot.experiment.audit.estimate import EPS, USABLE, Ellipsoid, Estimate
 from surefoot.experiment.audit.facts import LinearFacts
 from surefoot.experiment.audit.proofs import FINE, PROVED, Prover, Scale
 from surefoot.experiment.audit.seen import Seen
@@ -172,12 +172,13 @@ class LinearBook:
         return Scale(worth, declared.knowledge.theta_bound * size)
 
     def _reach(self, x: Vector) -> float:
-        """What |<theta, x>| is at most, by the ball or by the newest set."""
+        """What |<theta, x>| is at most, by the ball or by the newest set, but for rounding."""
         reach = self.declared.knowledge.theta_bound * float(np.linalg.norm(x))
         if self.estimate.count == 0:
             return reach
         newest = self.estimate.newest()[0]
-        return min(reach, -min(newest.at_least(x, FINE), newest.at_least(-x, FINE)))
+        mean, width = newest.mean_and_width(x)
+        return min(reach, abs(mean) + newest.radius * width) if newest.blur < USABLE else reach
 
     def _granted(self, rounds: int) -> float:
         """What the constraint gives in advance: the floor of the rounds left, a reserve, or rewards received."""

@@ -1,0 +1,124 @@
+"""Honest proofs pass: what SafeLUCB proves is accepted by `check` proof by proof, and by the audit as a whole.
+
+Nothing is forgiven there, so all rounding must have been given away where the proof was made: with every gate, radius
+and kind of fact, with a tiny ridge beside features of very different scale, and after tens of thousands of rounds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.experiment import Experiment
+from surefoot.experiment.audit import audit
+from surefoot.journal import open_journal
+from surefoot.safety.check import check
+from tests.policies.safe_runs import FACTS, GATES, RADII, Place, new_policy, told
+from tests.worlds import Array
+
+KINDS = ("plain", "changing", "moving", "adversarial", "arms", "clicks")
+
+
+@dataclass
+class Skewed(Place):
+    """A world whose features have very different scales, from 1 down to the least.
+
+    `is_seen` makes theta as large as its feature is small, so that each of them matters.
+    """
+
+    least: float = 1e-5
+    is_seen: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.is_seen:
+            self.theta = self.theta / self._scales
+            self.theta_bound = 1.05 * float(np.linalg.norm(self.theta))
+
+    @property
+    def _scales(self) -> Array:
+        return np.geomspace(1.0, self.least, self.dim)
+
+    def _draw(self, count: int) -> Array:
+        drawn: Array = super()._draw(count) * self._scales
+        return drawn
+
+
+def ordinary(dim: int, seed: int) -> Place:
+    return Place(np.random.default_rng(seed), dim=dim, kind=KINDS[seed % len(KINDS)])
+
+
+def skewed(dim: int, seed: int) -> Place:
+    if seed % 2:
+        return Skewed(np.random.default_rng(seed), dim=dim, kind="changing", least=1e-3, is_seen=True)
+    return Skewed(np.random.default_rng(seed), dim=dim, kind="changing")
+
+
+def prove(place: Place, rounds: int, facts: str, **settings: Any) -> int:
+    """Check every proof of a run, and audit the experiment that decides the same; returns the learner's rounds."""
+    policy = new_policy(place, facts=facts, constraint="cumulative", **settings)
+    journal = open_journal("memory:")
+    twin = new_policy(place, facts=facts, constraint="cumulative", **settings)
+    experiment = Experiment.create(journal, "shop", twin, mode="guarded")
+    for _ in range(rounds):
+        rows, baseline, means = place.show(policy)
+        known = told(facts, float(means[baseline]), place.rng)
+        decision = policy.decide(rows, baseline=baseline, baseline_reward=known)
+        proof = decision.certificate.proof
+        check(proof, question=proof.question)
+        answer = experiment.decide(
+            rows, baseline=baseline, baseline_reward=list(known) if isinstance(known, tuple) else known
+        )
+        assert answer.action == decision.action
+        reward = place.reward(float(means[decision.action]), bounded=False)
+        policy.observe(decision, reward)
+        experiment.reward(answer.decision_id, reward)
+    report = audit(journal, "shop")
+    assert [str(finding) for finding in report.findings] == []
+    assert report.tally.proofs == rounds
+    return report.tally.learner
+
+
+def runs(dim: int, gate: str, radius: str) -> Iterator[tuple[Place, str, float]]:
+    """Worlds, what is known of them, and the ridge: six ordinary ones, then two that are ill-conditioned."""
+    seed = 100 * GATES.index(gate) + 10 * RADII.index(radius)
+    for number, facts in enumerate(FACTS):
+        yield ordinary(dim, seed + number), facts, 0.5
+    for number, facts in enumerate(("none", "all")):
+        yield skewed(dim, seed + number), facts, 1e-3
+
+
+def prove_all(dim: int, gate: str, radius: str, *, rounds: int, skewed_rounds: int) -> None:
+    learner = [
+        prove(place, skewed_rounds if ridge < 0.5 else rounds, facts, radius=radius, gate=gate, ridge=ridge)
+        for place, facts, ridge in runs(dim, gate, radius)
+    ]
+    assert sum(learner) > 0 or rounds < 20
+
+
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("gate", GATES)
+def test_twenty_thousand_honest_proofs_are_accepted(gate: str, radius: str) -> None:
+    prove_all(4, gate, radius, rounds=160, skewed_rounds=190)
+
+
+@pytest.mark.parametrize("radius", RADII)
+def test_two_hundred_honest_proofs_in_fifty_dimensions_are_accepted(radius: str) -> None:
+    """Each by another gate than its neighbour."""
+    prove_all(50, GATES[RADII.index(radius) % 3], radius, rounds=5, skewed_rounds=5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("gate", GATES)
+def test_a_million_honest_proofs_are_accepted(gate: str, radius: str) -> None:
+    prove_all(4, gate, radius, rounds=4_500, skewed_rounds=20_000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("gate", GATES)
+def test_ten_thousand_honest_proofs_in_fifty_dimensions_are_accepted(gate: str, radius: str) -> None:
+    prove_all(50, gate, radius, rounds=70, skewed_rounds=130)
