@@ -9,6 +9,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from surefoot._renamed import install as _find_old_names
+
 if TYPE_CHECKING:
     from surefoot import errors as errors
     from surefoot import theory as theory
@@ -70,6 +72,8 @@ _HOMES = {
     "prove": "safety.prove",
     "theory": "",
 }
+
+_find_old_names()
 
 __version__ = "0.1.0"
 __all__ = [*_HOMES, "__version__"]

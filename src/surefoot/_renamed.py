@@ -1,0 +1,125 @@
+"""Modules that had another name once: importing one by it still works, and warns."""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+RENAMED = {
+    "cli.app": "cli.commands",
+    "cli.numbers": "cli.number_lists",
+    "client.asynchronous": "client.async_client",
+    "client.attempts": "client.retries",
+    "client.calls": "client.requests",
+    "client.errors": "client.service_error",
+    "client.later": "client.offline_queue",
+    "client.settings": "client.client_options",
+    "client.told": "client.models",
+    "experiment.alarms": "experiment.acknowledge",
+    "experiment.answers": "experiment.answer",
+    "experiment.asynchronous": "experiment.async_experiment",
+    "experiment.deciding": "experiment.decide",
+    "experiment.evidence": "experiment.certificate_records",
+    "experiment.policy": "experiment.policy_by_name",
+    "experiment.questions": "experiment.question",
+    "experiment.records": "records",
+    "experiment.rewarding": "experiment.reward",
+    "experiment.settings": "experiment.creation",
+    "experiment.tally": "experiment.counts",
+    "experiment.turn": "experiment.unit_of_work",
+    "experiment.windows": "experiment.attribution_windows",
+    "journal.base": "journal.contract",
+    "journal.conformance.reading": "journal.conformance.reads",
+    "journal.group": "journal.group_commit",
+    "journal.memory": "journal.in_memory",
+    "journal.pending": "journal.staged",
+    "journal.sessions": "journal.connection_pool",
+    "journal.tables": "journal.sql",
+    "paper.figures": "paper.paper_figures",
+    "paper.looks": "paper.policy_style",
+    "paper.page": "paper.paper_page",
+    "paper.report": "paper.paper_report",
+    "paper.rows": "paper.sweep_rows",
+    "paper.setting": "paper.section5",
+    "paper.tables": "paper.report_tables",
+    "policies.arms": "policies.arm_policy",
+    "policies.base": "policies.policy",
+    "policies.linear": "policies.linear_policy",
+    "policies.settings": "policies.linear_settings",
+    "policies.step": "policies.linear_step",
+    "replay.chances": "replay.propensities",
+    "replay.configuration": "replay.experiment_toml",
+    "replay.doubts": "replay.diagnostics",
+    "replay.evaluate": "replay.estimators",
+    "replay.figures": "replay.replay_figures",
+    "replay.fit": "replay.baseline_fit",
+    "replay.frames": "replay.table_reader",
+    "replay.history": "replay.warm_start",
+    "replay.ids": "replay.seen_ids",
+    "replay.kernel": "replay.replay_kernel",
+    "replay.lines": "replay.text_blocks",
+    "replay.outcome": "replay.replay_outcome",
+    "replay.page": "replay.replay_page",
+    "replay.player": "replay.replayed_policy",
+    "replay.reading": "replay.open_log",
+    "replay.report": "replay.replay_report",
+    "replay.rounds": "replay.logged_rounds",
+    "replay.rows": "replay.feature_rows",
+    "replay.tables": "replay.log_files",
+    "replay.weighting": "replay.importance_weighting",
+    "service.access": "service.authorization",
+    "service.answers": "service.response_models",
+    "service.beliefs": "service.coefficients",
+    "service.demo": "service.demo_server",
+    "service.desk": "service.handlers",
+    "service.document": "service.openapi",
+    "service.express": "service.fast_path",
+    "service.hashing": "service.feature_hashing",
+    "service.lane": "service.registry",
+    "service.picture": "service.history",
+    "service.questions": "service.catalogues",
+    "service.recent": "service.history",
+    "service.rooms": "service.registry",
+    "service.routes.answering": "service.routes.route_options",
+    "service.routes.parameters": "service.routes.route_options",
+    "service.routes.reading": "service.routes.monitoring",
+    "service.shell": "service.middleware",
+    "service.warmth": "service.registry",
+    "service.wire": "service.request_models",
+    "simulation.config": "simulation.sweep_config",
+    "simulation.environments": "simulation.worlds",
+    "simulation.files": "simulation.atomic_files",
+    "simulation.kernel": "simulation.simulation_kernel",
+    "simulation.objects": "simulation.object_runner",
+    "simulation.plan": "simulation.rollout_plan",
+    "simulation.specs": "simulation.policy_specs",
+    "simulation.style": "simulation.figure_style",
+    "simulation.table": "simulation.result_table",
+}
+
+
+class OldNames(MetaPathFinder, Loader):
+    """Finds a module that was renamed, where nothing else has found one of that name."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The way to load an old name; None for every other one."""
+        package, _, name = fullname.partition(".")
+        return ModuleSpec(fullname, self) if package == "surefoot" and name in RENAMED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module of today in the place of the old name."""
+        old = module.__name__
+        new = f"surefoot.{RENAMED[old.removeprefix('surefoot.')]}"
+        warnings.warn(f"`{old}` is called `{new}` now; import it by that name.", DeprecationWarning, stacklevel=2)
+        sys.modules[old] = import_module(new)
+
+
+def install() -> None:
+    """Let old names be found, after all others."""
+    if not any(isinstance(finder, OldNames) for finder in sys.meta_path):
+        sys.meta_path.append(OldNames())
