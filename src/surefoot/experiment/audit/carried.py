@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from surefoot.experiment.audit.estimate import EPS
+from surefoot.experiment.audit.factor import EPS
 from surefoot.experiment.audit.proofs import Line
 from surefoot.experiment.audit.sums import Sum, Total, Vector
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot.experiment.audit.account import Account
 from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.estimate import EPS
+from surefoot.experiment.audit.factor import EPS
 from surefoot.experiment.audit.proofs import PROVED, Line
 from surefoot.experiment.audit.seen import Seen
 from surefoot.experiment.audit.sums import Vector

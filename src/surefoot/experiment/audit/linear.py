@@ -8,9 +8,10 @@ import numpy as np
 from surefoot.experiment.audit.account import Account
 from surefoot.experiment.audit.carried import Carried
 from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.estimate import EPS, USABLE, Ellipsoid, Estimate
+from surefoot.experiment.audit.estimate import FINE, USABLE, Ellipsoid, Estimate
+from surefoot.experiment.audit.factor import EPS
 from surefoot.experiment.audit.facts import LinearFacts
-from surefoot.experiment.audit.proofs import FINE, PROVED, Prover, Scale
+from surefoot.experiment.audit.proofs import PROVED, Prover, Scale
 from surefoot.experiment.audit.seen import Seen
 from surefoot.experiment.audit.story import Problems, Round, apart, near
 from surefoot.experiment.audit.sums import Vector
@@ -311,7 +312,7 @@ class LinearBook:
         for newest in self.estimate.newest() if self.estimate.count else []:
             said = max(said, newest.lower(b))
             if said > least:
-                least = max(least, newest.at_least(b, FINE))
+                least = max(least, newest.at_least(b, FINE)[0])
         if not self.estimate.count:
             least, said = max(least, -length * (1 + 16 * EPS)), max(said, -length)
         # A record may carry less: it gives rounding away, and with `dual` it reads one set where all are allowed.

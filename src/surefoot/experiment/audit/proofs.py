@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.experiment.audit.estimate import EPS, Ellipsoid
+from surefoot.experiment.audit.estimate import FINE, Ellipsoid
+from surefoot.experiment.audit.factor import EPS
 from surefoot.experiment.audit.story import Claim, Piece, Problems, apart, near
 from surefoot.experiment.audit.sums import Vector
 
 PROVED = "proof of an earlier round"
+NOTHING = -math.inf, -math.inf
 UNUSABLE = 1e300  # the radius of a set that rounding has spoilt: it says nothing
-FINE = 1e-10  # the share of a bound that rounding may take before more digits are used
 # Shares of what everything played so far could be worth: how far vectors may miss each other, which is charged all the
 # same, and how far what is written down may differ from what it was computed of.
 MISSED, CLAIMED = 1e-9, 1e-6
@@ -114,38 +115,40 @@ class Prover:
         charged = self._theta_bound * (gap * (1 + 8 * EPS) + 4 * EPS * lengths)
         is_link = any(piece.name == PROVED for piece in claim.pieces)  # what it gives away is handed on
         share = math.inf if enough == -math.inf else 1e-3 * FINE if is_link else FINE
-        own = self._sum(claim, problems, share) - charged
-        if own < enough or claim.value > own + self._scale.blur:
-            own = self._sum(claim, Problems(), 0.0) - charged
-        if claim.value > own + self._scale.blur:
-            problems.add("value", f"the pieces prove {own:.12g}, but the proof claims {claim.value:.12g}")
-        return own
+        own, plain = self._sum(claim, problems, share)
+        if own - charged < enough or claim.value > plain - self._theta_bound * gap + self._scale.blur:
+            own, plain = self._sum(claim, Problems(), 0.0)
+        if claim.value > plain - self._theta_bound * gap + self._scale.blur:
+            problems.add("value", f"the pieces prove {plain:.12g}, but the proof claims {claim.value:.12g}")
+        return own - charged
 
-    def _sum(self, claim: Claim, problems: Problems, share: float) -> float:
+    def _sum(self, claim: Claim, problems: Problems, share: float) -> tuple[float, float]:
         bounds = [self._bound(index, piece, problems, share) for index, piece in enumerate(claim.pieces)]
-        return math.fsum(bounds) - 4 * EPS * math.fsum(map(abs, bounds))
+        own = [bound for bound, _ in bounds]
+        return math.fsum(own) - 4 * EPS * math.fsum(map(abs, own)), math.fsum(plain for _, plain in bounds)
 
-    def _bound(self, index: int, piece: Piece, problems: Problems, share: float) -> float:
+    def _bound(self, index: int, piece: Piece, problems: Problems, share: float) -> tuple[float, float]:
+        """What the fact really gives for a piece, all rounding given away; and what a record may say that it gives."""
         found: list[str] = []
         if piece.kind == "ellipsoid":
-            own = self._by_ellipsoid(piece, found, share)
+            bounds = self._by_ellipsoid(piece, found, share)
         elif piece.kind == "ball":
-            own = self._by_ball(piece, found)
+            bounds = self._by_ball(piece, found)
         else:
-            own = self._by_line(piece, found)
+            bounds = self._by_line(piece, found)
         for text in found:
             what, _, rest = text.partition(": ")
             problems.add(what, f"piece {index}, by the {piece.name}: {rest}")
-        return own
+        return bounds
 
-    def _by_ball(self, piece: Piece, found: list[str]) -> float:
+    def _by_ball(self, piece: Piece, found: list[str]) -> tuple[float, float]:
         if not near(piece.radius, self._theta_bound, 0.0, 1e-12):
             found.append(f"radius: the ball's radius is {self._theta_bound:.12g}, but {piece.radius:.12g} is claimed")
         own = -self._theta_bound * float(np.linalg.norm(piece.vector))
         _compare(piece.bound, own, own, abs(own), 1e-9, found)
-        return own * (1 + 16 * EPS)
+        return own * (1 + 16 * EPS), own
 
-    def _by_line(self, piece: Piece, found: list[str]) -> float:
+    def _by_line(self, piece: Piece, found: list[str]) -> tuple[float, float]:
         assert piece.normal is not None
         length = float(np.linalg.norm(piece.normal))
         lines = [
@@ -156,9 +159,9 @@ class Prover:
         if lines:
             return self._along(piece, min(lines, key=lambda line: abs(line.claimed - piece.level)), found)
         found.append("fact: no such fact can be rebuilt from the events before this one")
-        return -math.inf
+        return NOTHING
 
-    def _along(self, piece: Piece, line: Line, found: list[str]) -> float:
+    def _along(self, piece: Piece, line: Line, found: list[str]) -> tuple[float, float]:
         normal, level, claimed = line.normal, line.level, line.claimed
         size = self._theta_bound * float(np.linalg.norm(normal))
         if not (near(piece.level, claimed, size) or claimed - line.slack <= piece.level <= claimed):
@@ -169,28 +172,30 @@ class Prover:
         if weight < 0 or off > self._scale.gap:
             found.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
         if not weight >= 0:
-            return -math.inf
-        most = max(level, claimed)
-        _compare(piece.bound, weight * most, weight * piece.level if weight else 0.0, weight * size, 1e-9, found)
-        own = weight * level if weight != 0.0 else 0.0
-        return own - off - weight * line.error - 16 * EPS * abs(own)
+            return NOTHING
+        most, said, own = (weight * one if weight else 0.0 for one in (max(level, claimed), piece.level, level))
+        _compare(piece.bound, most, said, weight * size, 1e-9, found)
+        return own - off - weight * line.error - 16 * EPS * abs(own), most - off
 
-    def _by_ellipsoid(self, piece: Piece, found: list[str], share: float) -> float:
+    def _by_ellipsoid(self, piece: Piece, found: list[str], share: float) -> tuple[float, float]:
         sets = self._sets(piece.observations)
         if not sets:
             found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
-            return -math.inf
-        tried = []
-        for known in sets:
+            return NOTHING
+        tried: list[tuple[list[str], Ellipsoid]] = []
+        for known in sets:  # all of them hold at once
             problems: list[str] = []
-            tried.append((problems, self._over(piece, known, problems, share)))
-            if not problems:
+            self._compare_set(piece, known, problems)
+            tried.append((problems, known))
+            if not problems and known.blur < 1e-9:
                 break
-        problems, own = min(tried, key=lambda one: len(one[0]))
-        found.extend(problems)
-        return own
+        fewest = min(len(problems) for problems, _ in tried)
+        alike = [(problems, known) for problems, known in tried if len(problems) == fewest]
+        found.extend(alike[0][0])
+        return max(known.at_least(piece.vector, share) for _, known in alike)
 
-    def _over(self, piece: Piece, known: Ellipsoid, found: list[str], share: float) -> float:
+    def _compare_set(self, piece: Piece, known: Ellipsoid, found: list[str]) -> None:
+        """Whether a piece is by this set."""
         mean, width = known.mean_and_width(piece.vector)
         if not is_radius_of(piece.radius, known):
             found.append(
@@ -202,10 +207,9 @@ class Prover:
         if piece.whitener is not None and not known.is_whitened_by(piece.whitener):
             found.append("whitener: it must be lower triangular and belong to the learned features, but is not so")
         own = mean - known.radius * width
-        size = known.reach * float(np.linalg.norm(piece.vector)) + piece.radius * width
+        size = known.size(piece.vector) + abs(piece.radius) * width
         expected = mean - piece.radius * width if piece.radius < UNUSABLE else piece.bound
         _compare(piece.bound, own, expected, size, known.rounding, found)
-        return known.at_least(piece.vector, share)
 
 
 def _columns(question: Vector, pieces: Sequence[Piece]) -> list[tuple[float, ...]]:
