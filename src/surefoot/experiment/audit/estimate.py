@@ -11,7 +11,7 @@ from surefoot.experiment.audit.sums import Matrix, Sum, Total, Vector
 
 USABLE = 1e-2  # beyond this blur plain floats say nothing
 REFUTED = 1e-5  # a root that lies further below 0 than that, relative to what it is made of, is no rounding
-FINE = 1e-10  # the share of a number that rounding may take before more digits are used
+FINE = 1e-9  # the share of a number that rounding may take before more digits are used
 DUAL_SHARES = (1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0)  # ridges that a `dual` proof may be read at
 
 
