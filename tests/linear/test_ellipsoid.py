@@ -15,8 +15,8 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, guarded_radius, snapshot
 from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND, radius_of
 from surefoot.linear.ridge import Ridge, absorb
-from surefoot.safety.gates import support
-from surefoot.safety.memory import new_memory
+from surefoot.safety.paper_gates import support
+from surefoot.safety.safe_state import new_memory
 
 DIGITS = 50
 

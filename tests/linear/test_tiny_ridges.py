@@ -27,8 +27,8 @@ from surefoot.policies import linear_settings as policy_settings
 from surefoot.policies.linear_settings import MOST_RESOLVED
 from surefoot.policies.safe_lucb import suitable_ridge
 from surefoot.safety.ascent import FOUND
-from surefoot.safety.search import search
 from surefoot.safety.split import GIVEN, LEVEL, NORMAL
+from surefoot.safety.split_search import search
 
 DIGITS = 60
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import surefoot
 from surefoot.arrays import Matrix, Vector
 from surefoot.linear.radius import GATE, radius_of
-from surefoot.safety.certify import GATES, new_safe_record, safe_judge
-from surefoot.safety.gates import BETA, GUARANTEED, REQUIRED, new_record, pose, unknown_gate
-from surefoot.safety.memory import tell
+from surefoot.safety.facts_gate import GATES, new_safe_record, safe_judge
+from surefoot.safety.paper_gates import BETA, GUARANTEED, REQUIRED, new_record, pose, unknown_gate
+from surefoot.safety.safe_state import tell
 
 SEEDS = st.integers(min_value=0, max_value=2**32 - 1)
 RADII = ("paper", "logdet", "amm", "residual")

@@ -24,7 +24,8 @@ from surefoot.linear.radius import (
 )
 from surefoot.linear.ridge import Ridge
 from surefoot.safety.check import check
-from surefoot.safety.gates import (
+from surefoot.safety.ledger import Ledger, book_baseline, book_learner
+from surefoot.safety.paper_gates import (
     BETA,
     GUARANTEED,
     REQUIRED,
@@ -37,8 +38,7 @@ from surefoot.safety.gates import (
     unknown_proof,
     vectors_of,
 )
-from surefoot.safety.ledger import Ledger, book_baseline, book_learner
-from surefoot.safety.memory import new_memory
+from surefoot.safety.safe_state import new_memory
 
 DIGITS = 50
 

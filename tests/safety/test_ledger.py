@@ -7,8 +7,8 @@ import pytest
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ridge import new_state
-from surefoot.safety.gates import new_record, pose, vectors_of
 from surefoot.safety.ledger import Ledger, book_baseline, book_learner
+from surefoot.safety.paper_gates import new_record, pose, vectors_of
 
 EPS = Fraction(1, 2**53)
 SCALE = 2**200

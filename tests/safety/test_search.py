@@ -16,10 +16,10 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.ascent import FOUND, REFUTED
 from surefoot.safety.check import check
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.memory import room
 from surefoot.safety.prove import prove
-from surefoot.safety.search import search
+from surefoot.safety.safe_state import room
 from surefoot.safety.split import GIVEN, LEVEL, NORMAL, TANGENT, WEIGHT
+from surefoot.safety.split_search import search
 from tests.safe_reference import Ellipse, least
 
 LIMIT = 1000  # joining facts, where the search may take its time

@@ -4,7 +4,7 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.linear_step import conclude_with, step_with
-from surefoot.safety.gates import known_gate, known_proof, pose
+from surefoot.safety.paper_gates import known_gate, known_proof, pose
 
 
 @compiled

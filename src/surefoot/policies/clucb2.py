@@ -21,7 +21,7 @@ from surefoot.policies.linear_step import FREE, HOLD, conclude_with, step_with
 from surefoot.policies.policy import Decision
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.gates import (
+from surefoot.safety.paper_gates import (
     BETA,
     GUARANTEED,
     KEPT,

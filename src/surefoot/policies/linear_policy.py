@@ -26,10 +26,10 @@ from surefoot.policies.linear_step import FREE, HOLD, TOO_HIGH
 from surefoot.policies.policy import Decision, Policy, refill
 from surefoot.safety.alarm import AlarmKind
 from surefoot.safety.certificate import Certificate
-from surefoot.safety.gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
 from surefoot.safety.ledger import Ledger
-from surefoot.safety.memory import REFUTED, new_memory, restored_memory, set_at
+from surefoot.safety.paper_gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
 from surefoot.safety.proof import Proof
+from surefoot.safety.safe_state import REFUTED, new_memory, restored_memory, set_at
 
 Prover = Callable[[Vector, Vector, Ball | Ellipsoid, int], Proof]
 CONTRADICTION = "No theta is left that satisfies both the data and everything declared: one declaration is not true."

@@ -13,8 +13,8 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import Compiled, compiled
 from surefoot.linear.catalogue import propose
 from surefoot.linear.radius import MISFIT, THETA_BOUND, WATCHFUL, radius_of
-from surefoot.safety.gates import BETA, OPTIMISM, book
-from surefoot.safety.memory import LOW, REFUTED
+from surefoot.safety.paper_gates import BETA, OPTIMISM, book
+from surefoot.safety.safe_state import LOW, REFUTED
 
 R = TypeVar("R")
 TOO_HIGH = 2.0  # in place of REFUTED: a declared reward of the baseline that its features do not allow

@@ -7,7 +7,7 @@ from surefoot.compiled import compiled
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.linear_step import conclude_with, step_with
-from surefoot.safety.gates import GUARANTEED, RADIUS, REQUIRED, choose_set, part_at, pose, support, vectors_of
+from surefoot.safety.paper_gates import GUARANTEED, RADIUS, REQUIRED, choose_set, part_at, pose, support, vectors_of
 from surefoot.safety.proof import Proof, assemble
 
 

@@ -30,9 +30,10 @@ from surefoot.policies.linear_settings import MOST_RESOLVED, read_known_reward
 from surefoot.policies.linear_step import conclude_with, step_with
 from surefoot.policies.policy import Decision
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
-from surefoot.safety.certify import GATES, new_safe_record, safe_judge, safe_note, safe_proof
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
-from surefoot.safety.memory import (
+from surefoot.safety.facts_gate import GATES, new_safe_record, safe_judge, safe_note, safe_proof
+from surefoot.safety.optimism import OPTIMISMS, safe_choice
+from surefoot.safety.safe_state import (
     DEBT,
     HIGH,
     KEPT_HIGH,
@@ -44,7 +45,6 @@ from surefoot.safety.memory import (
     ROUNDS_BEFORE,
     remember_reward,
 )
-from surefoot.safety.optimism import OPTIMISMS, safe_choice
 
 safe_conclude = conclude_with(safe_judge, safe_note)
 safe_step = step_with(safe_conclude, safe_choice)

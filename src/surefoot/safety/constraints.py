@@ -15,9 +15,9 @@ from surefoot.arrays import Vector, count, finite, positive
 from surefoot.compiled import compiled
 from surefoot.errors import ConfigError
 from surefoot.linear.radius import ALPHA, AMOUNT, CONSTRAINT, MISFIT, RANGE_LOW, REWARD_FLOOR
-from surefoot.safety.gates import part_at
 from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
-from surefoot.safety.memory import DEBT, EARNED, EARNED_CARRY, EARNED_ROUNDS, ROUNDS_BEFORE
+from surefoot.safety.paper_gates import part_at
+from surefoot.safety.safe_state import DEBT, EARNED, EARNED_CARRY, EARNED_ROUNDS, ROUNDS_BEFORE
 
 CUMULATIVE, CHECKPOINTS, STAGEWISE, RESERVE, REALISED_PATH = range(5)
 QUESTION = 4  # the part of a record, behind the four that every gate writes

@@ -17,9 +17,9 @@ from surefoot.linear.ridge import COUNT
 from surefoot.linear.ridge import HEAD as STATE_HEAD
 from surefoot.linear.scores import LIST, score_rows
 from surefoot.safety.ascent import REFUTED
-from surefoot.safety.gates import BETA
-from surefoot.safety.memory import room
-from surefoot.safety.search import search
+from surefoot.safety.paper_gates import BETA
+from surefoot.safety.safe_state import room
+from surefoot.safety.split_search import search
 
 SET, FACTS = range(2)
 OPTIMISMS = {"set": SET, "facts": FACTS}

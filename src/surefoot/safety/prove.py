@@ -17,8 +17,8 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.ascent import REFUTED
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Proof, assemble
-from surefoot.safety.search import search
 from surefoot.safety.split import GIVEN, KIND, LEVEL, NORMAL, OTHER, TANGENT, WEIGHT
+from surefoot.safety.split_search import search
 
 CUTS = 60  # tangents of further sets that may join
 OUTSIDE = 1e-7  # how far outside a set, relative to its size, the minimiser may lie

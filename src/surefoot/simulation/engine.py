@@ -21,10 +21,10 @@ from surefoot.linear.scores import new_scores, score_rows
 from surefoot.policies.conservative_ucb import arm_settings
 from surefoot.policies.linear_settings import setting_array
 from surefoot.policies.safe_lucb import safe_settings
-from surefoot.safety.certify import new_safe_record
-from surefoot.safety.gates import new_record
+from surefoot.safety.facts_gate import new_safe_record
 from surefoot.safety.ledger import new_ledger
-from surefoot.safety.memory import new_memory
+from surefoot.safety.paper_gates import new_record
+from surefoot.safety.safe_state import new_memory
 from surefoot.simulation import simulation_kernel
 from surefoot.simulation.object_runner import ObjectRunner
 from surefoot.simulation.policy_specs import Spec

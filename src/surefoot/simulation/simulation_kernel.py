@@ -15,7 +15,7 @@ from surefoot.policies.linear_step import FREE
 from surefoot.policies.lucb import lucb_step
 from surefoot.policies.safe_lucb import safe_step
 from surefoot.policies.ucb import ucb_step
-from surefoot.safety.memory import remember_reward, teaches, tell
+from surefoot.safety.safe_state import remember_reward, teaches, tell
 from surefoot.simulation.rewards import reward_of
 
 LUCB, CLUCB, CLUCB2, UCB, CONSERVATIVE_UCB, SAFE_LUCB = range(6)

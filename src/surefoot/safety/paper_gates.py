@@ -30,8 +30,8 @@ from surefoot.safety.ledger import (
     book_learner,
 )
 from surefoot.safety.ledger import HEAD as LEDGER_HEAD
-from surefoot.safety.memory import REFUTED, set_at
 from surefoot.safety.proof import Proof, assemble
+from surefoot.safety.safe_state import REFUTED, set_at
 
 GUARANTEED, REQUIRED, OPTIMISM, BETA, RADIUS, KEPT, OWED, FACTS, RECORD_HEAD = range(9)
 

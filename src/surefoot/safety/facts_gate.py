@@ -33,7 +33,8 @@ from surefoot.safety.ascent import FOUND
 from surefoot.safety.ascent import REFUTED as SEARCH_REFUTED
 from surefoot.safety.constraints import QUESTION, RESERVE, STAGEWISE, ask
 from surefoot.safety.facts import Linear
-from surefoot.safety.gates import (
+from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
+from surefoot.safety.paper_gates import (
     FACTS,
     GUARANTEED,
     RADIUS,
@@ -45,8 +46,8 @@ from surefoot.safety.gates import (
     settle,
     support,
 )
-from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
-from surefoot.safety.memory import (
+from surefoot.safety.proof import Piece, Proof, bounded, summed
+from surefoot.safety.safe_state import (
     EARNED_ROUNDS,
     HIGH,
     KEPT_HIGH,
@@ -72,8 +73,6 @@ from surefoot.safety.memory import (
     set_at,
     working_at,
 )
-from surefoot.safety.proof import Piece, Proof, bounded, summed
-from surefoot.safety.search import refresh_working, search
 from surefoot.safety.split import (
     BASELINE_LEAST,
     BASELINE_MOST,
@@ -96,6 +95,7 @@ from surefoot.safety.split import (
     rounding_of,
     weigh,
 )
+from surefoot.safety.split_search import refresh_working, search
 
 JOINT, LEDGER, ALL_FACTS = range(3)
 GATES = {"joint": JOINT, "ledger": LEDGER, "facts": ALL_FACTS}
