@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import surefoot
+from surefoot.audit import audit
 from surefoot.experiment import Experiment, Question
-from surefoot.experiment.audit import audit
 from surefoot.journal import Journal, open_journal
 
 DECISIONS, TURNS, BATCH = 4_000, 5, 200

@@ -21,6 +21,26 @@ RENAMED = {
     "experiment.alarms": "experiment.acknowledge",
     "experiment.answers": "experiment.answer",
     "experiment.asynchronous": "experiment.async_experiment",
+    "experiment.audit": "audit",
+    "experiment.audit.account": "audit.audit_ledger",
+    "experiment.audit.arms": "audit.arm_checks",
+    "experiment.audit.chain": "audit.hash_chain",
+    "experiment.audit.declared": "audit.declarations",
+    "experiment.audit.estimate": "audit.rebuilt_sets",
+    "experiment.audit.facts": "audit.rebuilt_facts",
+    "experiment.audit.findings": "audit.findings",
+    "experiment.audit.learning": "audit.learned_rewards",
+    "experiment.audit.linear": "audit.linear_checks",
+    "experiment.audit.page": "audit.audit_page",
+    "experiment.audit.proofs": "audit.proof_checker",
+    "experiment.audit.reading": "audit.payloads",
+    "experiment.audit.report": "audit.audit_report",
+    "experiment.audit.seen": "audit.offered_rows",
+    "experiment.audit.story": "audit.recorded_round",
+    "experiment.audit.sums": "audit.compensated_sums",
+    "experiment.audit.tally": "audit.audit_counts",
+    "experiment.audit.walk": "audit.auditor",
+    "experiment.audit.words": "audit.audit_text",
     "experiment.deciding": "experiment.decide",
     "experiment.evidence": "experiment.certificate_records",
     "experiment.policy": "experiment.policy_by_name",
@@ -70,6 +90,10 @@ RENAMED = {
     "replay.rows": "replay.feature_rows",
     "replay.tables": "replay.log_files",
     "replay.weighting": "replay.importance_weighting",
+    "safety.certify": "safety.facts_gate",
+    "safety.gates": "safety.paper_gates",
+    "safety.memory": "safety.safe_state",
+    "safety.search": "safety.split_search",
     "service.access": "service.authorization",
     "service.answers": "service.response_models",
     "service.beliefs": "service.coefficients",
@@ -102,7 +126,7 @@ RENAMED = {
 
 
 class OldNames(MetaPathFinder, Loader):
-    """Finds a module that was renamed, where nothing else has found one of that name."""
+    """Finds a module that was renamed; no module of today has such a name."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -120,6 +144,6 @@ class OldNames(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Let old names be found, after all others."""
+    """Let old names be found, before a package that moved is searched for them."""
     if not any(isinstance(finder, OldNames) for finder in sys.meta_path):
-        sys.meta_path.append(OldNames())
+        sys.meta_path.insert(0, OldNames())

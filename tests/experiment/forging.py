@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import surefoot
+from surefoot.audit import Report, audit
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import Report, audit
 from surefoot.journal import open_journal
 from tests.experiment.tampering import Row, load, rehashed, save
 from tests.experiment.worlds import Clock

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from surefoot import records
+from surefoot.audit import audit
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import audit
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import begin, decode
 from surefoot.journal import START, Event, Head, Journal, open_journal, verify

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from surefoot.experiment.audit import Report, audit
+from surefoot.audit import Report, audit
 from surefoot.journal import canonical, open_journal
 from surefoot.journal.events import START, Event, next_event
 

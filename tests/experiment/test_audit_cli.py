@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from surefoot.audit import audit
+from surefoot.audit.audit_page import as_html
+from surefoot.audit.audit_text import as_markdown, promise
 from surefoot.cli import main
 from surefoot.cli.commands import app
 from surefoot.cli.experiment import experiment
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import audit
-from surefoot.experiment.audit.page import as_html
-from surefoot.experiment.audit.words import as_markdown, promise
 from surefoot.experiment.export import decisions
 from surefoot.journal import open_journal
 from tests.experiment.honest import CONSTRAINTS, played, safe

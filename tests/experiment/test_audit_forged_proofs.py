@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot.audit.audit_text import promise
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit.words import promise
 from surefoot.journal import open_journal
 from tests.experiment.forging import LEAST, MOST, PROVED, RIDGE, Scene, honest, linear, refused
 from tests.experiment.tampering import Row, load

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.experiment.audit import audit
+from surefoot.audit import audit
 from surefoot.journal import open_journal
 from tests.experiment.tampering import Row, Tamper, first, forged, is_learner, load, save, swap
 

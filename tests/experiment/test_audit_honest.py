@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot.audit import Report, audit
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import Report, audit
 from surefoot.journal import Journal, open_journal
 from tests.experiment.honest import CONSTRAINTS, Make, new_world, played, safe
 

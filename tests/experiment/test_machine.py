@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from surefoot import records
+from surefoot.audit import audit
 from surefoot.errors import AlarmError, DecisionConflictError, DecisionError, ModeError
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import audit
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal

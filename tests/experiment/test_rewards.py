@@ -11,8 +11,8 @@ import pytest
 
 import surefoot
 from surefoot import records
+from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment, Question
-from surefoot.experiment.audit import audit
 from surefoot.experiment.reward import MOST_RECORDED
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import MOST_CLOSED

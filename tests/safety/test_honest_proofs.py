@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from surefoot.audit import audit
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import audit
 from surefoot.journal import open_journal
 from surefoot.safety.check import check
 from tests.policies.safe_runs import FACTS, GATES, RADII, Place, new_policy, told

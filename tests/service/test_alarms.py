@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from surefoot import Client
-from surefoot.experiment.audit import audit
-from surefoot.experiment.audit.words import as_markdown
+from surefoot.audit import audit
+from surefoot.audit.audit_text import as_markdown
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from surefoot import records
+from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import audit
 from surefoot.experiment.state import decode
 from surefoot.journal import open_journal
 from tests.service.servers import POLICY, Apart

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from surefoot import records
+from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
-from surefoot.experiment.audit import audit
 from surefoot.journal import open_journal
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.service.servers import POLICY, Apart

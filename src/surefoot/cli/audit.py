@@ -13,12 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from surefoot.audit import Progress as Report_
+from surefoot.audit import Report
+from surefoot.audit import audit as run_audit
+from surefoot.audit.audit_page import as_html
+from surefoot.audit.audit_text import CANNOT_SHOW, SHOWN, as_markdown, closest, promise, rows, verdict
 from surefoot.errors import ConfigError, JournalNotFoundError
-from surefoot.experiment.audit import Progress as Report_
-from surefoot.experiment.audit import Report
-from surefoot.experiment.audit import audit as run_audit
-from surefoot.experiment.audit.page import as_html
-from surefoot.experiment.audit.words import CANNOT_SHOW, SHOWN, as_markdown, closest, promise, rows, verdict
 from surefoot.journal import open_journal
 
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from surefoot.audit.audit_text import when
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
-from surefoot.experiment.audit.words import when
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.policy_by_name import POLICIES, make_policy
 from surefoot.journal import Journal, open_journal

@@ -1,8 +1,8 @@
 """The ascent over a working set of facts: the weights at which they prove most, in closed form face by face.
 
 On the face where only the working facts have weight the maximum of h.mu - ||p - A^T mu|| has a closed form; on the way
-there a weight that would turn negative leaves (`surefoot.safety.split_search` says what the letters mean). Where the value
-would rise for ever, no theta satisfies all facts.
+there a weight that would turn negative leaves (`surefoot.safety.split_search` says what the letters mean). Where the
+value would rise for ever, no theta satisfies all facts.
 """
 
 import math

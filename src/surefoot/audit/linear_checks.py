@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surefoot.experiment.audit.account import Account
-from surefoot.experiment.audit.carried import Carried
-from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.estimate import FINE, USABLE, Ellipsoid, Estimate
-from surefoot.experiment.audit.factor import EPS
-from surefoot.experiment.audit.facts import LinearFacts
-from surefoot.experiment.audit.proofs import PROVED, Prover, Scale
-from surefoot.experiment.audit.seen import Seen
-from surefoot.experiment.audit.story import Problems, Round, apart, near
-from surefoot.experiment.audit.sums import Vector
+from surefoot.audit.audit_ledger import Account
+from surefoot.audit.carried_proof import Carried
+from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.declarations import Declared
+from surefoot.audit.offered_rows import Seen
+from surefoot.audit.proof_checker import PROVED, Prover, Scale
+from surefoot.audit.rebuilt_facts import LinearFacts
+from surefoot.audit.rebuilt_gram import EPS
+from surefoot.audit.rebuilt_sets import FINE, USABLE, Ellipsoid, Estimate
+from surefoot.audit.recorded_round import Problems, Round, apart, near
 
 CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
 

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from surefoot import records
-from surefoot.experiment.audit.story import Claim, Piece, Round
-from surefoot.experiment.audit.sums import Matrix, Vector
+from surefoot.audit.compensated_sums import Matrix, Vector
+from surefoot.audit.recorded_round import Claim, Piece, Round
 
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(record) for kind, record in records.RECORDS.items()

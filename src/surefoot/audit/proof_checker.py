@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.experiment.audit.estimate import FINE, Ellipsoid
-from surefoot.experiment.audit.factor import EPS
-from surefoot.experiment.audit.story import Claim, Piece, Problems, apart, near
-from surefoot.experiment.audit.sums import Vector
+from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.rebuilt_gram import EPS
+from surefoot.audit.rebuilt_sets import FINE, Ellipsoid
+from surefoot.audit.recorded_round import Claim, Piece, Problems, apart, near
 
 PROVED = "proof of an earlier round"
 NOTHING = -math.inf, -math.inf

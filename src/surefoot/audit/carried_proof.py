@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from surefoot.experiment.audit.factor import EPS
-from surefoot.experiment.audit.proofs import Line
-from surefoot.experiment.audit.sums import Sum, Total, Vector
+from surefoot.audit.compensated_sums import Sum, Total, Vector
+from surefoot.audit.proof_checker import Line
+from surefoot.audit.rebuilt_gram import EPS
 
 
 class Carried:

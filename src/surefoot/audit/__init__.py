@@ -7,10 +7,10 @@ formula. So it disagrees where either side is wrong.
 
 from collections.abc import Callable
 
+from surefoot.audit.audit_report import Report
+from surefoot.audit.auditor import Walk
+from surefoot.audit.findings import Finding, Findings
 from surefoot.errors import JournalCorruptedError
-from surefoot.experiment.audit.findings import Finding, Findings
-from surefoot.experiment.audit.report import Report
-from surefoot.experiment.audit.walk import Walk
 from surefoot.journal import Head, Journal, View
 
 __all__ = ["Finding", "Findings", "Report", "audit"]

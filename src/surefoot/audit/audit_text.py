@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from surefoot.experiment.audit.report import Report
+from surefoot.audit.audit_report import Report
 
 SHOWN = 20
 ANSWERS = {

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from surefoot import records
-from surefoot.experiment.audit.story import Round
+from surefoot.audit.recorded_round import Round
 
 
 @dataclass

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from surefoot.experiment.audit.account import Account
-from surefoot.experiment.audit.declared import Declared
-from surefoot.experiment.audit.factor import EPS
-from surefoot.experiment.audit.proofs import PROVED, Line
-from surefoot.experiment.audit.seen import Seen
-from surefoot.experiment.audit.sums import Vector
+from surefoot.audit.audit_ledger import Account
+from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.declarations import Declared
+from surefoot.audit.offered_rows import Seen
+from surefoot.audit.proof_checker import PROVED, Line
+from surefoot.audit.rebuilt_gram import EPS
 
 KEPT_LEAST = "least reward of the rounds that kept the baseline"
 KEPT_MOST = "largest reward of the rounds that kept the baseline"

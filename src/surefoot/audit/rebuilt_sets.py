@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.experiment.audit.factor import EPS, Exact, Factor, factors
-from surefoot.experiment.audit.sums import Matrix, Sum, Total, Vector
+from surefoot.audit.compensated_sums import Matrix, Sum, Total, Vector
+from surefoot.audit.rebuilt_gram import EPS, Exact, Factor, factors
 
 USABLE = 1e-2  # beyond this blur plain floats say nothing
 REFUTED = 1e-5  # a root that lies further below 0 than that, relative to what it is made of, is no rounding

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from surefoot import records
-from surefoot.experiment.audit.declared import AMOUNTS, LINEAR
-from surefoot.experiment.audit.learning import LARGEST
+from surefoot.audit.declarations import AMOUNTS, LINEAR
+from surefoot.audit.learned_rewards import LARGEST
 
 MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that a policy takes
 RADII = ("paper", "logdet", "amm", "dual", "residual")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot import records
-from surefoot.experiment.audit.findings import Findings
-from surefoot.experiment.audit.tally import Tally
+from surefoot.audit.audit_counts import Tally
+from surefoot.audit.findings import Findings
 from surefoot.journal.events import Head
 
 

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from surefoot.experiment.audit.report import Report
-from surefoot.experiment.audit.words import CANNOT_SHOW, SHOWN, closest, promise, rows, verdict
+from surefoot.audit.audit_report import Report
+from surefoot.audit.audit_text import CANNOT_SHOW, SHOWN, closest, promise, rows, verdict
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --paper: #fff; --line: #d5dbe1; --good: #17663a; --bad: #a3201d; }

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from surefoot import records
-from surefoot.experiment.audit.findings import Findings
-from surefoot.experiment.audit.sums import Vector
-from surefoot.experiment.audit.tally import Tally
+from surefoot.audit.audit_counts import Tally
+from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.findings import Findings
 from surefoot.journal.events import Event
 
 LARGEST = 1e100  # of any reward

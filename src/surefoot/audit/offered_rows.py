@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from surefoot.experiment.audit.sums import Matrix, Vector
+from surefoot.audit.compensated_sums import Matrix, Vector
 
 
 class Seen:

@@ -6,7 +6,7 @@ number, kind, key, time (hexadecimal), the hash of the event before, and the pay
 
 import hashlib
 
-from surefoot.experiment.audit.findings import Findings
+from surefoot.audit.findings import Findings
 from surefoot.journal.events import Event, Head
 
 FORMAT = "surefoot-event/1"

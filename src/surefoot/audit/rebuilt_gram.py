@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiment.audit.sums import Matrix, Vector, Whole, whole
+from surefoot.audit.compensated_sums import Matrix, Vector, Whole, whole
 
 EPS = 2.0**-53
 REFINEMENTS = 3

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from surefoot import records
-from surefoot.experiment.audit.arms import ArmBook
-from surefoot.experiment.audit.chain import Chain
-from surefoot.experiment.audit.declared import ARMS, LINEAR, read_linear
-from surefoot.experiment.audit.findings import Findings
-from surefoot.experiment.audit.learning import LARGEST, Learning
-from surefoot.experiment.audit.linear import LinearBook
-from surefoot.experiment.audit.reading import read_payload, read_round
-from surefoot.experiment.audit.settings import faults
-from surefoot.experiment.audit.story import Problems, Round
-from surefoot.experiment.audit.sums import Matrix, Vector
-from surefoot.experiment.audit.tally import Tally
+from surefoot.audit.arm_checks import ArmBook
+from surefoot.audit.audit_counts import Tally
+from surefoot.audit.compensated_sums import Matrix, Vector
+from surefoot.audit.declarations import ARMS, LINEAR, read_linear
+from surefoot.audit.declared_settings import faults
+from surefoot.audit.findings import Findings
+from surefoot.audit.hash_chain import Chain
+from surefoot.audit.learned_rewards import LARGEST, Learning
+from surefoot.audit.linear_checks import LinearBook
+from surefoot.audit.payloads import read_payload, read_round
+from surefoot.audit.recorded_round import Problems, Round
 from surefoot.journal.events import Event
 
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}

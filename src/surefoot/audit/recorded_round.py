@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefoot.experiment.audit.sums import Matrix, Vector
+from surefoot.audit.compensated_sums import Matrix, Vector
 
 
 @dataclass(frozen=True, slots=True)

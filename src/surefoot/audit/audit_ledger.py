@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from surefoot.experiment.audit.story import Round
-from surefoot.experiment.audit.sums import Sum, Total, Vector
+from surefoot.audit.compensated_sums import Sum, Total, Vector
+from surefoot.audit.recorded_round import Round
 
 
 class Account:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from surefoot.experiment.audit.estimate import Knowledge
+from surefoot.audit.rebuilt_sets import Knowledge
 
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 ARMS = ("UCB", "ConservativeUCB")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.experiment.audit.proofs import Line, Prover, Scale
-from surefoot.experiment.audit.story import Problems, Round, near
-from surefoot.experiment.audit.sums import Sum, Vector
+from surefoot.audit.compensated_sums import Sum, Vector
+from surefoot.audit.proof_checker import Line, Prover, Scale
+from surefoot.audit.recorded_round import Problems, Round, near
 
 APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral
 
