@@ -12,8 +12,7 @@ from surefoot.audit.rebuilt_gram import EPS
 class Carried:
     """That <theta, normal> >= level; sums without drift, for a proof may use the fact a billion times over.
 
-    said:  the level that the records claim; what they give away for rounding, the audit need not
-    slack: how much less than that they may claim
+    said: the most that the records may claim; what they give away for rounding, the audit need not
     """
 
     def __init__(self, question: Vector, level: float, said: float) -> None:
@@ -21,19 +20,12 @@ class Carried:
         self._normal.add(question)
         self._level.add(level)
         self._said.add(said)
-        self._slack = 0.0
 
-    @property
-    def length(self) -> float:
-        """How long the normal is."""
-        return float(np.linalg.norm(self._normal.value))
-
-    def add(self, share: float, baseline: Vector, gain: float, said: float, slack: float) -> None:
+    def add(self, share: float, baseline: Vector, gain: float, said: float) -> None:
         """A round of the baseline: that share of its features, and at least so much more."""
         self._normal.add_product(np.float64(share), baseline)
         self._level.add(math.nextafter(share * gain, -math.inf))
         self._said.add(share * said)
-        self._slack += slack
 
     def claim(self, level: float) -> None:
         """Go on from the level that a record claimed, where that is less: rounding must not pile up."""
@@ -45,4 +37,4 @@ class Carried:
         """The fact."""
         normal, level = np.asarray(self._normal.value), self._level.value
         error = 8 * EPS * (theta_bound * float(np.linalg.norm(normal)) + abs(level))
-        return Line(normal, level, error, self._said.value, self._slack)
+        return Line(normal, level, error, self._said.value)

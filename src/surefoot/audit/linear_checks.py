@@ -10,7 +10,7 @@ from surefoot.audit.carried_proof import Carried
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import Declared
 from surefoot.audit.offered_rows import Seen
-from surefoot.audit.proof_checker import PROVED, Prover, Scale
+from surefoot.audit.proof_checker import CLAIMED, PROVED, Prover, Scale
 from surefoot.audit.rebuilt_facts import LinearFacts
 from surefoot.audit.rebuilt_gram import EPS
 from surefoot.audit.rebuilt_sets import FINE, USABLE, Ellipsoid, Estimate
@@ -232,7 +232,7 @@ class LinearBook:
         enough = self._floor(required) + scale.rounding
         own = prover.check(round_.proof, question, problems, enough if round_.is_learner else -math.inf)
         written = round_.guaranteed - round_.required if self._is_difference else round_.guaranteed
-        if not abs(written - round_.proof.value) <= scale.blur + max(0.0, -1e-12 * round_.proof.value):
+        if not abs(written - round_.proof.value) <= scale.blur + max(0.0, -CLAIMED * round_.proof.value):
             problems.add(
                 "certificate", f"the proof is worth {round_.proof.value:.12g}, but the certificate says {written:.12g}"
             )
@@ -307,15 +307,10 @@ class LinearBook:
             self._proved = Carried(question, own, round_.guaranteed)
             return
         self._proved = self._proved or Carried(np.zeros(self.dim), 0.0, 0.0)
-        length = declared.knowledge.theta_bound * float(np.linalg.norm(b))
-        least, said = [known[0] - declared.misspecification] * 2
+        length = declared.knowledge.theta_bound * float(np.linalg.norm(b)) * (1 + 16 * EPS)
+        least = said = max(known[0] - declared.misspecification, -length)
         for newest in self.estimate.newest() if self.estimate.count else []:
-            said = max(said, newest.lower(b))
-            if said > least:
-                least = max(least, newest.at_least(b, FINE)[0])
-        if not self.estimate.count:
-            least, said = max(least, -length * (1 + 16 * EPS)), max(said, -length)
-        # A record may carry less: it gives rounding away, and with `dual` it reads one set where all are allowed.
-        size = declared.knowledge.theta_bound * self._proved.length
-        slack = math.inf if declared.knowledge.kind == "dual" else 1e-8 * (size + declared.alpha * abs(said))
-        self._proved.add(declared.alpha, b, least, said, slack)
+            if newest.lower(b) > least or newest.blur > USABLE:
+                own, plain = newest.at_least(b, FINE)
+                least, said = max(least, own), max(said, plain)
+        self._proved.add(declared.alpha, b, least, said)

@@ -63,14 +63,13 @@ class Line:
     """The fact <theta, normal> >= level.
 
     error: what rounding may have done to both, so that <theta, normal> >= level - error is certain
-    said:  the level that a record may claim, where that is another one; or less by `slack`
+    said:  the most that a record may claim, where that is another level; it may claim less
     """
 
     normal: Vector
     level: float
     error: float = 0.0
     said: float | None = None
-    slack: float = 0.0
 
     @property
     def claimed(self) -> float:
@@ -109,7 +108,7 @@ class Prover:
         if self._theta_bound * gap > self._scale.gap:
             problems.add("pieces", f"the pieces must add up to the question, but miss it by {gap:.3g}")
         added = math.fsum(piece.bound for piece in claim.pieces)
-        if claim.value != added and not abs(claim.value - added) <= self._scale.blur + max(0.0, -1e-12 * added):
+        if claim.value != added and not abs(claim.value - added) <= self._scale.blur + max(0.0, -CLAIMED * added):
             problems.add("value", f"the bounds add up to {added:.12g}, but the proof claims {claim.value:.12g}")
         lengths = math.fsum(float(np.linalg.norm(piece.vector)) for piece in claim.pieces)
         charged = self._theta_bound * (gap * (1 + 8 * EPS) + 4 * EPS * lengths)
@@ -164,7 +163,7 @@ class Prover:
     def _along(self, piece: Piece, line: Line, found: list[str]) -> tuple[float, float]:
         normal, level, claimed = line.normal, line.level, line.claimed
         size = self._theta_bound * float(np.linalg.norm(normal))
-        if not (near(piece.level, claimed, size) or claimed - line.slack <= piece.level <= claimed):
+        if not (near(piece.level, claimed, size) or (line.said is not None and piece.level <= claimed)):
             found.append(f"fact: its level is {claimed:.12g}, but {piece.level:.12g} is claimed")
         square = float(normal @ normal)
         weight = float(piece.vector @ normal) / square if square > 0 else 0.0
