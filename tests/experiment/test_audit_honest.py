@@ -97,6 +97,13 @@ def test_nearly_collinear_features_raise_no_alarm() -> None:
     assert clean(journal).tally.learner > 0
 
 
+@pytest.mark.parametrize("seed", [2, 3])
+def test_the_guard_of_a_dual_radius_against_rounding_raises_no_alarm(seed: int) -> None:
+    """It stands inside the root, where it is a share of energies that are far larger than their difference."""
+    make: Make = lambda told: surefoot.CLUCB2(alpha=0.3, nesting="latest", radius="dual", **told)  # noqa: E731
+    clean(played(make, 260, seed=seed, lost=0.05, lag=seed, dim=2 + seed))
+
+
 def test_a_journal_that_contradicts_its_assumptions_is_honest_all_the_same() -> None:
     """Rewards far outside of what theta allows: the alarm is raised, the baseline played, the audit content."""
     journal, rng = open_journal("memory:"), np.random.default_rng(4)

@@ -216,11 +216,15 @@ def _columns(question: Vector, pieces: Sequence[Piece]) -> list[tuple[float, ...
 
 
 def is_radius_of(claimed: float, known: Ellipsoid) -> bool:
-    """Whether a radius is this set's, widened by no more than what a guard against rounding may add."""
+    """Whether a radius is this set's, widened by no more than what a guard against rounding may add.
+
+    With `dual` the guard is inside the root, as a share of the energies whose difference it holds.
+    """
     if claimed == UNUSABLE:
         return True
     drift = min(1e-3, 1e-7 + 100.0 * known.dim**3 * EPS * known.conditioning)
-    most = (known.radius + 4.0 * drift * (math.sqrt(known.energy) + known.radius)) * (1.0 + 4.0 * drift)
+    guarded = math.sqrt(known.radius**2 + 16.0 * drift * known.energy)
+    most = (guarded + 4.0 * drift * (math.sqrt(known.energy) + known.radius)) * (1.0 + 4.0 * drift)
     least = known.radius * (1.0 - 1e-9)
     return bool(least - known.radius_rounding <= claimed <= most + known.radius_rounding)
 
