@@ -106,8 +106,8 @@ def prove_all(dim: int, gate: str, radius: str, *, rounds: int, skewed_rounds: i
 
 @pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("gate", GATES)
-def test_twenty_thousand_honest_proofs_are_accepted(gate: str, radius: str) -> None:
-    prove_all(4, gate, radius, rounds=150, skewed_rounds=110)
+def test_fifteen_thousand_honest_proofs_are_accepted(gate: str, radius: str) -> None:
+    prove_all(4, gate, radius, rounds=120, skewed_rounds=70)
 
 
 @pytest.mark.parametrize("radius", RADII)
