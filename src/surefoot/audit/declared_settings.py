@@ -11,7 +11,7 @@ from surefoot import records
 from surefoot.audit.declarations import AMOUNTS, LINEAR
 from surefoot.audit.learned_rewards import LARGEST
 
-MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that a policy takes
+MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that any version has taken; today it is 1e9
 RADII = ("paper", "logdet", "amm", "dual", "residual")
 CONSTRAINTS = ("cumulative", "stagewise", *AMOUNTS)
 
