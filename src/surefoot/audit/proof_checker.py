@@ -203,7 +203,7 @@ class Prover:
             )
         if piece.center is not None and known.distance(piece.center) > 1e3 * known.rounding + 1e-6:
             found.append("center: the estimate is not the one that the learned rewards give")
-        if piece.whitener is not None and not known.is_whitened_by(piece.whitener):
+        if piece.whitener is not None and piece.radius < UNUSABLE and not known.is_whitened_by(piece.whitener):
             found.append("whitener: it must be lower triangular and belong to the learned features, but is not so")
         own = mean - known.radius * width
         size = known.size(piece.vector) + abs(piece.radius) * width
