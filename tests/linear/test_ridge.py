@@ -16,7 +16,8 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import guarded_radius
 from surefoot.linear.exact import two_product, two_sum
 from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, radius_of
-from surefoot.linear.ridge import AGE, REFRESH_EVERY, Ridge, absorb, refresh, width
+from surefoot.linear.ridge import REFRESH_EVERY, Ridge, absorb, refresh, width
+from surefoot.linear.ridge_layout import AGE
 
 DIGITS = 50
 finite_floats = st.floats(min_value=-1e300, max_value=1e300)

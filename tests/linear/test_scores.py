@@ -10,7 +10,8 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.errors import AssumptionError
 from surefoot.linear.actions import Catalogue
 from surefoot.linear.radius import radius_of
-from surefoot.linear.ridge import SHORT, Ridge
+from surefoot.linear.ridge import Ridge
+from surefoot.linear.ridge_layout import SHORT
 from surefoot.linear.scores import (
     LENGTH_TOLERANCE,
     SCREEN_FROM,

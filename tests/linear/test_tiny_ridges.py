@@ -22,7 +22,8 @@ from surefoot.linear.radius import (
     THETA_BOUND,
     radius_of,
 )
-from surefoot.linear.ridge import DRIFT, DRIFT_USABLE, Ridge, refresh
+from surefoot.linear.ridge import DRIFT_USABLE, Ridge, refresh
+from surefoot.linear.ridge_layout import DRIFT
 from surefoot.policies import linear_settings as policy_settings
 from surefoot.policies.linear_settings import MOST_RESOLVED
 from surefoot.policies.safe_lucb import suitable_ridge

@@ -10,7 +10,7 @@ import surefoot
 from surefoot.errors import ConfigError, InputError, StateError
 from surefoot.linear.nested import Nested
 from surefoot.linear.radius import SETTINGS, THETA_BOUND
-from surefoot.linear.ridge import FAVOURITE, WAITING, new_state
+from surefoot.linear.ridge_layout import FAVOURITE, WAITING, new_state
 from surefoot.linear.scores import optimistic
 from surefoot.simulation.engine import simulate
 from surefoot.simulation.policy_specs import Spec

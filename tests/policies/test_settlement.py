@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import surefoot
 from surefoot.errors import ConfigError, DecisionError, StateError
-from surefoot.linear.ridge import FAVOURITE
+from surefoot.linear.ridge_layout import FAVOURITE
 
 ROWS = np.array([[0.6, 0.1], [0.2, 0.7], [0.9, 0.3]])
 LINEAR: dict[str, Any] = {"dim": 2, "delta": 0.1, "noise": 0.3, "theta_bound": 1.2, "feature_bound": 1.0}

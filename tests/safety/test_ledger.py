@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.ridge import new_state
+from surefoot.linear.ridge_layout import new_state
 from surefoot.safety.ledger import Ledger, book_baseline, book_learner
 from surefoot.safety.paper_gates import new_record, pose, vectors_of
 

@@ -17,7 +17,8 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import StateError
-from surefoot.linear.ridge import COUNT, EPS, REFRESH_EVERY, absorb, step_at
+from surefoot.linear.ridge import REFRESH_EVERY, absorb
+from surefoot.linear.ridge_layout import COUNT, EPS, step_at
 from surefoot.linear.scores import LIST, MEANS, SCRATCH, SQUARES, new_scores, optimistic, propose_new, score_rows
 
 # The row LIST of the scores: how many rows are on the short list, the bounds that hold while it does, and the rows.

@@ -19,7 +19,8 @@ from surefoot.linear.ellipsoid import UNKNOWN, ellipsoid_support, widened
 from surefoot.linear.exact import two_sum
 from surefoot.linear.factor import cholesky, condition, invert
 from surefoot.linear.radius import DELTA, NOISE, RIDGE, THETA_BOUND, amm_square
-from surefoot.linear.ridge import DRIFT, DRIFT_USABLE, ENERGY, EPS, fresh_drift, gram_at, gram_of, log_det_of, moment_at
+from surefoot.linear.ridge import DRIFT_USABLE, fresh_drift, gram_of
+from surefoot.linear.ridge_layout import DRIFT, ENERGY, EPS, gram_at, log_det_of, moment_at
 
 SHARES = (1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0)  # a as a multiple of the ridge, amm first
 NEGATIVE = 1e-6  # how far below zero, relative to the numbers it is made of, a root counts as a contradiction

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_sum
 from surefoot.linear.radius import THETA_BOUND, radius_of
-from surefoot.linear.ridge import COUNT, DIM, DRIFT, DRIFT_USABLE, ENERGY, EPS, SHORT, theta_of, whitener_of
+from surefoot.linear.ridge import DRIFT_USABLE
+from surefoot.linear.ridge_layout import COUNT, DIM, DRIFT, ENERGY, EPS, SHORT, theta_of, whitener_of
 from surefoot.values import Value
 
 UNKNOWN = 1e300  # the radius of a set that says nothing: beyond all bounds, and still a number

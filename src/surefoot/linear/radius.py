@@ -19,7 +19,7 @@ import math
 from surefoot.arrays import Vector
 from surefoot.compiled import compiled
 from surefoot.errors import ConfigError
-from surefoot.linear.ridge import COUNT, DIM, EPS, SURPRISES, log_det_of
+from surefoot.linear.ridge_layout import COUNT, DIM, EPS, SURPRISES, log_det_of
 
 (
     NOISE, DELTA, RIDGE, THETA_BOUND, FEATURE_BOUND, ALPHA, REWARD_FLOOR, RADIUS_KIND, MISFIT, RANGE_LOW, RANGE_HIGH,

@@ -12,15 +12,8 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart, compiled_fused, compiled_large, compiled_sum
 from surefoot.linear.radius import FEATURE_BOUND, THETA_BOUND
-from surefoot.linear.ridge import (
-    COUNT,
-    EPS,
-    FAVOURITE,
-    HEAD,
-    norm,
-    whitener_at,
-    whitener_of,
-)
+from surefoot.linear.ridge import norm
+from surefoot.linear.ridge_layout import COUNT, EPS, FAVOURITE, HEAD, whitener_at, whitener_of
 
 MEANS, SQUARES, SCRATCH, LIST, SCORE_ROWS = range(5)
 LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share: the rounding of whoever computed D

@@ -14,7 +14,7 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import InputError
-from surefoot.linear.ridge import EPS
+from surefoot.linear.ridge_layout import EPS
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
 from surefoot.policies.linear_settings import read_known_reward
 from surefoot.policies.linear_step import FREE, HOLD

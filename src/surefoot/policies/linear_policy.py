@@ -4,7 +4,7 @@ A subclass is a compiled `step` (propose, ask the gate, book) and the proof that
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -17,21 +17,21 @@ from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
-from surefoot.linear.radius import DUAL, FEATURE_BOUND, RADIUS_KIND, RIDGE, THETA_BOUND, WATCHFUL, radius_of
-from surefoot.linear.ridge import COUNT, Ridge, absorb, check_state
-from surefoot.linear.ridge import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
+from surefoot.linear.radius import DUAL, FEATURE_BOUND, RADIUS_KIND, RIDGE, WATCHFUL, radius_of
+from surefoot.linear.ridge import Ridge, absorb
+from surefoot.linear.ridge_layout import COUNT, check_state
+from surefoot.linear.ridge_layout import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row, new_scores, score_rows
+from surefoot.policies.linear_certificate import certify
 from surefoot.policies.linear_settings import read_known_reward, setting_array
 from surefoot.policies.linear_step import FREE, HOLD, TOO_HIGH
 from surefoot.policies.policy import Decision, Policy, refill
 from surefoot.safety.alarm import AlarmKind
-from surefoot.safety.certificate import Certificate
 from surefoot.safety.ledger import Ledger
-from surefoot.safety.paper_gates import BETA, GUARANTEED, OPTIMISM, RADIUS, RECORD_HEAD, REQUIRED, new_record
+from surefoot.safety.paper_gates import BETA, GUARANTEED, OPTIMISM, RECORD_HEAD, new_record
 from surefoot.safety.proof import Proof
 from surefoot.safety.safe_state import REFUTED, new_memory, restored_memory, set_at
 
-Prover = Callable[[Vector, Vector, Ball | Ellipsoid, int], Proof]
 CONTRADICTION = "No theta is left that satisfies both the data and everything declared: one declaration is not true."
 
 
@@ -243,11 +243,11 @@ class LinearPolicy(Policy):
                 at = set_at.function(self.dim)
                 frozen = self._memory[at : at + self.dim * (self.dim + 1)].copy()
         seen = int(self._state[COUNT])
-        certify = partial(
-            _certify, self._prove, self._settings, record, frozen, seen, self.dim, proposal, method, gap, order == HOLD
+        written_out = partial(
+            certify, self._prove, self._settings, record, frozen, seen, self.dim, proposal, method, gap, order == HOLD
         )
         at = RECORD_HEAD + 3 * self.dim
-        return self._decided(row, is_learner, record[at : at + self.dim], certify)
+        return self._decided(row, is_learner, record[at : at + self.dim], written_out)
 
     def _raise_alarm(self) -> None:
         """Say what the step has found."""
@@ -383,27 +383,3 @@ def _longest(features: Any) -> float:
     if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.size == 0:
         return 0.0
     return float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
-
-
-def _certify(
-    prover: Prover,
-    settings: Vector,
-    record: Vector,
-    frozen: Vector,
-    observations: int,
-    dim: int,
-    proposal: int,
-    method: str,
-    gap: float,
-    is_held: bool,
-) -> Certificate:
-    evidence = partial(_evidence, prover, settings, record, frozen, observations, dim)
-    guaranteed, required, optimism = float(record[GUARANTEED]), float(record[REQUIRED]), float(record[OPTIMISM])
-    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap, is_held)
-
-
-def _evidence(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int, dim: int) -> Proof:
-    known: Ball | Ellipsoid = Ball(float(settings[THETA_BOUND]))
-    if observations > 0:
-        known = Ellipsoid(frozen[:dim], frozen[dim:].reshape(dim, dim), float(record[RADIUS]), observations)
-    return prover(settings, record, known, dim)

@@ -23,7 +23,7 @@ from surefoot.linear.radius import (
     SUM_DELTA,
     THETA_BOUND,
 )
-from surefoot.linear.ridge import new_state
+from surefoot.linear.ridge_layout import new_state
 from surefoot.linear.scores import new_scores
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.linear_settings import MOST_RESOLVED, read_known_reward

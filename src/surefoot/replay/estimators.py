@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import ConfigError, LogError
-from surefoot.linear.ridge import new_state
+from surefoot.linear.ridge_layout import new_state
 from surefoot.replay import replay_kernel
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
-from surefoot.linear.ridge import absorb, theta_of
+from surefoot.linear.ridge import absorb
+from surefoot.linear.ridge_layout import theta_of
 from surefoot.linear.scores import SCREEN_FROM, first_bad_row, score_rows
 from surefoot.safety.paper_gates import GUARANTEED, REQUIRED
 from surefoot.simulation.simulation_kernel import decide_round, does_teach, learn_round

@@ -27,8 +27,8 @@ from surefoot.linear.radius import (
     SUM_DELTA,
     THETA_BOUND,
 )
-from surefoot.linear.ridge import COUNT, EPS
-from surefoot.linear.ridge import HEAD as STATE_HEAD
+from surefoot.linear.ridge_layout import COUNT, EPS
+from surefoot.linear.ridge_layout import HEAD as STATE_HEAD
 from surefoot.safety.ascent import FOUND
 from surefoot.safety.ascent import REFUTED as SEARCH_REFUTED
 from surefoot.safety.constraints import QUESTION, RESERVE, STAGEWISE, ask

@@ -13,8 +13,8 @@ from surefoot.compiled import compiled, compiled_large
 from surefoot.linear.catalogue import LISTED, propose
 from surefoot.linear.ellipsoid import guarded_radius
 from surefoot.linear.radius import MISFIT, OPTIMISM_KIND, RANGE_HIGH, RANGE_LOW, THETA_BOUND
-from surefoot.linear.ridge import COUNT
-from surefoot.linear.ridge import HEAD as STATE_HEAD
+from surefoot.linear.ridge_layout import COUNT
+from surefoot.linear.ridge_layout import HEAD as STATE_HEAD
 from surefoot.linear.scores import LIST, score_rows
 from surefoot.safety.ascent import REFUTED
 from surefoot.safety.paper_gates import BETA

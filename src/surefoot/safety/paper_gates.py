@@ -17,8 +17,8 @@ from surefoot.compiled import compiled
 from surefoot.linear.dual import choose_dual
 from surefoot.linear.ellipsoid import UNKNOWN, Ball, Ellipsoid, ball_spread, ellipsoid_support, guarded_radius
 from surefoot.linear.radius import ALPHA, DUAL, FEATURE_BOUND, RADIUS_KIND, REWARD_FLOOR, THETA_BOUND
-from surefoot.linear.ridge import COUNT, EPS
-from surefoot.linear.ridge import HEAD as STATE_HEAD
+from surefoot.linear.ridge_layout import COUNT, EPS
+from surefoot.linear.ridge_layout import HEAD as STATE_HEAD
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.ledger import (
     BASELINE_ROUNDS,

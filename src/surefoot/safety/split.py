@@ -8,7 +8,7 @@ import numpy as np
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_large, compiled_sum
 from surefoot.linear.ellipsoid import ball_spread, ellipsoid_support
-from surefoot.linear.ridge import EPS
+from surefoot.linear.ridge_layout import EPS
 
 # Kinds of facts. Those before GIVEN change with the ledger and are given anew in every round, in this order.
 (

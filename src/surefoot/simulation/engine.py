@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, count
 from surefoot.errors import ConfigError
-from surefoot.linear.ridge import new_state
+from surefoot.linear.ridge_layout import new_state
 from surefoot.linear.scores import new_scores, score_rows
 from surefoot.policies.conservative_ucb import arm_settings
 from surefoot.policies.linear_settings import setting_array
