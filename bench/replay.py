@@ -13,7 +13,7 @@ from bench.plain import PlainCLUCB, settings
 from bench.timing import Ratio, compare
 from surefoot.replay.batch import ArrayLog, Batch
 from surefoot.replay.replay_kernel import FULL
-from surefoot.replay.replayed_policy import Declared, Player, check_length
+from surefoot.replay.replayed_policy import Declared, ReplayedPolicy, check_length
 from surefoot.simulation.policy_specs import Spec
 
 ACTIONS = 20
@@ -48,7 +48,7 @@ start = time.perf_counter()
 features = {str(a): (a / 20,) for a in range(20)}
 log = read_log(sys.argv[1], baseline="3", action_features=features)
 read = time.perf_counter()
-(found,) = replay(log, [Spec("CLUCB", alpha=0.1)], declared=Declared(0.5, 2.0, 0.33), evaluator="shadow",
+(found,) = replay(log, [Spec("CLUCB", alpha=0.1)], declared=Declared(0.5, 2.0, 0.33), evaluator="importance",
                   progress=look)
 print(json.dumps({"rows": found.rows, "dim": log.dim, "survey": read - start, "replay": time.perf_counter() - read,
                   "peak": peak / 1024}))
@@ -73,7 +73,7 @@ def ratio(actions: int, dim: int, bar: float) -> Ratio:
     usable = np.ones(len(batch), dtype=np.bool_)
 
     def ours() -> float:
-        player = Player(spec, declared, batch, feature_bound=bound, mode=FULL)
+        player = ReplayedPolicy(spec, declared, batch, feature_bound=bound, mode=FULL)
         start = time.perf_counter()
         check_length(batch, bound)
         player.play(batch, batch.rewards, usable)

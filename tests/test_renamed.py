@@ -5,11 +5,17 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import surefoot
 from surefoot._renamed import RENAMED
+from surefoot.replay.baseline_fit import fit_baseline
+from surefoot.replay.batch import ArrayLog
+from surefoot.replay.estimators import replay
+from surefoot.replay.replayed_policy import Declared
+from surefoot.simulation.policy_specs import Spec
 
 SOURCE = Path(surefoot.__file__).parent
 
@@ -30,6 +36,22 @@ def test_an_old_name_leads_to_the_module_of_today_and_warns(old: str) -> None:
 def test_no_old_name_is_the_name_of_a_module_of_today() -> None:
     taken = [old for old in RENAMED if (SOURCE / (old.replace(".", "/") + ".py")).exists()]
     assert taken == []
+
+
+def test_the_bounds_of_single_rewards_are_still_read_by_their_old_name() -> None:
+    told: Any = {"noise": 0.5, "theta_bound": 1.0, "baseline_reward": 0.2}
+    with pytest.warns(DeprecationWarning, match="`reward_range` is called `reward_bounds` now"):
+        declared = Declared(reward_range=(0.0, 1.0), **told)  # type: ignore[call-arg]
+    assert declared == Declared(reward_bounds=(0.0, 1.0), **told)
+    with pytest.warns(DeprecationWarning, match="`reward_bounds` now"):
+        assert declared.reward_range == (0.0, 1.0)  # type: ignore[attr-defined]
+    log = ArrayLog(
+        features=[[[1.0, 0.0], [0.0, 1.0]]] * 30, actions=[0, 1, 1] * 10, rewards=[1.0, 0.0, 1.0] * 10, baselines=0
+    )
+    with pytest.warns(DeprecationWarning, match="`reward_bounds` now"):
+        assert fit_baseline(log, reward_range=(0.0, 2.0)).reward_bounds == (0.0, 2.0)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match="'importance' now"):
+        replay(log, [Spec("LUCB")], declared=declared, evaluator="shadow", uniform=True)  # type: ignore[arg-type]
 
 
 def test_importing_surefoot_warns_of_nothing_and_loads_no_policy() -> None:

@@ -1,12 +1,14 @@
-"""Modules that had another name once: importing one by it still works, and warns."""
+"""Modules and arguments that had another name once: using one by it still works, and warns."""
 
+import functools
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any, TypeVar, cast
 
 RENAMED = {
     "cli.app": "cli.commands",
@@ -125,6 +127,9 @@ RENAMED = {
 }
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
 class OldNames(MetaPathFinder, Loader):
     """Finds a module that was renamed; no module of today has such a name."""
 
@@ -141,6 +146,35 @@ class OldNames(MetaPathFinder, Loader):
         new = f"surefoot.{RENAMED[old.removeprefix('surefoot.')]}"
         warnings.warn(f"`{old}` is called `{new}` now; import it by that name.", DeprecationWarning, stacklevel=2)
         sys.modules[old] = import_module(new)
+
+
+def takes_old_name(old: str, new: str) -> Callable[[F], F]:
+    """Let a function take the argument `new` by its `old` name too, and a class show it so; both warn."""
+
+    def decorate(target: F) -> F:
+        if isinstance(target, type):
+            begin: Any = type.__getattribute__(target, "__init__")
+            type.__setattr__(target, "__init__", _with_old_keyword(begin, old, new))
+            setattr(target, old, property(lambda self: _warned(old, new, getattr(self, new))))
+            return target
+        return cast("F", _with_old_keyword(target, old, new))
+
+    return decorate
+
+
+def _with_old_keyword(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def read(*args: Any, **kwargs: Any) -> Any:
+        if old in kwargs:
+            kwargs[new] = _warned(old, new, kwargs.pop(old))
+        return function(*args, **kwargs)
+
+    return read
+
+
+def _warned(old: str, new: str, value: Any) -> Any:
+    warnings.warn(f"`{old}` is called `{new}` now.", DeprecationWarning, stacklevel=3)
+    return value
 
 
 def install() -> None:

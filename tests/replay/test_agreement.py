@@ -12,7 +12,7 @@ from surefoot.replay import replay_kernel
 from surefoot.replay.batch import Batch
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.feature_rows import RowMaker
-from surefoot.replay.replayed_policy import PLAYABLE, Declared, Player, world_of
+from surefoot.replay.replayed_policy import PLAYABLE, Declared, ReplayedPolicy, world_of
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log, sharp
@@ -33,7 +33,7 @@ def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, bound: f
             policy = Policy.from_state(saved)
             continue
         fates[t] = replay_kernel.LEARNER if decision.source == "learner" else replay_kernel.BASELINE
-        if mode == replay_kernel.SHADOW:
+        if mode == replay_kernel.IMPORTANCE:
             _learn_logged(policy, batch, t)
         else:
             column = decision.action if mode == replay_kernel.FULL else 0
@@ -47,12 +47,14 @@ def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.policy)
 @pytest.mark.parametrize(
-    "mode", [replay_kernel.REJECTION, replay_kernel.SHADOW, replay_kernel.FULL], ids=["rejection", "shadow", "full"]
+    "mode",
+    [replay_kernel.REJECTION, replay_kernel.IMPORTANCE, replay_kernel.FULL],
+    ids=["rejection", "importance", "full"],
 )
 def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: int) -> None:
     truth = linear_log(600, seed=3, full=mode == replay_kernel.FULL, noise=0.05)
     batch, bound = truth.log._batch, truth.log.feature_bound
-    player = Player(spec, truth.declared, batch, feature_bound=bound, mode=mode)
+    player = ReplayedPolicy(spec, truth.declared, batch, feature_bound=bound, mode=mode)
     usable = np.ones(len(batch), dtype=np.bool_)
     # In two parts: what a policy knows must pass from one batch to the next.
     halves = [player.play(batch.part(a, b), batch.rewards[a:b], usable[a:b]) for a, b in ((0, 250), (250, 600))]
@@ -101,8 +103,8 @@ def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float
     log = ContextLog(contexts=contexts, phi=phi, rewards=rewards, actions=actions, baselines=0)
     batch = next(log.batches())
     declared = Declared(noise=1e-13, theta_bound=theta_bound, baseline_reward=0.1)
-    player = Player(
-        Spec("LUCB", ridge=ridge), declared, batch, feature_bound=log.feature_bound, mode=replay_kernel.SHADOW
+    player = ReplayedPolicy(
+        Spec("LUCB", ridge=ridge), declared, batch, feature_bound=log.feature_bound, mode=replay_kernel.IMPORTANCE
     )
     ours = player.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen
     theirs = peer_choices(contexts, actions, rewards, arms=arms, alpha=ridge**0.5 * theta_bound, ridge=ridge)

@@ -200,7 +200,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 
 def test_settings_that_no_replay_can_run_with_are_refused(tmp_path: Path) -> None:
     log = read_log(csv(tmp_path / "log.csv", {}), baseline="a")
-    with pytest.raises(ConfigError, match="must be rejection, shadow or full"):
+    with pytest.raises(ConfigError, match="must be rejection, importance or full"):
         replay(log, [Spec("LUCB")], declared=SETTINGS, evaluator="ips")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="one that replay can play, but got 'UCB'"):
         replay(log, [Spec("UCB")], declared=SETTINGS)

@@ -52,7 +52,9 @@ def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
 def test_every_evaluator_has_its_way_on_the_command_line(tmp_path: Path) -> None:
     path = clicks(tmp_path / "clicks.csv")
     shadow = json.loads(
-        run("replay", str(path), "--baseline", "banner", "--evaluator", "shadow", "--reward-range", "0,1", "--json")
+        run(
+            "replay", str(path), "--baseline", "banner", "--evaluator", "importance", "--reward-bounds", "0,1", "--json"
+        )
     )
     assert set(shadow["policies"][0]["estimates"]) == {"dr", "ips", "snips", "ips exact", "dr exact"}
     plain = tmp_path / "plain.csv"
@@ -106,7 +108,7 @@ def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
         (("replay", "log.csv", "--baseline", "banner", "--alpha", "2"), "`0 < alpha < 1` must hold"),
         (("replay", "log.csv", "--baseline", "banner", "--policy", "UCB2"), "Did you mean"),
         (("replay", "log.csv", "--baseline", "banner", "--reward", "revenue"), "must have the column(s) 'revenue'"),
-        (("replay", "log.csv", "--baseline", "banner", "--reward-range", "1"), "must be two numbers"),
+        (("replay", "log.csv", "--baseline", "banner", "--reward-bounds", "1"), "must be two numbers"),
         (("replay", "log.csv", "--baseline", "banner", "--reward-range", "0,0.5"), "declared range"),
         (("replay", "log.csv", "--baseline", "banner", "--format", "xls"), "must be parquet, csv, jsonl or dsjson"),
         (("replay", "log.csv", "--baseline", "banner", "--config", "no.toml"), "but there is none"),

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from surefoot.errors import EvidenceError, LogError
 from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import replay
-from surefoot.replay.importance_weighting import Comparison, robust_terms, weights
+from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
 from surefoot.replay.intervals import Bernstein, Moments
 from surefoot.replay.replayed_policy import Declared
 from surefoot.simulation.policy_specs import Spec
@@ -43,7 +43,7 @@ def test_weighted_intervals_of_a_fixed_policy_cover_at_their_level(binary: bool)
     assert not binary or all(number >= LEAST for number in exact.values())
 
 
-def _weighted(seed: int, binary: bool) -> tuple[Comparison, dict[str, float]]:
+def _weighted(seed: int, binary: bool) -> tuple[ImportanceWeighting, dict[str, float]]:
     # The same contexts every time, so that the truth is one number: theta and rows come from seed 0.
     truth = linear_log(700, seed=0, chances=sharp)
     rng = np.random.default_rng([1, seed])
@@ -60,7 +60,7 @@ def _weighted(seed: int, binary: bool) -> tuple[Comparison, dict[str, float]]:
     robust = np.stack(
         [robust_terms(weight[i], rewards, model[at, d], model[at, actions]) for i, d in enumerate((asked, base))]
     )
-    found = Comparison(bounds=(0.0, 1.0) if binary else None, least=float(odds.min()))
+    found = ImportanceWeighting(bounds=(0.0, 1.0) if binary else None, least=float(odds.min()))
     for part in (slice(0, 300), slice(300, 700)):
         found.add(weight[:, part], rewards[part], robust[:, part])
     reward, baseline = float(means[:, 2].mean()), float(means[:, 0].mean())
@@ -75,7 +75,7 @@ def test_shadow_intervals_cover_what_the_decisions_of_a_learner_are_worth(policy
     least = int(binom.ppf(1e-4, runs, LEVEL))
     for seed in range(runs):
         truth = linear_log(500, seed=1_000 + seed, chances=sharp, binary=True)
-        (outcome,) = replay(truth.log, [spec], declared=truth.declared, evaluator="shadow", level=LEVEL)
+        (outcome,) = replay(truth.log, [spec], declared=truth.declared, evaluator="importance", level=LEVEL)
         value = _value_of_choices(truth, spec)
         for name in hits:
             hits[name] += covered(outcome.estimates[name]["reward"], value)
@@ -83,12 +83,12 @@ def test_shadow_intervals_cover_what_the_decisions_of_a_learner_are_worth(policy
 
 
 def _value_of_choices(truth: object, spec: Spec) -> float:
-    from surefoot.replay.replay_kernel import SHADOW
-    from surefoot.replay.replayed_policy import Player
+    from surefoot.replay.replay_kernel import IMPORTANCE
+    from surefoot.replay.replayed_policy import ReplayedPolicy
 
     log, means, declared = truth.log, truth.means, truth.declared  # type: ignore[attr-defined]
     batch = log._batch
-    player = Player(spec, declared, batch, feature_bound=log.feature_bound, mode=SHADOW)
+    player = ReplayedPolicy(spec, declared, batch, feature_bound=log.feature_bound, mode=IMPORTANCE)
     chosen = player.play(batch, batch.rewards, np.ones(len(batch), dtype=np.bool_)).chosen
     return float(means[np.arange(len(batch)), chosen].mean())
 
@@ -98,7 +98,7 @@ def test_estimates_are_the_textbook_formulas_computed_by_hand() -> None:
     given, rewards = np.array([0.5, 0.25, 0.75, 0.2]), np.array([1.0, 2.0, 3.0, 4.0])
     weight = weights(actions, asked, given)
     assert weight.tolist() == [0.0, 4.0, 0.0, 5.0]
-    found = Comparison(bounds=None, least=0.2)
+    found = ImportanceWeighting(bounds=None, least=0.2)
     found.add(np.stack([weight, weight]), rewards, np.stack([weight, weight]))
     assert found.estimate("ips", "reward", 0.95).value == (8 + 20) / 4
     ratio = found.estimate("snips", "reward", 0.95)
@@ -145,7 +145,7 @@ def deterministic(**changes: object) -> ArrayLog:
 SETTINGS = Declared(noise=0.2, theta_bound=1.0, baseline_reward=0.5)
 
 
-@pytest.mark.parametrize("evaluator", ["rejection", "shadow"])
+@pytest.mark.parametrize("evaluator", ["rejection", "importance"])
 def test_a_log_without_chance_cannot_answer_and_says_so(evaluator: str) -> None:
     with pytest.raises(EvidenceError, match="every propensity is 1"):
         replay(deterministic(), [Spec("LUCB")], declared=SETTINGS, evaluator=evaluator)  # type: ignore[arg-type]
@@ -159,12 +159,14 @@ def test_a_single_certain_row_that_the_policy_would_have_changed_is_named() -> N
     certain = int(np.flatnonzero(batch.actions != 0)[3])
     chances[certain] = 1.0
     with pytest.raises(EvidenceError, match=rf"in line {certain + 1} .* the logged action was certain"):
-        replay(deterministic(propensities=chances), [Spec("CLUCB2", alpha=0.1)], declared=SETTINGS, evaluator="shadow")
+        replay(
+            deterministic(propensities=chances), [Spec("CLUCB2", alpha=0.1)], declared=SETTINGS, evaluator="importance"
+        )
 
 
 def test_full_needs_every_reward_and_rewards_must_keep_their_declared_range() -> None:
     with pytest.raises(EvidenceError, match="reward of every action"):
         replay(deterministic(), [Spec("LUCB")], declared=SETTINGS, evaluator="full")
-    narrow = Declared(noise=0.2, theta_bound=1.0, baseline_reward=0.5, reward_range=(0.0, 0.1))
+    narrow = Declared(noise=0.2, theta_bound=1.0, baseline_reward=0.5, reward_bounds=(0.0, 0.1))
     with pytest.raises(LogError, match=r"declared range \[0, 0.1\], but line 1 has"):
         replay(linear_log(50, seed=0).log, [Spec("LUCB")], declared=narrow)

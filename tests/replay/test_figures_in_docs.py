@@ -9,7 +9,7 @@ import pytest
 from surefoot.replay import datasets
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.estimators import replay
-from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replayed_policy import PLAYABLE
 from surefoot.simulation.policy_specs import Spec
 
@@ -21,7 +21,7 @@ def specs() -> list[Spec]:
     return [Spec(name, alpha=None if name == "LUCB" else ALPHA) for name in PLAYABLE]
 
 
-def lines(outcomes: Sequence[Outcome]) -> list[str]:
+def lines(outcomes: Sequence[ReplayOutcome]) -> list[str]:
     """Rows of a table in Markdown."""
     found = []
     for outcome in outcomes:
@@ -36,17 +36,17 @@ def lines(outcomes: Sequence[Outcome]) -> list[str]:
     return found
 
 
-def trial() -> list[Outcome]:
+def trial() -> list[ReplayOutcome]:
     log = datasets.actg175()
     return replay(log.shuffled(0), specs(), declared=fit_baseline(log).declared)
 
 
-def trial_as_world() -> list[Outcome]:
+def trial_as_world() -> list[ReplayOutcome]:
     log = datasets.actg175()
     return replay(log.resampled(100_000, seed=0), specs(), declared=fit_baseline(log).declared)
 
 
-def pictures() -> list[Outcome]:
+def pictures() -> list[ReplayOutcome]:
     log = datasets.digits()
     return replay(log.resampled(100_000, seed=0), specs(), declared=fit_baseline(log).declared, evaluator="full")
 
@@ -55,7 +55,7 @@ def pictures() -> list[Outcome]:
     ("run", "package"),
     [(trial, "lifelines"), (trial_as_world, "lifelines"), pytest.param(pictures, "sklearn", marks=pytest.mark.long)],
 )
-def test_the_table_in_the_docs_is_what_the_run_gives(run: Callable[[], list[Outcome]], package: str) -> None:
+def test_the_table_in_the_docs_is_what_the_run_gives(run: Callable[[], list[ReplayOutcome]], package: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"the package {package} is not installed")
     expected = lines(run())

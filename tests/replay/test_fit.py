@@ -12,7 +12,7 @@ from surefoot.linear.features import Disjoint
 from surefoot.replay.baseline_fit import Fit, fit_baseline
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.diagnostics import SURE
-from surefoot.replay.encoding import Encoder, Label, Number
+from surefoot.replay.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.replay.experiment_toml import Configuration, configuration_of, read_configuration
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.log_files import TableLog
@@ -103,9 +103,9 @@ def test_rare_actions_and_a_poor_baseline_are_doubted() -> None:
 def test_a_declared_range_is_held_against_the_log() -> None:
     log = log_of(0)
     assert "Range" in doubtful(fit_baseline(log))  # seen, not known
-    assert "Range" not in doubtful(fit_baseline(log, reward_range=(-5.0, 5.0)))
-    assert "Range" in doubtful(fit_baseline(log, reward_range=(0.0, 1.0)))
-    assert fit_baseline(log, reward_range=(-5.0, 5.0)).declared.noise == 5.0
+    assert "Range" not in doubtful(fit_baseline(log, reward_bounds=(-5.0, 5.0)))
+    assert "Range" in doubtful(fit_baseline(log, reward_bounds=(0.0, 1.0)))
+    assert fit_baseline(log, reward_bounds=(-5.0, 5.0)).declared.noise == 5.0
 
 
 def clicks(path: Path, rows: int = 2_000) -> Path:
@@ -142,8 +142,8 @@ def test_every_policy_can_be_configured(policy: str) -> None:
     configuration = Configuration(
         policy=policy, alpha=0.1, delta=0.01, noise=0.5, ridge=1.0, theta_bound=1.0, feature_bound=1.5,
         baseline_reward=0.2, actions=("a", "b", 'c "quoted"'), baseline="b",
-        encoder=Encoder((Number("x", 0.0, 1e-7), Label("y", ("ü", "\n")))), action_features={"a": (1.0,), "b": (2.0,),
-        'c "quoted"': (3.0,)},
+        encoder=Encoder((NumericColumn("x", 0.0, 1e-7), CategoricalColumn("y", ("ü", "\n")))),
+        action_features={"a": (1.0,), "b": (2.0,), 'c "quoted"': (3.0,)},
     )  # fmt: skip
     assert type(configuration.new_policy()).__name__ == policy
     assert configuration.rows({"x": 0.5, "y": "ü"}).shape == (3, 8)

@@ -15,7 +15,7 @@ from surefoot.replay import table_reader, text_blocks
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.dsjson import DsjsonLog, hash_row
-from surefoot.replay.encoding import Encoder, Label, Number
+from surefoot.replay.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 from surefoot.replay.seen_ids import SeenIds
@@ -181,10 +181,12 @@ def test_a_quoted_line_break_is_part_of_its_row_and_lines_stay_right(tmp_path: P
 
 
 def test_an_encoder_keeps_production_within_the_bound() -> None:
-    encoder = Encoder((Number("age", 20.0, 60.0), Label("plan", ("basic", "pro")), Number("flat", 1.0, 1.0)))
+    encoder = Encoder(
+        (NumericColumn("age", 20.0, 60.0), CategoricalColumn("plan", ("basic", "pro")), NumericColumn("flat", 1.0, 1.0))
+    )
     assert np.linalg.norm(encoder.encode_one({"age": 900, "plan": "pro", "flat": 3})) <= 1.0
     np.testing.assert_array_equal(encoder.encode_one({"age": -5, "plan": "gold", "flat": 1}), np.zeros(4))
-    ranks = Encoder((Label("rank", ("1", "2")),))
+    ranks = Encoder((CategoricalColumn("rank", ("1", "2")),))
     np.testing.assert_array_equal(ranks.encode_one({"rank": 2.0}), ranks.encode_one({"rank": "2"}))
 
 

@@ -82,7 +82,7 @@ def test_rand_is_read_and_its_dependence_and_drift_are_doubted() -> None:
     assert doubts["Independence"]  # rows of one person follow one another
     assert doubts["No drift"]
     assert not doubts["Light tails"]
-    declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.555, reward_range=(0, 1))
+    declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.555, reward_bounds=(0, 1))
     free, *kept = replay(log.shuffled(0), specs(0.2), declared=declared)
     assert free.main["gain"].low > 0  # with care free of charge, more people see a doctor
     assert all(outcome.below == {0.2: 0} for outcome in kept)

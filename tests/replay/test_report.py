@@ -12,7 +12,7 @@ from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import BadRows
 from surefoot.replay.estimators import ASSUMES, replay
 from surefoot.replay.replay_figures import FIGURES, draw
-from surefoot.replay.replay_outcome import Outcome, Tally
+from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
 from surefoot.replay.replay_report import report_html
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log
@@ -21,13 +21,13 @@ SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.3)]
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[ReplayOutcome]:
     truth = linear_log(4_000, seed=1, binary=True)
-    return replay(truth.log, SPECS, declared=truth.declared, evaluator="shadow")
+    return replay(truth.log, SPECS, declared=truth.declared, evaluator="importance")
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_draws_into_the_axes_that_it_is_given(name: str, outcomes: list[Outcome]) -> None:
+def test_a_figure_draws_into_the_axes_that_it_is_given(name: str, outcomes: list[ReplayOutcome]) -> None:
     ax = Figure().add_subplot()
     assert FIGURES[name][0](outcomes, ax) is ax
     labels = {line.get_label() for line in ax.get_lines()}
@@ -37,7 +37,7 @@ def test_a_figure_draws_into_the_axes_that_it_is_given(name: str, outcomes: list
     assert draw(name, outcomes).startswith(b"\x89PNG")
 
 
-def test_the_reward_figure_shows_earned_over_owed(outcomes: list[Outcome]) -> None:
+def test_the_reward_figure_shows_earned_over_owed(outcomes: list[ReplayOutcome]) -> None:
     ax = Figure().add_subplot()
     FIGURES["reward"][0](outcomes, ax)
     line = next(line for line in ax.get_lines() if line.get_label() == SPECS[0].label)
@@ -62,7 +62,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_report_stands_alone_and_names_every_assumption(outcomes: list[Outcome]) -> None:
+def test_the_report_stands_alone_and_names_every_assumption(outcomes: list[ReplayOutcome]) -> None:
     truth = linear_log(4_000, seed=1, binary=True)
     truth.log.name = "a <b> log"
     truth.log.bad = BadRows(9, 2, [(7, "reward <is> missing"), (9, "bad")])
@@ -73,7 +73,7 @@ def test_the_report_stands_alone_and_names_every_assumption(outcomes: list[Outco
     assert all(source.startswith("data:") for source in page.sources)
     assert "<script" not in text
     assert not re.search(r"https?://(?!www\.w3\.org)", text)
-    for sentence in ASSUMES["shadow"]:
+    for sentence in ASSUMES["importance"]:
         assert sentence.split(":")[0] in text
     assert "a &lt;b&gt; log" in text
     assert "line 7: reward &lt;is&gt; missing" in text
@@ -83,7 +83,7 @@ def test_the_report_stands_alone_and_names_every_assumption(outcomes: list[Outco
         assert spec.label in text
 
 
-def test_outcomes_are_plain_json(outcomes: list[Outcome]) -> None:
+def test_outcomes_are_plain_json(outcomes: list[ReplayOutcome]) -> None:
     for outcome in outcomes:
         data = json.loads(json.dumps(outcome.as_dict(), allow_nan=False))
         assert data["policy"] == outcome.spec.policy
@@ -96,7 +96,7 @@ def test_a_tally_in_parts_is_a_tally_at_once_and_counts_every_round_below_the_fl
     earned, owed = rng.random(5_000), np.full(5_000, 0.5)
     fates = rng.integers(1, 3, size=5_000)
     margins = rng.normal(size=5_000)
-    once, parts = Tally([0.01, 0.2]), Tally([0.01, 0.2])
+    once, parts = OutcomeCounter([0.01, 0.2]), OutcomeCounter([0.01, 0.2])
     once.add(earned, owed, fates, margins)
     for part in np.array_split(np.arange(5_000), 23):
         parts.add(earned[part], owed[part], fates[part], margins[part])

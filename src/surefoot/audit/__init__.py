@@ -8,7 +8,7 @@ formula. So it disagrees where either side is wrong.
 from collections.abc import Callable
 
 from surefoot.audit.audit_report import Report
-from surefoot.audit.auditor import Walk
+from surefoot.audit.auditor import Auditor
 from surefoot.audit.findings import Finding, Findings
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View
@@ -26,31 +26,33 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     `expect` is the hash of an event that must be in the chain, such as the head that an earlier audit reported: it
     shows that nothing was cut off or rewritten since.
     """
-    walk, view = Walk(name), journal.view(name)
-    start = _head(view, walk)
+    auditor, view = Auditor(name), journal.view(name)
+    start = _head(view, auditor)
     is_met, is_at_start = expect is None, False
     try:
         for event in view.read(verify=False):
-            walk.take(event)
+            auditor.take(event)
             is_met |= event.hash == expect
             is_at_start |= event.head == start
             if progress is not None and event.number % REPORT_EVERY == 0:
                 progress(event.number, max(event.number, start.number if start else 0))
     except JournalCorruptedError as error:
-        walk.findings.add(walk.chain.head.number + 1, "unreadable", str(error))
-    end = _head(view, walk) if start is not None else None
+        auditor.findings.add(auditor.chain.head.number + 1, "unreadable", str(error))
+    end = _head(view, auditor) if start is not None else None
     # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
-    if end is not None and not (is_at_start and end.number > walk.chain.head.number):
-        walk.chain.end(end)
+    if end is not None and not (is_at_start and end.number > auditor.chain.head.number):
+        auditor.chain.end(end)
     if not is_met:
-        walk.findings.add(0, "expected", f"no event has the hash {expect}, which the chain once had")
-    return Report(name=name, created=walk.created, tally=walk.tally, findings=walk.findings, head=walk.chain.head)
+        auditor.findings.add(0, "expected", f"no event has the hash {expect}, which the chain once had")
+    return Report(
+        name=name, created=auditor.created, tally=auditor.tally, findings=auditor.findings, head=auditor.chain.head
+    )
 
 
-def _head(view: View, walk: Walk) -> Head | None:
+def _head(view: View, auditor: Auditor) -> Head | None:
     """What the journal itself says of its end."""
     try:
         return view.head
     except JournalCorruptedError as error:
-        walk.findings.add(0, "head", str(error))
+        auditor.findings.add(0, "head", str(error))
         return None

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audit.compensated_sums import Sum, Vector
-from surefoot.audit.proof_checker import Line, Prover, Scale
-from surefoot.audit.recorded_round import Problems, Round, near
+from surefoot.audit.compensated_sums import CompensatedSum, Vector
+from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
+from surefoot.audit.recorded_round import RecordedRound, RoundProblems, near
 
 APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral
 
 
-class ArmBook:
+class ArmChecks:
     """Everything that the events so far say of an experiment over plain arms."""
 
     def __init__(self, policy: str, settings: Mapping[str, Any]) -> None:
@@ -22,7 +22,7 @@ class ArmBook:
         self.alpha, self.delta = float(settings.get("alpha") or 0.0), float(settings.get("delta") or 1.0)
         self.mean: float | None = settings.get("baseline_reward")
         self.default: int | None = None
-        self._plays, self._seen, self._total = np.zeros(self.arms), np.zeros(self.arms), Sum((self.arms,))
+        self._plays, self._seen, self._total = np.zeros(self.arms), np.zeros(self.arms), CompensatedSum((self.arms,))
         self.rounds = 0
         self.is_alarmed = False
 
@@ -31,7 +31,7 @@ class ArmBook:
         """One feature per arm."""
         return self.arms
 
-    def judge(self, round_: Round, problems: Problems) -> None:
+    def judge(self, round_: RecordedRound, problems: RoundProblems) -> None:
         """Check one decision against everything before it, and count it."""
         self.rounds += 1
         if self.keeps_floor:
@@ -73,7 +73,7 @@ class ArmBook:
             low[self.default] = high[self.default] = self.mean
         return low, high
 
-    def _check_floor(self, round_: Round, problems: Problems) -> None:
+    def _check_floor(self, round_: RecordedRound, problems: RoundProblems) -> None:
         if round_.baseline < 0:
             problems.add("baseline", "ConservativeUCB is measured by a default arm, but none is named")
         if self.default not in (None, round_.baseline):
@@ -108,27 +108,27 @@ class ArmBook:
             problems.add("verdict", "the learner was allowed to play, but the baseline was played")
 
     def _check_proof(
-        self, round_: Round, weights: Vector, low: Vector, high: Vector, size: float, problems: Problems
+        self, round_: RecordedRound, weights: Vector, low: Vector, high: Vector, size: float, problems: RoundProblems
     ) -> None:
         """One fact per arm: its mean is at least lambda_i, or at most theta_0."""
         assert self.default is not None
         question = weights.copy()
         question[self.default] -= (1 - self.alpha) * self.rounds
 
-        def facts(name: str, normal: Vector) -> list[Line]:
+        def facts(name: str, normal: Vector) -> list[LinearFact]:
             arm = int(np.argmax(np.abs(normal)))
             word = "reward" if arm == self.default and self.mean is not None else "interval"
             axis = np.zeros(self.arms)
             axis[arm] = 1.0
             if name != f"{word} of arm {arm}":
                 return []
-            return [Line(axis, float(low[arm])), Line(-axis, -float(high[arm]))]
+            return [LinearFact(axis, float(low[arm])), LinearFact(-axis, -float(high[arm]))]
 
         worth = size + float(np.abs(question).sum()) + self.rounds
-        prover = Prover(1.0 + size / self.rounds, lambda observations: [], facts, Scale(worth, worth))
-        prover.check(round_.proof, question, problems, -math.inf)
+        checker = ProofChecker(1.0 + size / self.rounds, lambda observations: [], facts, Tolerances(worth, worth))
+        checker.check(round_.proof, question, problems, -math.inf)
 
-    def _check_proposal(self, round_: Round, indices: Vector, problems: Problems) -> None:
+    def _check_proposal(self, round_: RecordedRound, indices: Vector, problems: RoundProblems) -> None:
         """An arm that was never observed first, the one played least; otherwise the highest index."""
         unseen = [i for i in np.flatnonzero(self._seen == 0) if self.mean is None or i != self.default]
         if unseen:
@@ -138,7 +138,7 @@ class ArmBook:
         if not is_best:
             problems.add("proposal", f"arm {round_.proposal} was proposed, but another promises more")
 
-    def _check_index(self, round_: Round, problems: Problems) -> None:
+    def _check_index(self, round_: RecordedRound, problems: RoundProblems) -> None:
         """UCB1 keeps no floor: only that it plays the highest index.  (Auer et al. 2002)"""
         if round_.is_held:
             return

@@ -5,11 +5,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from surefoot import records
-from surefoot.audit.recorded_round import Round
+from surefoot.audit.recorded_round import RecordedRound
 
 
 @dataclass
-class Closest:
+class ClosestDecision:
     """The learner's decision with the least above its floor."""
 
     margin: float = math.inf
@@ -19,7 +19,7 @@ class Closest:
 
 
 @dataclass
-class Tally:
+class AuditCounts:
     """Counts over the events of one experiment."""
 
     events: int = 0
@@ -40,7 +40,7 @@ class Tally:
     first_time: float = math.nan
     last_time: float = math.nan
     last_margin: float = math.nan
-    closest: Closest = field(default_factory=Closest)
+    closest: ClosestDecision = field(default_factory=ClosestDecision)
     is_refuted: bool = False  # whether the alarm is on
     abandoned: int = 0
     alarms: list[tuple[int, str]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Tally:
         """The round from which on the promise counts."""
         return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
 
-    def count(self, event: int, time: float, decision: records.Decision, round_: Round) -> None:
+    def count(self, event: int, time: float, decision: records.Decision, round_: RecordedRound) -> None:
         """Count a decision."""
         self.decisions += 1
         self.learner += round_.is_learner
@@ -67,7 +67,7 @@ class Tally:
         self.pieces += len(round_.proof.pieces)
         self.last_margin = round_.margin
         if round_.is_learner and round_.margin < self.closest.margin:
-            self.closest = Closest(round_.margin, round_.round, event, time)
+            self.closest = ClosestDecision(round_.margin, round_.round, event, time)
 
     @property
     def baseline(self) -> int:

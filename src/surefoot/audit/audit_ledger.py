@@ -4,23 +4,32 @@ import math
 
 import numpy as np
 
-from surefoot.audit.compensated_sums import Sum, Total, Vector
-from surefoot.audit.recorded_round import Round
+from surefoot.audit.compensated_sums import CompensatedSum, UnboundedSum, Vector
+from surefoot.audit.recorded_round import RecordedRound
 
 
-class Account:
+class AuditLedger:
     """The sums over all rounds so far; pending rounds are in it, their rewards are not."""
 
     def __init__(self, dim: int) -> None:
-        self._played, self._displaced, self._conserved = Sum((dim,)), Sum((dim,)), Sum((dim,))
-        self._rewarded = Sum((dim,))
-        self.kept_low, self.kept_high, self.owed_low, self.owed_high = Total(), Total(), Total(), Total()
-        self._received = Total()
+        self._played, self._displaced, self._conserved = (
+            CompensatedSum((dim,)),
+            CompensatedSum((dim,)),
+            CompensatedSum((dim,)),
+        )
+        self._rewarded = CompensatedSum((dim,))
+        self.kept_low, self.kept_high, self.owed_low, self.owed_high = (
+            UnboundedSum(),
+            UnboundedSum(),
+            UnboundedSum(),
+            UnboundedSum(),
+        )
+        self._received = UnboundedSum()
         self.learner_rounds = self.baseline_rounds = self.rewarded_rounds = 0
         self._first: Vector | None = None
         self.has_moved = False  # whether a baseline's reward was not exactly known, or its features changed
 
-    def play(self, round_: Round, displaced: Vector, known: tuple[float, float]) -> None:
+    def play(self, round_: RecordedRound, displaced: Vector, known: tuple[float, float]) -> None:
         """Count a round the moment it was decided."""
         low, high = known
         self._first = displaced.copy() if self._first is None else self._first

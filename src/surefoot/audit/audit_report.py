@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot import records
-from surefoot.audit.audit_counts import Tally
+from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.findings import Findings
 from surefoot.journal.events import Head
 
@@ -20,7 +20,7 @@ class Report:
 
     name: str
     created: records.Created | None
-    tally: Tally
+    tally: AuditCounts
     findings: Findings
     head: Head
 

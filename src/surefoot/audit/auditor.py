@@ -7,33 +7,33 @@ from typing import Any
 import numpy as np
 
 from surefoot import records
-from surefoot.audit.arm_checks import ArmBook
-from surefoot.audit.audit_counts import Tally
+from surefoot.audit.arm_checks import ArmChecks
+from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Matrix, Vector
 from surefoot.audit.declarations import ARMS, LINEAR, read_linear
 from surefoot.audit.declared_settings import faults
 from surefoot.audit.findings import Findings
-from surefoot.audit.hash_chain import Chain
-from surefoot.audit.learned_rewards import LARGEST, Learning
-from surefoot.audit.linear_checks import LinearBook
+from surefoot.audit.hash_chain import HashChain
+from surefoot.audit.learned_rewards import LARGEST, LearnedRewards
+from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.payloads import read_payload, read_round
-from surefoot.audit.recorded_round import Problems, Round
+from surefoot.audit.recorded_round import RecordedRound, RoundProblems
 from surefoot.journal.events import Event
 
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
 
-class Walk:
+class Auditor:
     """The audit of one experiment, event by event."""
 
     def __init__(self, name: str) -> None:
-        self.findings, self.tally = Findings(), Tally()
-        self.chain = Chain(name, self.findings)
+        self.findings, self.tally = Findings(), AuditCounts()
+        self.chain = HashChain(name, self.findings)
         self.created: records.Created | None = None
-        self._book: LinearBook | ArmBook | None = None
+        self._book: LinearChecks | ArmChecks | None = None
         self._mode = ""
         self._catalogues: dict[str, Matrix] = {}
-        self._learning: Learning | None = None
+        self._learning: LearnedRewards | None = None
 
     def take(self, event: Event) -> None:
         """Check one event."""
@@ -74,19 +74,19 @@ class Walk:
         for text in faults(created):
             self.findings.add(event.number, "settings", text)
         if created.policy in LINEAR:
-            self._book = LinearBook(read_linear(created.policy, created.settings))
+            self._book = LinearChecks(read_linear(created.policy, created.settings))
         elif created.policy in ARMS:
-            self._book = ArmBook(created.policy, created.settings)
+            self._book = ArmChecks(created.policy, created.settings)
         else:
             text = f"the audit knows {', '.join((*LINEAR, *ARMS))}, but this is {created.policy!r}"
             self.findings.add(event.number, "policy", text)
         if self._book is not None:
-            self._learning = Learning(created, self._book_in, self._examine, self.findings, self.tally)
+            self._learning = LearnedRewards(created, self._book_in, self._examine, self.findings, self.tally)
         if created.history is not None:
             self._learn_history(event, created.history)
 
     def _learn_history(self, event: Event, history: records.History) -> None:
-        if not isinstance(self._book, LinearBook) or len(history.features) != len(history.rewards):
+        if not isinstance(self._book, LinearChecks) or len(history.features) != len(history.rewards):
             self.findings.add(event.number, "history", "it must hold one reward for each row, for a linear policy")
             return
         rows = _rows(history.features)
@@ -117,7 +117,7 @@ class Walk:
             self.findings.add(event.number, "snapshot", "a snapshot must be of the state at the event before it")
 
     def _take_decision(self, event: Event, decision: records.Decision) -> None:
-        problems = Problems()
+        problems = RoundProblems()
         rows = self._rows_of(decision, problems)
         round_ = None if rows is None else read_round(decision, rows)
         self._check_protocol(event, decision, problems)
@@ -175,7 +175,7 @@ class Walk:
             self.tally.is_refuted = False
         self.tally.answers.append((event.number, self.tally.decisions, answer))
 
-    def _check_protocol(self, event: Event, decision: records.Decision, problems: Problems) -> None:
+    def _check_protocol(self, event: Event, decision: records.Decision, problems: RoundProblems) -> None:
         """Numbering, mode, and who may play in it."""
         if decision.round != self.tally.decisions + 1:
             problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
@@ -205,9 +205,9 @@ class Walk:
         assert self._learning is not None
         self._learning.close(event, closed)
 
-    def _rows_of(self, decision: records.Decision, problems: Problems) -> Matrix | None:
+    def _rows_of(self, decision: records.Decision, problems: RoundProblems) -> Matrix | None:
         assert self._book is not None
-        if isinstance(self._book, ArmBook):
+        if isinstance(self._book, ArmChecks):
             return np.eye(self._book.arms)
         asked = decision.asked
         if asked.catalogue is not None and asked.catalogue not in self._catalogues:
@@ -219,12 +219,12 @@ class Walk:
             return None
         return rows
 
-    def _report(self, event: Event, problems: Problems) -> None:
+    def _report(self, event: Event, problems: RoundProblems) -> None:
         for what, text in problems.found:
             self.findings.add(event.number, what, text)
 
 
-def _is_within(round_: Round, problems: Problems) -> bool:
+def _is_within(round_: RecordedRound, problems: RoundProblems) -> bool:
     count = len(round_.rows)
     is_fine = 0 <= round_.action < count and 0 <= round_.proposal < count and -1 <= round_.baseline < count
     if not is_fine:

@@ -4,19 +4,19 @@ import math
 
 import numpy as np
 
-from surefoot.audit.compensated_sums import Sum, Total, Vector
-from surefoot.audit.proof_checker import Line
+from surefoot.audit.compensated_sums import CompensatedSum, UnboundedSum, Vector
+from surefoot.audit.proof_checker import LinearFact
 from surefoot.audit.rebuilt_gram import EPS
 
 
-class Carried:
+class CarriedProof:
     """That <theta, normal> >= level; sums without drift, for a proof may use the fact a billion times over.
 
     said: the most that the records may claim; what they give away for rounding, the audit need not
     """
 
     def __init__(self, question: Vector, level: float, said: float) -> None:
-        self._normal, self._level, self._said = Sum(question.shape), Total(), Total()
+        self._normal, self._level, self._said = CompensatedSum(question.shape), UnboundedSum(), UnboundedSum()
         self._normal.add(question)
         self._level.add(level)
         self._said.add(said)
@@ -30,11 +30,11 @@ class Carried:
     def claim(self, level: float) -> None:
         """Go on from the level that a record claimed, where that is less: rounding must not pile up."""
         if level < self._said.value:
-            self._said = Total()
+            self._said = UnboundedSum()
             self._said.add(level)
 
-    def line(self, theta_bound: float) -> Line:
+    def line(self, theta_bound: float) -> LinearFact:
         """The fact."""
         normal, level = np.asarray(self._normal.value), self._level.value
         error = 8 * EPS * (theta_bound * float(np.linalg.norm(normal)) + abs(level))
-        return Line(normal, level, error, self._said.value)
+        return LinearFact(normal, level, error, self._said.value)

@@ -11,7 +11,7 @@ Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
 
-class Sum:
+class CompensatedSum:
     """A running sum of arrays or of numbers.  (Neumaier's, entry by entry)"""
 
     def __init__(self, shape: tuple[int, ...] = ()) -> None:
@@ -48,7 +48,7 @@ def _upper_half(x: Any) -> Any:
     return shifted - (shifted - x)
 
 
-class Total:
+class UnboundedSum:
     """A running sum of numbers that may be infinite: one that is knows nothing, and stays so."""
 
     def __init__(self) -> None:
@@ -69,35 +69,35 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class ExactNumbers:
     """Numbers without any rounding: whole ones, of which the last `bits` binary digits stand behind the point."""
 
     parts: list[int]
     bits: int
 
-    def __add__(self, other: "Whole") -> "Whole":
+    def __add__(self, other: "ExactNumbers") -> "ExactNumbers":
         bits = max(self.bits, other.bits)
         ours, theirs = bits - self.bits, bits - other.bits
-        return Whole([(a << ours) + (b << theirs) for a, b in zip(self.parts, other.parts, strict=True)], bits)
+        return ExactNumbers([(a << ours) + (b << theirs) for a, b in zip(self.parts, other.parts, strict=True)], bits)
 
-    def __matmul__(self, other: "Whole") -> float:
+    def __matmul__(self, other: "ExactNumbers") -> float:
         """The inner product, rounded once."""
         total: int = sum(map(operator.mul, self.parts, other.parts))
         return total / (1 << self.bits + other.bits)
 
-    def turned(self, matrix: "Whole") -> "Whole":
+    def turned(self, matrix: "ExactNumbers") -> "ExactNumbers":
         """Minus a matrix, row after row, times this vector."""
         size = len(self.parts)
         rows = (matrix.parts[at : at + size] for at in range(0, size * size, size))
-        return Whole([-sum(map(operator.mul, row, self.parts)) for row in rows], matrix.bits + self.bits)
+        return ExactNumbers([-sum(map(operator.mul, row, self.parts)) for row in rows], matrix.bits + self.bits)
 
     def floats(self) -> Vector:
         """The nearest floats."""
         return np.array([part / (1 << self.bits) for part in self.parts])
 
 
-def whole(numbers: Vector) -> Whole:
+def whole(numbers: Vector) -> ExactNumbers:
     """Floats as they are."""
     ratios = [number.as_integer_ratio() for number in numbers.tolist()]
     bits = max((bottom.bit_length() for _, bottom in ratios), default=1)
-    return Whole([top << bits - bottom.bit_length() for top, bottom in ratios], bits - 1)
+    return ExactNumbers([top << bits - bottom.bit_length() for top, bottom in ratios], bits - 1)

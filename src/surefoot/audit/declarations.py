@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from surefoot.audit.rebuilt_sets import Knowledge
+from surefoot.audit.rebuilt_sets import SetDeclarations
 
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 ARMS = ("UCB", "ConservativeUCB")
@@ -13,7 +13,7 @@ AMOUNTS = {"checkpoints": "every", "reserve": "granted", "realised_path": "lowes
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declarations:
     """The settings of a linear policy as far as safety depends on them.
 
     set_delta, sum_delta: the shares of delta behind the confidence set, and behind the realised sum (0: not used)
@@ -21,7 +21,7 @@ class Declared:
     """
 
     policy: str
-    knowledge: Knowledge
+    knowledge: SetDeclarations
     alpha: float
     reward_floor: float
     reward_range: tuple[float, float]
@@ -35,7 +35,7 @@ class Declared:
     realised_share: float
     restart_share: float
 
-    def after(self, restarts: int) -> "Declared":
+    def after(self, restarts: int) -> "Declarations":
         """What may be spent of delta after so many restarts: 1 - share for the first set, then share 2^-k."""
         kept = self.restart_share
         left = self.delta * (1.0 - kept if restarts == 0 else kept * 2.0**-restarts)
@@ -65,7 +65,7 @@ class Declared:
         return max(low, self.reward_floor, self.reward_range[0]), min(high, self.reward_range[1])
 
 
-def read_linear(policy: str, settings: Mapping[str, Any]) -> Declared:
+def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
     """The declaration of a linear policy."""
     is_safe = policy == "SafeLUCB"
     constraint = settings.get("constraint") or "cumulative"
@@ -74,7 +74,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declared:
     share = float(settings.get("realised_share", 0.1)) if is_safe and settings.get("gate", "facts") == "facts" else 0.0
     delta = float(settings["delta"])
     low, high = settings.get("reward_range") or (-math.inf, math.inf)
-    knowledge = Knowledge(
+    knowledge = SetDeclarations(
         kind=settings.get("radius", "amm" if is_safe else "paper"),
         dim=int(settings["dim"]),
         delta=delta,
@@ -84,7 +84,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declared:
         feature_bound=float(settings["feature_bound"]),
         misspecification=float(settings.get("misspecification", 0.0)),
     )
-    return Declared(
+    return Declarations(
         policy=policy,
         knowledge=knowledge,
         alpha=float(settings.get("alpha") or 0.0),

@@ -13,7 +13,7 @@ FORMAT = "surefoot-event/1"
 NOTHING = "0" * 64
 
 
-class Chain:
+class HashChain:
     """Follows a chain from its first event; after a break it goes on from there, so that each break is named."""
 
     def __init__(self, name: str, findings: Findings) -> None:

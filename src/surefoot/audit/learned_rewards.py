@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from surefoot import records
-from surefoot.audit.audit_counts import Tally
+from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.findings import Findings
 from surefoot.journal.events import Event
@@ -18,7 +18,7 @@ LARGEST = 1e100  # of any reward
 
 
 @dataclass(slots=True)
-class Waiting:
+class PendingReward:
     """A decision whose reward is not learned yet; whether it teaches was settled when it was decided."""
 
     decision_id: str
@@ -30,7 +30,7 @@ class Waiting:
     reward: float | None = None
 
 
-class Learning:
+class LearnedRewards:
     """The decisions that wait for a reward.
 
     take_in: is told each reward that is learned, in order
@@ -43,13 +43,15 @@ class Learning:
         take_in: Callable[[Vector, float, bool], None],
         examine: Callable[[int, float, bool], None],
         findings: Findings,
-        tally: Tally,
+        tally: AuditCounts,
     ) -> None:
         self._created, self._take_in, self._examine = created, take_in, examine
         self._findings, self._tally = findings, tally
-        self._waiting: dict[str, Waiting] = {}
-        self._order: deque[Waiting] = deque()  # in the order of their decisions; without a window, those that teach
-        self._by_round: dict[int, Waiting] = {}  # where rounds expire
+        self._waiting: dict[str, PendingReward] = {}
+        self._order: deque[PendingReward] = (
+            deque()
+        )  # in the order of their decisions; without a window, those that teach
+        self._by_round: dict[int, PendingReward] = {}  # where rounds expire
         self._settle_after: int | None = created.settings.get("settle_after")
         self._default = float(created.settings.get("default_reward") or 0.0)
         self._abandoned: set[str] = set()
@@ -59,7 +61,7 @@ class Learning:
     ) -> bool:
         """Wait for a decision's reward; false where it is waited for already."""
         is_new = decision.decision_id not in self._waiting
-        entry = Waiting(decision.decision_id, decision.round, time, features, is_learner, teaches)
+        entry = PendingReward(decision.decision_id, decision.round, time, features, is_learner, teaches)
         self._waiting[decision.decision_id] = entry
         if teaches or self._created.reward_window is not None:
             self._order.append(entry)
@@ -69,7 +71,7 @@ class Learning:
         self._tally.pending = len(self._waiting)
         return is_new
 
-    def _expire(self, entry: Waiting | None) -> None:
+    def _expire(self, entry: PendingReward | None) -> None:
         """Settle a round by the default where it has no reward."""
         if entry is not None and entry.reward is None and entry.decision_id in self._waiting:
             self._tally.defaults += 1
@@ -84,7 +86,7 @@ class Learning:
         if self._created.reward_window is None:
             self._order.clear()
 
-    def _settle(self, entry: Waiting, value: float) -> None:
+    def _settle(self, entry: PendingReward, value: float) -> None:
         """Keep a reward until its turn comes; a round that teaches nothing neither waits nor is waited for."""
         entry.reward = value
         if self._created.reward_window is None and not entry.teaches:
@@ -192,7 +194,7 @@ class Learning:
         self._tally.defaults += learned.is_default
         self._learn(waiting, learned.value)
 
-    def _learn(self, waiting: Waiting, value: float) -> None:
+    def _learn(self, waiting: PendingReward, value: float) -> None:
         del self._waiting[waiting.decision_id]
         self._tally.pending = len(self._waiting)
         self._tally.learned += 1

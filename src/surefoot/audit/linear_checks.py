@@ -5,35 +5,35 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surefoot.audit.audit_ledger import Account
-from surefoot.audit.carried_proof import Carried
+from surefoot.audit.audit_ledger import AuditLedger
+from surefoot.audit.carried_proof import CarriedProof
 from surefoot.audit.compensated_sums import Vector
-from surefoot.audit.declarations import Declared
-from surefoot.audit.offered_rows import Seen
-from surefoot.audit.proof_checker import CLAIMED, PROVED, Prover, Scale
+from surefoot.audit.declarations import Declarations
+from surefoot.audit.offered_rows import OfferedRows
+from surefoot.audit.proof_checker import CLAIMED, PROVED, ProofChecker, Tolerances
 from surefoot.audit.rebuilt_facts import LinearFacts
 from surefoot.audit.rebuilt_gram import EPS
-from surefoot.audit.rebuilt_sets import FINE, USABLE, Ellipsoid, Estimate
-from surefoot.audit.recorded_round import Problems, Round, apart, near
+from surefoot.audit.rebuilt_sets import FINE, USABLE, RebuiltRidge, RebuiltSet
+from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, near
 
 CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
 
 
-class LinearBook:
+class LinearChecks:
     """Everything that the events so far say of an experiment with a linear policy."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: Declarations) -> None:
         self.declared = declared
-        self._seen, self._restarts = Seen(), 0
+        self._seen, self._restarts = OfferedRows(), 0
         self._debt, self._rounds_before = 0.0, 0
         self._begin()
 
     def _begin(self) -> None:
         """Nothing played and nothing learned."""
-        self.account = Account(self.declared.knowledge.dim)
-        self.estimate = Estimate(self.declared.knowledge)
-        self._nest = dict[int, Ellipsoid]()
-        self._proved: Carried | None = None
+        self.account = AuditLedger(self.declared.knowledge.dim)
+        self.estimate = RebuiltRidge(self.declared.knowledge)
+        self._nest = dict[int, RebuiltSet]()
+        self._proved: CarriedProof | None = None
         self.is_alarmed = False
 
     def restart(self, *, keep_promise: bool) -> str | None:
@@ -82,7 +82,7 @@ class LinearBook:
             return f"a reward of {reward:g}, below the declared lowest of {lowest:g}"
         return None
 
-    def judge(self, round_: Round, problems: Problems) -> None:
+    def judge(self, round_: RecordedRound, problems: RoundProblems) -> None:
         """Check one decision against everything before it, and count it."""
         longest = float(np.sqrt(np.einsum("ij,ij->i", round_.rows, round_.rows).max()))
         if longest > self.longest:
@@ -103,14 +103,16 @@ class LinearBook:
         self._carry(round_, displaced, known, question, own)
         self.account.play(round_, displaced, known)
 
-    def _displaced(self, round_: Round, problems: Problems) -> Vector:
+    def _displaced(self, round_: RecordedRound, problems: RoundProblems) -> Vector:
         """Features of the baseline; only a policy that keeps no floor may do without one."""
         if round_.baseline < 0 and self.declared.policy != "LUCB":
             problems.add("baseline", f"{self.declared.policy} is measured by a baseline, but none is named")
         displaced: Vector = round_.rows[round_.baseline if round_.baseline >= 0 else round_.proposal]
         return displaced
 
-    def _check_known(self, round_: Round, displaced: Vector, known: tuple[float, float], problems: Problems) -> None:
+    def _check_known(
+        self, round_: RecordedRound, displaced: Vector, known: tuple[float, float], problems: RoundProblems
+    ) -> None:
         """What is said of the baseline's reward must be possible: from what is not, anything would follow.
 
         A reward that no theta of the declared length allows raises the alarm.
@@ -162,7 +164,7 @@ class LinearBook:
             question, weights = question - played, weights - rounds
         return question, declared.misspecification * weights + debt - self._granted(rounds), size
 
-    def _scale(self, a: Vector, b: Vector, known: tuple[float, float], size: float) -> Scale:
+    def _scale(self, a: Vector, b: Vector, known: tuple[float, float], size: float) -> Tolerances:
         """What everything played so far could be worth, by the ball, the newest set and what is known of rewards."""
         declared, sums, rounds = self.declared, self.account, self.account.learner_rounds + 1
         most, epsilon = max(map(abs, declared.reward_range)), declared.misspecification
@@ -170,7 +172,7 @@ class LinearBook:
         kept = max(abs(sums.kept_low.value), abs(sums.kept_high.value)) + epsilon * sums.baseline_rounds
         parts = (sums.played + a, (most + epsilon) * rounds), (sums.displaced + b, owed), (sums.conserved, kept)
         worth = math.fsum(min(bound, self._reach(vector)) for vector, bound in parts)
-        return Scale(worth, declared.knowledge.theta_bound * size)
+        return Tolerances(worth, declared.knowledge.theta_bound * size)
 
     def _reach(self, x: Vector) -> float:
         """What |<theta, x>| is at most, by the ball or by the newest set, but for rounding."""
@@ -193,7 +195,7 @@ class LinearBook:
             return sums.received + (rounds - sums.rewarded_rounds) * declared.amount
         return 0.0
 
-    def _sets(self, observations: int) -> Sequence[Ellipsoid]:
+    def _sets(self, observations: int) -> Sequence[RebuiltSet]:
         """The newest set; every one so far, where the policy keeps them all."""
         if observations < 1 or observations > self.estimate.count:
             return []
@@ -203,13 +205,13 @@ class LinearBook:
 
     def _check_proof(
         self,
-        round_: Round,
+        round_: RecordedRound,
         displaced: Vector,
         known: tuple[float, float],
         question: Vector,
         required: float | None,
-        scale: Scale,
-        problems: Problems,
+        scale: Tolerances,
+        problems: RoundProblems,
     ) -> float:
         """What is proved of the question; -inf where nothing is."""
         if required is not None and not near(round_.required, required, scale.worth):
@@ -228,9 +230,9 @@ class LinearBook:
             displaced=displaced,
             known=known,
         )
-        prover = Prover(theta_bound, self._sets, facts.named, scale)
+        checker = ProofChecker(theta_bound, self._sets, facts.named, scale)
         enough = self._floor(required) + scale.rounding
-        own = prover.check(round_.proof, question, problems, enough if round_.is_learner else -math.inf)
+        own = checker.check(round_.proof, question, problems, enough if round_.is_learner else -math.inf)
         written = round_.guaranteed - round_.required if self._is_difference else round_.guaranteed
         if not abs(written - round_.proof.value) <= scale.blur + max(0.0, -CLAIMED * round_.proof.value):
             problems.add(
@@ -250,7 +252,7 @@ class LinearBook:
         """What the question must be worth."""
         return 0.0 if required is None or self._is_difference else required
 
-    def _check_owed(self, round_: Round, displaced: Vector, scale: Scale, problems: Problems) -> None:
+    def _check_owed(self, round_: RecordedRound, displaced: Vector, scale: Tolerances, problems: RoundProblems) -> None:
         """Algorithm 2 requires (1 - alpha) UCB(v + phi_b): what the piece of the baseline's rewards says."""
         owed = -(1 - self.declared.alpha) * (self.account.displaced + displaced)
         size = scale.size / self.declared.knowledge.theta_bound
@@ -258,7 +260,7 @@ class LinearBook:
         if bounds and not any(abs(bound + round_.required) <= scale.blur for bound in bounds):
             problems.add("required", f"{-bounds[0]:.12g} is required, but {round_.required:.12g} is written")
 
-    def _check_verdict(self, round_: Round, own: float, scale: Scale, problems: Problems) -> None:
+    def _check_verdict(self, round_: RecordedRound, own: float, scale: Tolerances, problems: RoundProblems) -> None:
         """The learner played exactly where the proof let it, and never against it."""
         is_allowed = round_.guaranteed >= round_.required
         own -= scale.rounding
@@ -275,7 +277,7 @@ class LinearBook:
             problems.add("alarm", "the alarm is on, but the certificate promises something")
         self.is_alarmed |= self._can_be_refuted and round_.guaranteed == -math.inf
 
-    def _check_proposal(self, round_: Round, problems: Problems) -> None:
+    def _check_proposal(self, round_: RecordedRound, problems: RoundProblems) -> None:
         """The proposal promises the most, by the confidence set; searches over more than that are not repeated."""
         if self.declared.is_exact or not self.declared.proposes_by_set:
             return
@@ -292,21 +294,23 @@ class LinearBook:
                 f"but {round_.optimism:.9g} is written",
             )
 
-    def _settle_carried(self, round_: Round) -> None:
+    def _settle_carried(self, round_: RecordedRound) -> None:
         """Where a proof used the carried fact, go on from what it claimed."""
         for piece in round_.proof.pieces:
             if piece.name == PROVED and self._proved is not None:
                 self._proved.claim(piece.level)
 
-    def _carry(self, round_: Round, b: Vector, known: tuple[float, float], question: Vector, own: float) -> None:
+    def _carry(
+        self, round_: RecordedRound, b: Vector, known: tuple[float, float], question: Vector, own: float
+    ) -> None:
         """What is proved once the round is played: the question, or the one before and what the baseline adds to it."""
         declared = self.declared
         if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self.is_alarmed:
             return
         if round_.is_learner:
-            self._proved = Carried(question, own, round_.guaranteed)
+            self._proved = CarriedProof(question, own, round_.guaranteed)
             return
-        self._proved = self._proved or Carried(np.zeros(self.dim), 0.0, 0.0)
+        self._proved = self._proved or CarriedProof(np.zeros(self.dim), 0.0, 0.0)
         length = declared.knowledge.theta_bound * float(np.linalg.norm(b)) * (1 + 16 * EPS)
         least = said = max(known[0] - declared.misspecification, -length)
         for newest in self.estimate.newest() if self.estimate.count else []:

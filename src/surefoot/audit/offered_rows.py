@@ -5,7 +5,7 @@ import numpy as np
 from surefoot.audit.compensated_sums import Matrix, Vector
 
 
-class Seen:
+class OfferedRows:
     """A set of rows in eight bytes each, by Python's salted hash: nobody can prepare a row that collides."""
 
     def __init__(self) -> None:

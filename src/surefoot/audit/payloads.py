@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot import records
 from surefoot.audit.compensated_sums import Matrix, Vector
-from surefoot.audit.recorded_round import Claim, Piece, Round
+from surefoot.audit.recorded_round import RecordedPiece, RecordedProof, RecordedRound
 
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(record) for kind, record in records.RECORDS.items()
@@ -21,15 +21,15 @@ def read_payload(kind: str, payload: bytes) -> Any:
     return _DECODERS[kind].decode(payload)
 
 
-def read_round(decision: records.Decision, rows: Matrix) -> Round:
+def read_round(decision: records.Decision, rows: Matrix) -> RecordedRound:
     """A decision over these rows."""
     seen = decision.certificate
-    proof = Claim(
+    proof = RecordedProof(
         question=_vector(seen.proof.question),
         pieces=tuple(_piece(piece) for piece in seen.proof.pieces),
         value=float(seen.proof.value),
     )
-    return Round(
+    return RecordedRound(
         round=decision.round,
         rows=rows,
         baseline=-1 if decision.asked.baseline is None else decision.asked.baseline,
@@ -45,12 +45,12 @@ def read_round(decision: records.Decision, rows: Matrix) -> Round:
     )
 
 
-def _piece(piece: records.Piece) -> Piece:
+def _piece(piece: records.Piece) -> RecordedPiece:
     fact, vector, bound = piece.fact, _vector(piece.vector), float(piece.bound)
     if isinstance(fact, records.Ellipsoid):
         center = None if fact.center is None else _vector(fact.center)
         whitener = None if fact.whitener is None else np.array(fact.whitener, dtype=np.float64)
-        return Piece(
+        return RecordedPiece(
             "ellipsoid",
             "ellipsoid",
             vector,
@@ -61,8 +61,8 @@ def _piece(piece: records.Piece) -> Piece:
             whitener=whitener,
         )
     if isinstance(fact, records.Ball):
-        return Piece("ball", "ball", vector, bound, fact.radius)
-    return Piece("linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level))
+        return RecordedPiece("ball", "ball", vector, bound, fact.radius)
+    return RecordedPiece("linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level))
 
 
 def _vector(values: list[float]) -> Vector:

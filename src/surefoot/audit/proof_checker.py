@@ -12,8 +12,8 @@ import numpy as np
 
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.rebuilt_gram import EPS
-from surefoot.audit.rebuilt_sets import FINE, Ellipsoid
-from surefoot.audit.recorded_round import Claim, Piece, Problems, apart, near
+from surefoot.audit.rebuilt_sets import FINE, RebuiltSet
+from surefoot.audit.recorded_round import RecordedPiece, RecordedProof, RoundProblems, apart, near
 
 PROVED = "proof of an earlier round"
 NOTHING = -math.inf, -math.inf
@@ -24,7 +24,7 @@ MISSED, CLAIMED = 1e-9, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class Tolerances:
     """The units of every tolerance, which no proof can raise.
 
     worth: what everything played so far could be worth, by all that is known
@@ -55,11 +55,11 @@ class Scale:
         return CLAIMED * self.worth + 64 * EPS * self.size
 
 
-Sets = Callable[[int], Sequence[Ellipsoid]]
+Sets = Callable[[int], Sequence[RebuiltSet]]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinearFact:
     """The fact <theta, normal> >= level.
 
     error: what rounding may have done to both, so that <theta, normal> >= level - error is certain
@@ -77,10 +77,10 @@ class Line:
         return self.level if self.said is None else self.said
 
 
-Facts = Callable[[str, Vector], Sequence[Line]]
+Facts = Callable[[str, Vector], Sequence[LinearFact]]
 
 
-class Prover:
+class ProofChecker:
     """Bounds pieces by rebuilt facts, and notes where the record says otherwise.
 
     sets:  the confidence sets that a proof may use, by their number of observations
@@ -88,10 +88,10 @@ class Prover:
     scale: the units of every tolerance
     """
 
-    def __init__(self, theta_bound: float, sets: Sets, facts: Facts, scale: Scale) -> None:
+    def __init__(self, theta_bound: float, sets: Sets, facts: Facts, scale: Tolerances) -> None:
         self._theta_bound, self._sets, self._facts, self._scale = theta_bound, sets, facts, scale
 
-    def check(self, claim: Claim, question: Vector, problems: Problems, enough: float = math.inf) -> float:
+    def check(self, claim: RecordedProof, question: Vector, problems: RoundProblems, enough: float = math.inf) -> float:
         """What the pieces of the proof really prove of the question, all rounding given away.
 
         What they miss of it, and what of a piece lies beside its fact, is charged to the ball. Bounds are computed with
@@ -116,17 +116,17 @@ class Prover:
         share = math.inf if enough == -math.inf else 1e-3 * FINE if is_link else FINE
         own, plain = self._sum(claim, problems, share)
         if own - charged < enough or claim.value > plain - self._theta_bound * gap + self._scale.blur:
-            own, plain = self._sum(claim, Problems(), 0.0)
+            own, plain = self._sum(claim, RoundProblems(), 0.0)
         if claim.value > plain - self._theta_bound * gap + self._scale.blur:
             problems.add("value", f"the pieces prove {plain:.12g}, but the proof claims {claim.value:.12g}")
         return own - charged
 
-    def _sum(self, claim: Claim, problems: Problems, share: float) -> tuple[float, float]:
+    def _sum(self, claim: RecordedProof, problems: RoundProblems, share: float) -> tuple[float, float]:
         bounds = [self._bound(index, piece, problems, share) for index, piece in enumerate(claim.pieces)]
         own = [bound for bound, _ in bounds]
         return math.fsum(own) - 4 * EPS * math.fsum(map(abs, own)), math.fsum(plain for _, plain in bounds)
 
-    def _bound(self, index: int, piece: Piece, problems: Problems, share: float) -> tuple[float, float]:
+    def _bound(self, index: int, piece: RecordedPiece, problems: RoundProblems, share: float) -> tuple[float, float]:
         """What the fact really gives for a piece, all rounding given away; and what a record may say that it gives."""
         found: list[str] = []
         if piece.kind == "ellipsoid":
@@ -140,14 +140,14 @@ class Prover:
             problems.add(what, f"piece {index}, by the {piece.name}: {rest}")
         return bounds
 
-    def _by_ball(self, piece: Piece, found: list[str]) -> tuple[float, float]:
+    def _by_ball(self, piece: RecordedPiece, found: list[str]) -> tuple[float, float]:
         if not near(piece.radius, self._theta_bound, 0.0, 1e-12):
             found.append(f"radius: the ball's radius is {self._theta_bound:.12g}, but {piece.radius:.12g} is claimed")
         own = -self._theta_bound * float(np.linalg.norm(piece.vector))
         _compare(piece.bound, own, own, abs(own), 1e-9, found)
         return own * (1 + 16 * EPS), own
 
-    def _by_line(self, piece: Piece, found: list[str]) -> tuple[float, float]:
+    def _by_line(self, piece: RecordedPiece, found: list[str]) -> tuple[float, float]:
         assert piece.normal is not None
         length = float(np.linalg.norm(piece.normal))
         lines = [
@@ -160,7 +160,7 @@ class Prover:
         found.append("fact: no such fact can be rebuilt from the events before this one")
         return NOTHING
 
-    def _along(self, piece: Piece, line: Line, found: list[str]) -> tuple[float, float]:
+    def _along(self, piece: RecordedPiece, line: LinearFact, found: list[str]) -> tuple[float, float]:
         normal, level, claimed = line.normal, line.level, line.claimed
         size = self._theta_bound * float(np.linalg.norm(normal))
         if not (near(piece.level, claimed, size) or (line.said is not None and piece.level <= claimed)):
@@ -176,12 +176,12 @@ class Prover:
         _compare(piece.bound, most, said, weight * size, 1e-9, found)
         return own - off - weight * line.error - 16 * EPS * abs(own), most - off
 
-    def _by_ellipsoid(self, piece: Piece, found: list[str], share: float) -> tuple[float, float]:
+    def _by_ellipsoid(self, piece: RecordedPiece, found: list[str], share: float) -> tuple[float, float]:
         sets = self._sets(piece.observations)
         if not sets:
             found.append(f"fact: no confidence set of {piece.observations} observations may be used in this round")
             return NOTHING
-        tried: list[tuple[list[str], Ellipsoid]] = []
+        tried: list[tuple[list[str], RebuiltSet]] = []
         for known in sets:  # all of them hold at once
             problems: list[str] = []
             self._compare_set(piece, known, problems)
@@ -193,7 +193,7 @@ class Prover:
         found.extend(alike[0][0])
         return max(known.at_least(piece.vector, share) for _, known in alike)
 
-    def _compare_set(self, piece: Piece, known: Ellipsoid, found: list[str]) -> None:
+    def _compare_set(self, piece: RecordedPiece, known: RebuiltSet, found: list[str]) -> None:
         """Whether a piece is by this set."""
         mean, width = known.mean_and_width(piece.vector)
         if not is_radius_of(piece.radius, known):
@@ -211,11 +211,11 @@ class Prover:
         _compare(piece.bound, own, expected, size, known.rounding, found)
 
 
-def _columns(question: Vector, pieces: Sequence[Piece]) -> list[tuple[float, ...]]:
+def _columns(question: Vector, pieces: Sequence[RecordedPiece]) -> list[tuple[float, ...]]:
     return list(zip(question.tolist(), *((-piece.vector).tolist() for piece in pieces), strict=True))
 
 
-def is_radius_of(claimed: float, known: Ellipsoid) -> bool:
+def is_radius_of(claimed: float, known: RebuiltSet) -> bool:
     """Whether a radius is this set's, widened by no more than what a guard against rounding may add.
 
     With `dual` the guard is inside the root, as a share of the energies whose difference it holds.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.audit.compensated_sums import Matrix, Vector, Whole, whole
+from surefoot.audit.compensated_sums import ExactNumbers, Matrix, Vector, whole
 
 EPS = 2.0**-53
 REFINEMENTS = 3
@@ -18,7 +18,7 @@ REFINEMENTS = 3
 Solve = Callable[[Vector], Vector]
 
 
-class Factor:
+class GramFactor:
     """V = S Q diag(e) Q^T S, with powers of two on the diagonal of S, so that Q diag(e) Q^T has about ones there.
 
     So rounding does the same to a feature whether it is measured in metres or in miles.
@@ -51,16 +51,16 @@ class Factor:
         return float(np.log(values).sum() + np.log(self.scale * (self.scale / self.ridge)).sum())
 
 
-def factors(gram: Matrix, moment: Vector, ridges: Vector) -> list[Factor]:
+def factors(gram: Matrix, moment: Vector, ridges: Vector) -> list[GramFactor]:
     """V = gram + ridge I in factors, for each of these ridges."""
     shifted = gram + ridges[:, None, None] * np.eye(moment.size)
     scales = np.exp2(np.round(0.5 * np.log2(np.diagonal(shifted, axis1=1, axis2=2))))
     values, axes = np.linalg.eigh(shifted / (scales[:, :, None] * scales[:, None, :]))
     parts = zip(scales, values, axes, ridges.tolist(), strict=True)
-    return [Factor(scale, own, turned, moment, ridge) for scale, own, turned, ridge in parts]
+    return [GramFactor(scale, own, turned, moment, ridge) for scale, own, turned, ridge in parts]
 
 
-class Exact:
+class ExactGram:
     """V and b = sum x y to twice the digits, for where rounding would decide.
 
     squares: of the rewards, summed up; b^T V^-1 b is at most that
@@ -72,12 +72,12 @@ class Exact:
         self._gram, self._moment, self.ridge, self._squares = gram, moment, ridge, squares
 
     @cached_property
-    def _v(self) -> Whole:
+    def _v(self) -> ExactNumbers:
         high, low = self._gram
         return whole(high.ravel()) + whole(low.ravel()) + whole(self.ridge * np.eye(len(high)).ravel())
 
     @cached_property
-    def _b(self) -> Whole:
+    def _b(self) -> ExactNumbers:
         return whole(self._moment[0]) + whole(self._moment[1])
 
     def mean_and_width(self, q: Vector, solve: Solve) -> tuple[float, float, float]:
@@ -93,12 +93,12 @@ class Exact:
         """What b^T V^-1 b is at least and at most."""
         return self._square(self._b, *self._solved(self._b, solve))
 
-    def _square(self, x: Whole, y: Whole, rest: Whole) -> tuple[float, float]:
+    def _square(self, x: ExactNumbers, y: ExactNumbers, rest: ExactNumbers) -> tuple[float, float]:
         """Bounds of ||x||^2_{V^-1} = <x, y> + <y, r> + ||r||^2_{V^-1}, where r = x - V y and V^-1 <= I / ridge."""
         least = x @ y + y @ rest
         return max(0.0, least), max(0.0, least + (rest @ rest) / self.ridge)
 
-    def _solved(self, x: Whole, solve: Solve) -> tuple[Whole, Whole]:
+    def _solved(self, x: ExactNumbers, solve: Solve) -> tuple[ExactNumbers, ExactNumbers]:
         """Some y with V y close to x, and what is left of x, exactly."""
         y, rest = whole(np.zeros(len(x.parts))), x
         for _ in range(REFINEMENTS):

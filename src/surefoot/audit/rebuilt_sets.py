@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.audit.compensated_sums import Matrix, Sum, Total, Vector
-from surefoot.audit.rebuilt_gram import EPS, Exact, Factor, factors
+from surefoot.audit.compensated_sums import CompensatedSum, Matrix, UnboundedSum, Vector
+from surefoot.audit.rebuilt_gram import EPS, ExactGram, GramFactor, factors
 
 USABLE = 1e-2  # beyond this blur plain floats say nothing
 REFUTED = 1e-5  # a root that lies further below 0 than that, relative to what it is made of, is no rounding
@@ -16,7 +16,7 @@ DUAL_SHARES = (1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0)  # ridges tha
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class SetDeclarations:
     """What was declared before the first round, as far as a confidence set depends on it."""
 
     kind: str
@@ -29,7 +29,7 @@ class Knowledge:
     misspecification: float = 0.0
 
 
-class Ellipsoid:
+class RebuiltSet:
     """||theta - center||_V <= radius, after `observations` rewards were learned.
 
     most:    what rounding lets the radius be at most; `sharpen` tells that to more digits, where it can be told
@@ -37,11 +37,11 @@ class Ellipsoid:
 
     def __init__(
         self,
-        factor: Factor,
+        factor: GramFactor,
         radius: float,
         most: float,
         observations: int,
-        exact: Exact,
+        exact: ExactGram,
         sharpen: Callable[[], float] | None = None,
     ) -> None:
         self._factor, self._exact, self._sharpen = factor, exact, sharpen
@@ -110,15 +110,19 @@ class Ellipsoid:
         return math.sqrt(float(gap @ (gap * self._factor.values))) / max(self.radius, 1e-300)
 
 
-class Estimate:
+class RebuiltRidge:
     """V and b, one learned reward after the other."""
 
-    def __init__(self, known: Knowledge) -> None:
+    def __init__(self, known: SetDeclarations) -> None:
         self.known, self.count = known, 0
-        self._gram, self._moment, self._squares = Sum((known.dim, known.dim)), Sum((known.dim,)), Total()
-        self._surprises, self._most_surprises = Total(), Total()
-        self._newest: list[Ellipsoid] | None = None
-        self._factors: list[Factor] | None = None
+        self._gram, self._moment, self._squares = (
+            CompensatedSum((known.dim, known.dim)),
+            CompensatedSum((known.dim,)),
+            UnboundedSum(),
+        )
+        self._surprises, self._most_surprises = UnboundedSum(), UnboundedSum()
+        self._newest: list[RebuiltSet] | None = None
+        self._factors: list[GramFactor] | None = None
         self._is_refuted = False
 
     def learn(self, features: Vector, reward: float) -> None:
@@ -133,7 +137,7 @@ class Estimate:
         self.count += 1
         self._newest = self._factors = None
 
-    def newest(self) -> list[Ellipsoid]:
+    def newest(self) -> list[RebuiltSet]:
         """The confidence set of now; with the `dual` radius, every reading of it that a proof may have chosen."""
         if self._newest is None:
             self._newest = self._duals() if self.known.kind == "dual" else [self._set()]
@@ -146,25 +150,25 @@ class Estimate:
             self.newest()
         return self._is_refuted
 
-    def optimistic(self) -> Ellipsoid:
+    def optimistic(self) -> RebuiltSet:
         """The set by which an action is proposed: `amm` stands in for `dual`."""
         return self.newest()[0]
 
-    def _exact(self, ridge: float) -> Exact:
-        return Exact(self._gram.parts, self._moment.parts, ridge, self._squares.value * (1 + 16 * EPS))
+    def _exact(self, ridge: float) -> ExactGram:
+        return ExactGram(self._gram.parts, self._moment.parts, ridge, self._squares.value * (1 + 16 * EPS))
 
-    def _factorised(self) -> list[Factor]:
+    def _factorised(self) -> list[GramFactor]:
         """V in factors; with the `dual` radius, at every ridge that a proof may be read at."""
         if self._factors is None:
             shares = np.array(DUAL_SHARES if self.known.kind == "dual" else (1.0,))
             self._factors = factors(self._gram.value, self._moment.value, self.known.ridge * shares)
         return self._factors
 
-    def _set(self) -> Ellipsoid:
+    def _set(self) -> RebuiltSet:
         v = self._factorised()[0]
         radius = self._radius(v.growth(v.values), self._surprises.value)
         most = self._radius(v.growth(v.most), self._most_surprises.value) * (1 + 16 * EPS)
-        return Ellipsoid(v, radius, most, self.count, self._exact(self.known.ridge))
+        return RebuiltSet(v, radius, most, self.count, self._exact(self.known.ridge))
 
     def _radius(self, growth: float, surprises: float) -> float:
         """beta, by the kind of radius that was declared.  (docs/mathematics.md, "Radii")
@@ -201,7 +205,7 @@ class Estimate:
         off = error + 8.0 * EPS * (abs(mean) + abs(reward))
         return _surprise(reward - mean, 0.0, width**2), _surprise(reward - mean, off, width**2 * (1.0 + 64.0 * EPS))
 
-    def _duals(self) -> list[Ellipsoid]:
+    def _duals(self) -> list[RebuiltSet]:
         """The event of `amm`, read at several ridges a.  (docs/mathematics.md, "Radius dual"; Flynn et al. 2023)
 
         root(a) = sigma^2 (ln(det V / lambda^d) + 2 ln(1/delta)) + a B^2 + b V_a^-1 b - b V^-1 b.
@@ -212,7 +216,9 @@ class Estimate:
         made = [self._dual(at_a, v, exact, events) for at_a in self._factorised()]
         return [one for one in made if one is not None]
 
-    def _dual(self, at_a: Factor, v: Factor, exact: Exact, events: tuple[float, float]) -> Ellipsoid | None:
+    def _dual(
+        self, at_a: GramFactor, v: GramFactor, exact: ExactGram, events: tuple[float, float]
+    ) -> RebuiltSet | None:
         event, most_event = (one + at_a.ridge * self.known.theta_bound**2 for one in events)
         root, size = event + (at_a.energy - v.energy), event + at_a.energy + v.energy
         self._is_refuted |= root < -REFUTED * size and max(at_a.blur, v.blur) < 1e-3 * REFUTED
@@ -227,7 +233,7 @@ class Estimate:
         # The root is a difference of large numbers: what rounding does to them, it does to a small radius.
         error = (1e-12 + at_a.blur) * at_a.energy + (1e-12 + v.blur) * v.energy + (most_event - event)
         most = math.sqrt(max(0.0, root) + error)
-        return Ellipsoid(at_a, math.sqrt(max(0.0, root)), most, self.count, exact_a, sharpen)
+        return RebuiltSet(at_a, math.sqrt(max(0.0, root)), most, self.count, exact_a, sharpen)
 
 
 def _surprise(error: float, off: float, leverage: float) -> float:

@@ -9,7 +9,7 @@ from surefoot.audit.compensated_sums import Matrix, Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RecordedPiece:
     """A part of the question, the fact that is said to bound it, and the bound."""
 
     kind: str  # "ellipsoid", "ball" or "linear"
@@ -25,11 +25,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RecordedProof:
     """The recorded proof: that <theta, question> >= value."""
 
     question: Vector
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RecordedPiece, ...]
     value: float
 
     @property
@@ -39,7 +39,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RecordedRound:
     """One recorded decision."""
 
     round: int
@@ -53,7 +53,7 @@ class Round:
     required: float
     optimism: float
     is_held: bool
-    proof: Claim
+    proof: RecordedProof
 
     @property
     def is_learner(self) -> bool:
@@ -67,7 +67,7 @@ class Round:
 
 
 @dataclass
-class Problems:
+class RoundProblems:
     """What is wrong with one event, as (check, sentence)."""
 
     found: list[tuple[str, str]] = field(default_factory=list)

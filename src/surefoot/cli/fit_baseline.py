@@ -20,8 +20,8 @@ from surefoot.cli.log_options import (
     LogArgument,
     MaxBad,
     PropensityColumn,
+    RewardBounds,
     RewardColumn,
-    RewardRange,
     columns_of,
     parse_pair,
     read_action_features,
@@ -45,7 +45,7 @@ def fit_baseline(
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
     action_features: ActionFeatures = None,
-    reward_range: RewardRange = None,
+    reward_bounds: RewardBounds = None,
     policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
     alpha: Annotated[float, typer.Option(help="Share of the baseline you accept losing.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
@@ -66,7 +66,7 @@ def fit_baseline(
         action_features=read_action_features(action_features),
         max_bad=max_bad,
     )
-    found = fit(read, level=level, reward_range=parse_pair(reward_range))
+    found = fit(read, level=level, reward_bounds=parse_pair(reward_bounds))
     if out is not None:
         if not isinstance(read, TableLog) or read.columns.features is not None:
             raise ConfigError("A configuration needs a table with context columns; this log brings its own features.")
@@ -82,7 +82,7 @@ def fit_baseline(
 def _print(found: Fit, name: str, out: Path | None) -> None:
     console = Console()
     table = Table("", "estimate", "interval", "to declare", title=f"{name}: {found.rows:,} rows")
-    low, high = found.reward_range
+    low, high = found.reward_bounds
     for what, estimate, declared in (
         ("baseline's mean reward", found.baseline_reward, f"{found.baseline_reward.value:.4g}"),
         ("noise (standard deviation)", found.noise, f"{max((high - low) / 2, found.noise.high):.4g}"),

@@ -25,7 +25,10 @@ IdColumn = Annotated[str | None, typer.Option("--id", help="Column that must nev
 ActionFeatures = Annotated[
     Path | None, typer.Option(help="CSV: an action a line, then its features; gives products with the context.")
 ]
-RewardRange = Annotated[str | None, typer.Option(help="Range that rewards never leave, such as 0,1.")]
+RewardBounds = Annotated[
+    str | None,
+    typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
+]
 FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; told by the name otherwise.")]
 MaxBad = Annotated[int, typer.Option(help="Bad rows to leave out before giving up.")]
 

@@ -25,8 +25,8 @@ from surefoot.cli.log_options import (
     LogArgument,
     MaxBad,
     PropensityColumn,
+    RewardBounds,
     RewardColumn,
-    RewardRange,
     columns_of,
     parse_pair,
     read_action_features,
@@ -43,7 +43,7 @@ from surefoot.replay.estimators import replay as run_replay
 from surefoot.replay.experiment_toml import Configuration, read_configuration
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
-from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.policy_specs import Spec
@@ -60,7 +60,7 @@ def replay(
         str, typer.Option(help="Share of the baseline you accept losing; several between commas.")
     ] = "0.1",
     evaluator: Annotated[
-        str | None, typer.Option(help="rejection (default), shadow, or full (default where --label is given).")
+        str | None, typer.Option(help="rejection (default), importance, or full (default where --label is given).")
     ] = None,
     baseline: BaselineOption = "logged",
     action: ActionColumn = None,
@@ -79,7 +79,7 @@ def replay(
     noise: Annotated[float | None, typer.Option(help="Noise of a reward, instead of the fitted one.")] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on theta, instead of the fitted one.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
-    reward_range: RewardRange = None,
+    reward_bounds: RewardBounds = None,
     delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
     ridge: Annotated[float, typer.Option(help="Regulariser of the policies.")] = 1.0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -90,7 +90,7 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
     """What policies would have done on a log: table, figures and report.html."""
-    range_ = parse_pair(reward_range)
+    range_ = parse_pair(reward_bounds)
     specs = _specs(policy or PLAYABLE, parse_numbers("--alpha", alpha), delta, ridge, range_)
     told = read_configuration(config) if config is not None else None
     columns = columns_of(
@@ -111,7 +111,7 @@ def replay(
         declared.noise if noise is None else noise,
         declared.theta_bound if theta_bound is None else theta_bound,
         declared.baseline_reward if baseline_reward is None else baseline_reward,
-        declared.reward_range,
+        declared.reward_bounds,
     )
     chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
     with nullcontext(None) if as_json else progress_bar("replaying") as report:
@@ -151,8 +151,8 @@ def _declared(
 ) -> tuple[Declared, tuple[Doubt, ...]]:
     if told is not None:
         return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), ()
-    found = fit_baseline(log, level=level, reward_range=range_)
-    return changed(found.declared, reward_range=range_), found.doubts
+    found = fit_baseline(log, level=level, reward_bounds=range_)
+    return changed(found.declared, reward_bounds=range_), found.doubts
 
 
 def _settings(
@@ -168,7 +168,7 @@ def _settings(
         "theta_bound": declared.theta_bound,
         "feature_bound": log.feature_bound,
         "baseline_reward": declared.baseline_reward,
-        "reward_range": declared.reward_range,
+        "reward_bounds": declared.reward_bounds,
         "delta": specs[0].delta,
         "ridge": specs[0].ridge,
         "uniform": uniform,
@@ -177,7 +177,7 @@ def _settings(
 
 
 def _as_json(
-    log: Log, outcomes: Sequence[Outcome], settings: dict[str, object], doubts: Sequence[Doubt]
+    log: Log, outcomes: Sequence[ReplayOutcome], settings: dict[str, object], doubts: Sequence[Doubt]
 ) -> dict[str, object]:
     return {
         "settings": settings,
@@ -188,7 +188,7 @@ def _as_json(
 
 
 def _write(
-    folder: Path, log: Log, outcomes: Sequence[Outcome], settings: dict[str, object], doubts: Sequence[Doubt]
+    folder: Path, log: Log, outcomes: Sequence[ReplayOutcome], settings: dict[str, object], doubts: Sequence[Doubt]
 ) -> None:
     try:
         from surefoot.replay.replay_figures import FIGURES, draw
@@ -205,7 +205,7 @@ def _write(
             file.write(content)
 
 
-def _print(log: Log, outcomes: Sequence[Outcome], doubts: Sequence[Doubt], folder: Path) -> None:
+def _print(log: Log, outcomes: Sequence[ReplayOutcome], doubts: Sequence[Doubt], folder: Path) -> None:
     from surefoot.replay.replay_report import shown
 
     console = Console()
@@ -228,7 +228,7 @@ def _print(log: Log, outcomes: Sequence[Outcome], doubts: Sequence[Doubt], folde
     console.print(f"Wrote report.html, replay.json and three figures to {folder}/", highlight=False)
 
 
-def _cells(outcome: Outcome) -> tuple[str, ...]:
+def _cells(outcome: ReplayOutcome) -> tuple[str, ...]:
     """A row that fits into eighty columns; intervals in full are in the report."""
     alpha = outcome.spec.alpha
     return (

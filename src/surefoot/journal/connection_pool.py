@@ -47,7 +47,7 @@ ERRORS: tuple[tuple[type[psycopg.Error], type[JournalError]], ...] = (
 )
 
 
-class Session:
+class PooledConnection:
     """One connection, where nothing is committed before COMMIT is said."""
 
     def __init__(self, url: str, *, read_only: bool) -> None:
@@ -86,16 +86,16 @@ class Session:
             self._connection.close()
 
 
-class Sessions:
+class ConnectionPool:
     """Up to `most` sessions, lent one by one."""
 
     def __init__(self, url: str, *, read_only: bool, most: int) -> None:
         self._url, self._read_only = url, read_only
-        self._idle: list[Session] = []
+        self._idle: list[PooledConnection] = []
         self._free, self._is_closed = threading.BoundedSemaphore(most), False
 
     @contextmanager
-    def lend(self, greeting: str) -> Iterator[Session]:
+    def lend(self, greeting: str) -> Iterator[PooledConnection]:
         """A session that has answered the greeting, so that it is known to be alive."""
         with self._free:
             session = self._greeted(greeting)
@@ -104,11 +104,11 @@ class Sessions:
             finally:
                 self._take_back(session)
 
-    def connect(self) -> Session:
+    def connect(self) -> PooledConnection:
         """A new session."""
         if self._is_closed:
             raise JournalUnavailableError("A journal must be open to be used, but this one was closed.")
-        return Session(self._url, read_only=self._read_only)
+        return PooledConnection(self._url, read_only=self._read_only)
 
     def close(self) -> None:
         """Close the sessions that are not lent; the others are closed when they come back."""
@@ -116,7 +116,7 @@ class Sessions:
         while self._idle:
             self._idle.pop().close()
 
-    def _greeted(self, greeting: str) -> Session:
+    def _greeted(self, greeting: str) -> PooledConnection:
         while self._idle:
             with suppress(IndexError):  # another thread may have been quicker
                 session = self._idle.pop()
@@ -128,7 +128,7 @@ class Sessions:
         session.query(greeting, ())
         return session
 
-    def _take_back(self, session: Session) -> None:
+    def _take_back(self, session: PooledConnection) -> None:
         if session.rest() and not self._is_closed:
             self._idle.append(session)
         else:

@@ -16,12 +16,12 @@ from typing import Self, TypeVar
 from surefoot.errors import JournalUnavailableError
 from surefoot.journal.contract import Journal, Transaction, View, not_found, refuse_nesting, taken
 from surefoot.journal.events import START, Event, Head, next_event
-from surefoot.journal.staged import Pending
+from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
 
 
-class Chain:
+class MemoryChain:
     """Events in a list, with the indexes that make lookups quick."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class MemoryView(View):
     """An experiment that is kept in memory."""
 
     def __init__(self, name: str) -> None:
-        self.name, self._chain = name, Chain()
+        self.name, self._chain = name, MemoryChain()
         self._attachments: dict[str, bytes] = {}
 
     @property
@@ -66,7 +66,7 @@ class MemoryView(View):
         """The attachment of this name."""
         return self._attachments.get(digest)
 
-    def keep(self, pending: Pending[Self]) -> None:
+    def keep(self, pending: StagedTransaction[Self]) -> None:
         """Take in what a transaction gathered."""
         self.add(pending.events)
         self._attachments.update({digest: data for digest, data in pending.attachments.items() if data is not None})
@@ -99,7 +99,7 @@ class MemoryJournal(Journal):
         """Run `work` under the lock, and keep what it appended if it returns."""
         with self._alone():
             experiment = self.view(name)
-            transaction = Pending(experiment)
+            transaction = StagedTransaction(experiment)
             result = work(transaction)
             transaction.finish()
             experiment.keep(transaction)

@@ -23,11 +23,11 @@ from surefoot.errors import (
     OutcomeUnknownError,
 )
 from surefoot.journal import sql
-from surefoot.journal.connection_pool import Session, Sessions
+from surefoot.journal.connection_pool import ConnectionPool, PooledConnection
 from surefoot.journal.contract import Journal, Transaction, View, refuse_nesting
 from surefoot.journal.events import Event, Head
 from surefoot.journal.migrations import NEWEST, check_readable, check_version, migrate
-from surefoot.journal.staged import Pending
+from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
 MIGRATING = 0x53757265  # the advisory lock under which one process at a time changes the tables
@@ -40,7 +40,7 @@ class PostgresJournal(Journal):
 
     def __init__(self, url: str, *, read_only: bool = False, sessions: int = 8, patience: float = 10.0) -> None:
         self._read_only, self._patience = read_only, patience
-        self._sessions = Sessions(url, read_only=read_only, most=sessions)
+        self._sessions = ConnectionPool(url, read_only=read_only, most=sessions)
         self._locks = [threading.Lock() for _ in range(256)]  # an experiment's is found by the hash of its name
         self._owners = set[int]()
         try:
@@ -60,8 +60,8 @@ class PostgresJournal(Journal):
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
-            view = sql.TablesView(name, session.query, lock=" FOR UPDATE")
-            pending = Pending(view)
+            view = sql.SqlView(name, session.query, lock=" FOR UPDATE")
+            pending = StagedTransaction(view)
             pending.expect(keys)
             result = work(pending)
             pending.finish()
@@ -76,7 +76,7 @@ class PostgresJournal(Journal):
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return sql.TablesView(name, self._read)
+        return sql.SqlView(name, self._read)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -92,7 +92,7 @@ class PostgresJournal(Journal):
             elif not exists or check_version(session.query, "written") < NEWEST:
                 self._migrate(session)
 
-    def _migrate(self, session: Session) -> None:
+    def _migrate(self, session: PooledConnection) -> None:
         session.query("SELECT pg_advisory_xact_lock(?)", (MIGRATING,))
         session.query("CREATE SCHEMA IF NOT EXISTS surefoot", ())
         migrate(session.query, dialect="postgres")
@@ -115,7 +115,7 @@ class PostgresJournal(Journal):
         with self._sessions.lend("SELECT 1") as session:
             return session.query(statement, values)
 
-    def _commit(self, session: Session, name: str, head: Head) -> None:
+    def _commit(self, session: PooledConnection, name: str, head: Head) -> None:
         try:
             session.commit()
         except JournalError as error:
@@ -142,6 +142,6 @@ class PostgresJournal(Journal):
             session.query("BEGIN", ())
             session.query(LOCK_NAME, (name,))
             try:
-                return sql.TablesView(name, session.query, lock=" FOR UPDATE").follows(head)
+                return sql.SqlView(name, session.query, lock=" FOR UPDATE").follows(head)
             except JournalNotFoundError:
                 return False

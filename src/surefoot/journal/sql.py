@@ -13,7 +13,7 @@ from typing import Any, Self
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal.contract import View, not_found, taken
 from surefoot.journal.events import START, Event, Head, next_event, verified
-from surefoot.journal.staged import Pending
+from surefoot.journal.staged import StagedTransaction
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 COLUMNS = "number, kind, time, payload, key, previous, hash"
@@ -48,7 +48,7 @@ def insert_many(count: int) -> str:
     return f"INSERT INTO events (experiment, {COLUMNS}) VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * count)}"
 
 
-class TablesView(View):
+class SqlView(View):
     """An experiment's events, read through `query`."""
 
     def __init__(self, name: str, query: Query, *, lock: str = "") -> None:
@@ -94,7 +94,7 @@ class TablesView(View):
         data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
-    def keep(self, pending: Pending[Self]) -> None:
+    def keep(self, pending: StagedTransaction[Self]) -> None:
         """Write what a transaction gathered, and move the head."""
         events = pending.events
         while events:

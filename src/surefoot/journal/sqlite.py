@@ -25,7 +25,7 @@ from surefoot.journal.contract import Journal, Transaction, View
 from surefoot.journal.events import Event
 from surefoot.journal.group_commit import Job, Writer
 from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
-from surefoot.journal.staged import Pending
+from surefoot.journal.staged import StagedTransaction
 from surefoot.values import Value
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class SqliteJournal(Journal):
     def __init__(self, path: Path | str, *, read_only: bool = False, busy_seconds: float = 5.0) -> None:
         self.path = Path(path)
         self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
-        self._group, self._requests = dict[str, Pending[sql.TablesView]](), list[Request]()
+        self._group, self._requests = dict[str, StagedTransaction[sql.SqlView]](), list[Request]()
         self._broken: str | None = None
         self._writer = None if read_only else Writer(self._commit, name=f"journal {self.path.name}")
 
@@ -75,7 +75,7 @@ class SqliteJournal(Journal):
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return sql.TablesView(name, self._file.read)
+        return sql.SqlView(name, self._file.read)
 
     def close(self) -> None:
         """Finish what is waiting, move the log into the file, and let the lock go."""
@@ -110,15 +110,15 @@ class SqliteJournal(Journal):
 
     def _transact(self, request: Request) -> Any:
         waiting = self._group.get(request.name) or self._begin(request.name)
-        transaction = Pending(waiting)
+        transaction = StagedTransaction(waiting)
         result = request.work(transaction)
         transaction.finish()
         waiting.absorb(transaction)
         return result
 
-    def _begin(self, name: str) -> Pending[sql.TablesView]:
+    def _begin(self, name: str) -> StagedTransaction[sql.SqlView]:
         """What the group adds to this experiment."""
-        waiting = Pending(sql.TablesView(name, self._file.write))
+        waiting = StagedTransaction(sql.SqlView(name, self._file.write))
         waiting.expect([key for request in self._requests if request.name == name for key in request.keys])
         self._group[name] = waiting
         return waiting

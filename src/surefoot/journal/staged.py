@@ -16,7 +16,7 @@ from surefoot.journal.events import Event, Head
 V = TypeVar("V", bound=View)
 
 
-class Pending(Transaction, Generic[V]):
+class StagedTransaction(Transaction, Generic[V]):
     """A transaction over a view that nobody else changes meanwhile."""
 
     def __init__(self, over: V) -> None:
@@ -76,7 +76,7 @@ class Pending(Transaction, Generic[V]):
         """Take nothing more: `work` has returned."""
         self._is_over = True
 
-    def absorb(self, other: "Pending[Pending[V]]") -> None:
+    def absorb(self, other: "StagedTransaction[StagedTransaction[V]]") -> None:
         """Take over what a finished transaction over this one has gathered."""
         for event in other.events:
             self._add(event)

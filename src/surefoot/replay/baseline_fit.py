@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri
 
+from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.diagnostics import SURE, Doubt, Residuals
-from surefoot.replay.importance_weighting import Comparison, weights
+from surefoot.replay.importance_weighting import ImportanceWeighting, weights
 from surefoot.replay.intervals import Estimate, Moments
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.replayed_policy import Declared
@@ -25,6 +26,7 @@ COVERED = 1e-9  # share of the largest eigenvalue below which a direction counts
 GENEROUS = 2.0  # multiple of ||theta_hat|| declared where the data cannot bound theta
 
 
+@takes_old_name("reward_range", "reward_bounds")
 @dataclass(frozen=True, slots=True)
 class Fit:
     """Estimates with intervals, doubts, and what follows for a declaration."""
@@ -35,7 +37,7 @@ class Fit:
     noise: Estimate
     theta_norm: Estimate
     feature_bound: float
-    reward_range: tuple[float, float]
+    reward_bounds: tuple[float, float]
     doubts: tuple[Doubt, ...]
     baseline_rests_on: str
 
@@ -45,7 +47,7 @@ class Fit:
 
         Where the data leave theta so open that the interval says nothing, twice the estimate stands in for its end.
         """
-        low, high = self.reward_range
+        low, high = self.reward_bounds
         if self.baseline_reward.value < 0:
             raise AssumptionError(
                 f"The baseline's mean reward must not be negative, but the log says {self.baseline_reward}. "
@@ -55,7 +57,7 @@ class Fit:
             noise=max((high - low) / 2, self.noise.high, 1e-9),
             theta_bound=self.theta_bound,
             baseline_reward=self.baseline_reward.value,
-            reward_range=(low, high) if high > low else None,
+            reward_bounds=(low, high) if high > low else None,
         )
 
     @property
@@ -75,15 +77,16 @@ class Fit:
             "theta_norm": self.theta_norm.as_dict(),
             "theta_bound": self.theta_bound,
             "feature_bound": self.feature_bound,
-            "reward_range": list(self.reward_range),
+            "reward_bounds": list(self.reward_bounds),
             "doubts": [{"assumption": d.assumption, "is_doubtful": d.is_doubtful, "seen": d.seen} for d in self.doubts],
         }
 
 
-def fit_baseline(log: Log, *, level: float = 0.95, reward_range: tuple[float, float] | None = None) -> Fit:
+@takes_old_name("reward_range", "reward_bounds")
+def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, float] | None = None) -> Fit:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes.
 
-    `reward_range` is what is known of rewards beforehand; without it the range that was seen stands in, with a doubt.
+    `reward_bounds` hold every single reward; without them the range that was seen stands in, with a doubt.
     """
     fraction("level", level, hint="level is the share of intervals that cover.")
     first = _First(log)
@@ -100,8 +103,8 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_range: tuple[float, fl
         noise=_noise(second, first.rows, log.dim, level),
         theta_norm=_theta_norm(theta, inverse, second.variance, level, first.rows),
         feature_bound=log.feature_bound,
-        reward_range=reward_range or (first.low, first.high),
-        doubts=(*second.doubts(names), *first.doubts(log), first.range_doubt(reward_range)),
+        reward_bounds=reward_bounds or (first.low, first.high),
+        doubts=(*second.doubts(names), *first.doubts(log), first.range_doubt(reward_bounds)),
         baseline_rests_on=first.rests_on,
     )
 
@@ -118,7 +121,7 @@ class _First:
             np.zeros(log.dim),
         )
         self._mean, self._follows, self._weight = Moments(), log.follows_log, Moments()
-        self._weighted = Comparison(bounds=None, least=1.0)
+        self._weighted = ImportanceWeighting(bounds=None, least=1.0)
         self._has_chances = True
         for features, batch, rewards in _logged(log):
             self._add(features, batch, rewards)

@@ -80,7 +80,7 @@ def _missing(names: Iterable[str], header: Sequence[str], path: object) -> Any:
     raise LogError(f"`{path}` must have the column(s) {listed}, but its columns are {', '.join(header)}. {hint}")
 
 
-class Check:
+class RowChecker:
     """Reads one frame, and notes the first thing that is wrong with each row."""
 
     def __init__(self, frame: Frame) -> None:
@@ -132,7 +132,7 @@ class Check:
         return filled, wide
 
 
-def read_propensities(check: Check, name: str | None) -> Vector:
+def read_propensities(check: RowChecker, name: str | None) -> Vector:
     """Logged chances: above 0 and at most 1; NaN where there are none."""
     if name is None:
         return np.full(check.table.height, np.nan)

@@ -14,7 +14,7 @@ from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
 from surefoot.linear.features import Disjoint
 from surefoot.replay.contexts import ContextLog, classification
-from surefoot.replay.encoding import Ranges
+from surefoot.replay.encoding import ColumnRanges
 
 PATIENT = ("age", "wtkg", "karnof", "cd40", "cd80", "hemo", "drugs", "symptom", "str2")
 ARMS = ("zidovudine", "zidovudine + didanosine", "zidovudine + zalcitabine", "didanosine")
@@ -102,7 +102,7 @@ def _package(name: str) -> Any:
 
 
 def _encoded(contexts: pl.DataFrame) -> Matrix:
-    ranges = Ranges()
+    ranges = ColumnRanges()
     ranges.look_at(contexts)
     return ranges.encoder().encode(contexts)
 

@@ -20,7 +20,7 @@ MOST_LEVELS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumericColumn:
     """A numeric column and its range."""
 
     name: str
@@ -38,7 +38,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class CategoricalColumn:
     """A column of labels and those that are known."""
 
     name: str
@@ -59,12 +59,12 @@ class Label:
 class Encoder:
     """Context columns in their order.
 
-    >>> encoder = Encoder((Number("age", 20.0, 60.0), Label("plan", ("basic", "pro"))))
+    >>> encoder = Encoder((NumericColumn("age", 20.0, 60.0), CategoricalColumn("plan", ("basic", "pro"))))
     >>> encoder.encode_one({"age": 30, "plan": "pro"}).round(4)
     array([0.1768, 0.    , 0.7071])
     """
 
-    parts: tuple[Number | Label, ...]
+    parts: tuple[NumericColumn | CategoricalColumn, ...]
 
     @property
     def dim(self) -> int:
@@ -75,7 +75,7 @@ class Encoder:
     def names(self) -> list[str]:
         """What every entry of an encoded context is."""
         named = [
-            [part.name] if isinstance(part, Number) else [f"{part.name}={level}" for level in part.levels]
+            [part.name] if isinstance(part, NumericColumn) else [f"{part.name}={level}" for level in part.levels]
             for part in self.parts
         ]
         return [name for names in named for name in names]
@@ -93,17 +93,17 @@ class Encoder:
         for part in self.parts:
             if part.name not in context:
                 raise InputError(f"`context` must have a value for {part.name!r}, but got {sorted(context)}.")
-            if isinstance(part, Number):
+            if isinstance(part, NumericColumn):
                 finite(part.name, context[part.name], hint="The log had numbers there.")
         row: dict[str, list[Any]] = {
-            part.name: [context[part.name] if isinstance(part, Number) else _label(context[part.name])]
+            part.name: [context[part.name] if isinstance(part, NumericColumn) else _label(context[part.name])]
             for part in self.parts
         }
         encoded: Vector = self.encode(pl.DataFrame(row))[0]
         return encoded
 
 
-class Ranges:
+class ColumnRanges:
     """What a first pass over the log has seen of its contexts, from which an encoder is made."""
 
     def __init__(self) -> None:
@@ -128,9 +128,13 @@ class Ranges:
 
     def encoder(self) -> Encoder:
         """The encoder for all that was seen."""
-        parts: list[Number | Label] = []
+        parts: list[NumericColumn | CategoricalColumn] = []
         for name, seen in self._seen.items():
-            parts.append(Label(name, tuple(sort_labels(seen))) if isinstance(seen, set) else Number(name, *seen))
+            parts.append(
+                CategoricalColumn(name, tuple(sort_labels(seen)))
+                if isinstance(seen, set)
+                else NumericColumn(name, *seen)
+            )
         return Encoder(tuple(parts))
 
 

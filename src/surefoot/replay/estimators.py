@@ -3,12 +3,13 @@
 rejection   A logged round counts only where the policy would have played the logged action; all others are skipped,
             and the policy never learns of them. On a log whose actions were drawn by chance, the rounds that count are
             distributed as a live run of the policy (Li et al. 2011).
-shadow      The policy decides every round and learns from what was logged; importance weighting estimates what its
+importance  The policy decides every round and learns from what was logged; importance weighting estimates what its
             decisions would have earned. It is what a learner would do beside the strategy that wrote the log.
 full        The reward of every action is known, as in a table of labels or ratings: the decisions are simply paid.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -21,19 +22,20 @@ from surefoot.linear.ridge_layout import new_state
 from surefoot.replay import replay_kernel
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
-from surefoot.replay.importance_weighting import Comparison, robust_terms, weights
+from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
 from surefoot.replay.intervals import NORMAL, Estimate, Moments
-from surefoot.replay.propensities import Chances, check_rewards, check_support
+from surefoot.replay.propensities import Propensities, check_rewards, check_support
 from surefoot.replay.replay_kernel import predict_block
-from surefoot.replay.replay_outcome import Outcome, Tally
-from surefoot.replay.replayed_policy import Declared, Played, Player, check_length
+from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
+from surefoot.replay.replayed_policy import Declared, PlayedRows, ReplayedPolicy, check_length
 from surefoot.simulation.policy_specs import Spec
 
-EvaluatorName = Literal["rejection", "shadow", "full"]
+OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
+EvaluatorName = Literal["rejection", "importance", "full"]
 Progress = Callable[[int, int], None]
 MODES: dict[str, int] = {
     "rejection": replay_kernel.REJECTION,
-    "shadow": replay_kernel.SHADOW,
+    "importance": replay_kernel.IMPORTANCE,
     "full": replay_kernel.FULL,
 }
 ASSUMES: dict[str, tuple[str, ...]] = {
@@ -45,7 +47,7 @@ ASSUMES: dict[str, tuple[str, ...]] = {
         "self-normalised weighting over all rows; the gain's interval treats the two as independent.",
         NORMAL,
     ),
-    "shadow": (
+    "importance": (
         "Shadow: the policy learns from the logged rows and not from its own decisions, so that these are the "
         "decisions of a learner running beside the logged strategy, not those of a live run.",
         *WEIGHTING_ASSUMES.values(),
@@ -70,28 +72,31 @@ def replay(
     level: float = 0.95,
     watched: Sequence[float] = (),
     progress: Progress | None = None,
-) -> list[Outcome]:
+) -> list[ReplayOutcome]:
     """Every policy over the same rows, in one pass: memory does not grow with the log.
 
     `uniform` says that every action had the same chance, for logs that do not hold propensities. Rejection of rows
     with unequal propensities draws from `seed`.
     """
+    if evaluator == OLD_IMPORTANCE:
+        warnings.warn(f"The evaluator {evaluator!r} is called 'importance' now.", DeprecationWarning, stacklevel=2)
+        evaluator = "importance"
     if evaluator not in MODES:
-        raise ConfigError(f"`evaluator` must be rejection, shadow or full, but got {evaluator!r}.")
+        raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {evaluator!r}.")
     fraction("level", level, hint="level is the share of intervals that cover.")
-    chances = Chances(log, evaluator, uniform, seed)
+    chances = Propensities(log, evaluator, uniform, seed)
     alphas = sorted({*watched, *(spec.alpha for spec in specs if spec.alpha is not None)})
-    trials: list[_Trial] = []
+    trials: list[_PolicyRun] = []
     done, model = 0, np.zeros(0)
     for batch in log.batches():
         if not trials:
-            trials = [_Trial(spec, log, declared, batch, evaluator, alphas, chances.least) for spec in specs]
+            trials = [_PolicyRun(spec, log, declared, batch, evaluator, alphas, chances.least) for spec in specs]
             model = new_state(batch.features.shape[2], 1.0)
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
         given = chances.of(batch)
         usable = chances.usable(given)
-        predicted = _predict(model, batch, declared) if evaluator == "shadow" else np.zeros((0, 0))
+        predicted = _predict(model, batch, declared) if evaluator == "importance" else np.zeros((0, 0))
         for trial in trials:
             trial.take(batch, given, usable, predicted)
         done += len(batch)
@@ -102,7 +107,7 @@ def replay(
     return [trial.outcome(level) for trial in trials]
 
 
-class _Trial:
+class _PolicyRun:
     """One policy on its way through the log."""
 
     def __init__(
@@ -115,22 +120,22 @@ class _Trial:
         watched: Sequence[float],
         least: float,
     ) -> None:
-        self._player = Player(spec, declared, first, feature_bound=log.feature_bound, mode=MODES[evaluator])
+        self._player = ReplayedPolicy(spec, declared, first, feature_bound=log.feature_bound, mode=MODES[evaluator])
         self._spec, self._declared, self._evaluator = spec, declared, evaluator
         own = [spec.alpha] if spec.alpha is not None else list(watched)
-        self._tally, self._rows = Tally(own), 0
+        self._tally, self._rows = OutcomeCounter(own), 0
         self._paid = {what: Moments() for what in ("reward", "baseline", "gain")}
-        self._weighted = Comparison(bounds=declared.reward_range, least=least)
+        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=least)
 
     def take(self, batch: Batch, given: Vector, usable: NDArray[np.bool_], predicted: Matrix) -> None:
         """One batch."""
         played = self._player.play(batch, batch.rewards, usable)
         self._rows += len(batch)
-        {"rejection": self._reject, "shadow": self._shadow, "full": self._full}[self._evaluator](
+        {"rejection": self._reject, "importance": self._importance, "full": self._full}[self._evaluator](
             batch, given, played, predicted
         )
 
-    def _reject(self, batch: Batch, given: Vector, played: Played, _: Matrix) -> None:
+    def _reject(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
         counted = played.fates > replay_kernel.REJECTED
         rewards = batch.rewards[:, 0]
         self._paid["reward"].add(rewards[counted])
@@ -141,7 +146,7 @@ class _Trial:
         earned = np.where(played.fates[counted] == replay_kernel.LEARNER, rewards[counted], owed)
         self._tally.add(earned, owed, played.fates[counted], played.margins[counted])
 
-    def _shadow(self, batch: Batch, given: Vector, played: Played, predicted: Matrix) -> None:
+    def _importance(self, batch: Batch, given: Vector, played: PlayedRows, predicted: Matrix) -> None:
         rewards, rows = batch.rewards[:, 0], np.arange(len(batch))
         weight, robust = [], []
         for asked in (played.chosen, batch.baselines):
@@ -151,21 +156,21 @@ class _Trial:
         self._weighted.add(np.stack(weight), rewards, np.stack(robust))
         self._tally.add(robust[0], robust[1], played.fates, played.margins)
 
-    def _full(self, batch: Batch, given: Vector, played: Played, _: Matrix) -> None:
+    def _full(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
         rows = np.arange(len(batch))
         earned, owed = batch.rewards[rows, played.chosen], batch.rewards[rows, batch.baselines]
         for what, values in (("reward", earned), ("baseline", owed), ("gain", earned - owed)):
             self._paid[what].add(values)
         self._tally.add(earned, owed, played.fates, played.margins)
 
-    def outcome(self, level: float) -> Outcome:
+    def outcome(self, level: float) -> ReplayOutcome:
         """Everything together."""
         return self._tally.outcome(self._spec, self._evaluator, self._rows, self._estimates(level))
 
     def _estimates(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
         if self._evaluator == "full":
             return {"full": {what: moments.interval(level) for what, moments in self._paid.items()}}
-        if self._evaluator == "shadow":
+        if self._evaluator == "importance":
             found = dict(self._weighted.all(level))
             return {name: found.pop(name) for name in ("dr", "ips", "snips")} | found
         reward, baseline = self._paid["reward"].interval(level), self._weighted.estimate("snips", "baseline", level)
@@ -178,6 +183,6 @@ class _Trial:
 def _predict(model: Vector, batch: Batch, declared: Declared) -> Matrix:
     predicted = np.empty(batch.features.shape[:2])
     predict_block(model, batch.features, batch.actions, np.ascontiguousarray(batch.rewards[:, 0]), predicted)
-    if declared.reward_range is not None:
-        np.clip(predicted, *declared.reward_range, out=predicted)
+    if declared.reward_bounds is not None:
+        np.clip(predicted, *declared.reward_bounds, out=predicted)
     return predicted

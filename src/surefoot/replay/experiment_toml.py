@@ -20,7 +20,7 @@ from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy
 from surefoot.replay.baseline_fit import Fit
-from surefoot.replay.encoding import Encoder, Label, Number
+from surefoot.replay.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.replay.log_files import TableLog, map_of
 from surefoot.simulation.atomic_files import whole_file
 
@@ -85,7 +85,7 @@ class Configuration:
             lines.append(f"features = {json.dumps(table)}")
         for part in self.encoder.parts:
             lines += ["", "[[context]]", f"name = {json.dumps(part.name, ensure_ascii=False)}"]
-            if isinstance(part, Number):
+            if isinstance(part, NumericColumn):
                 lines += [f"low = {_number(part.low)}", f"high = {_number(part.high)}"]
             else:
                 lines.append(f"levels = {json.dumps(list(part.levels), ensure_ascii=False)}")
@@ -151,10 +151,10 @@ def read_configuration(path: str | Path) -> Configuration:
         raise ConfigError(f"`{path}` must be a whole configuration, but this is missing or wrong: {error}.") from None
 
 
-def _part(entry: Mapping[str, Any]) -> Number | Label:
+def _part(entry: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
     if "levels" in entry:
-        return Label(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
-    return Number(str(entry["name"]), float(entry["low"]), float(entry["high"]))
+        return CategoricalColumn(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
+    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]))
 
 
 def _number(value: float) -> str:

@@ -41,7 +41,7 @@ def robust_terms(weight: Vector, rewards: Vector, at_asked: Vector, at_logged: V
     return terms
 
 
-class Comparison:
+class ImportanceWeighting:
     """A policy's value, the baseline's, and their difference on the same rows, by all three estimators.
 
     `bounds` are the declared range of rewards: with it there is a Bernstein interval for ips and dr beside the normal

@@ -14,9 +14,9 @@ from surefoot.hints import nearest
 from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
 from surefoot.replay.columns import Columns, guess_columns
-from surefoot.replay.encoding import Encoder, Ranges, sort_labels
+from surefoot.replay.encoding import ColumnRanges, Encoder, sort_labels
 from surefoot.replay.feature_rows import RowMaker
-from surefoot.replay.logged_rounds import Rounds, RowReader
+from surefoot.replay.logged_rounds import LoggedRounds, RowReader
 from surefoot.replay.table_reader import TableFile, open_table
 
 Format = Literal["parquet", "csv", "jsonl", "dsjson"]
@@ -29,7 +29,7 @@ MOST_ACTIONS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class TableSurvey:
     """What a first pass over a table found."""
 
     rows: int
@@ -103,8 +103,8 @@ class TableLog(Log):
             raise ConfigError("`baseline` must be one action, but in this log it changes from row to row.")
         return self._baseline
 
-    def _survey(self) -> Survey:
-        rows, labels, ranges, chances = 0, set[str](), Ranges(), (np.inf, -np.inf)
+    def _survey(self) -> TableSurvey:
+        rows, labels, ranges, chances = 0, set[str](), ColumnRanges(), (np.inf, -np.inf)
         for rounds in self._reader.rounds(self.bad, self._given_actions):
             rows += len(rounds.rewards)
             if len(rounds.rewards):
@@ -125,7 +125,7 @@ class TableLog(Log):
             raise LogError(f"`{self._path}` must have at least one usable row, but it has none.")
         if self._reader.features_shape is not None:
             labels = {str(i) for i in range(self._reader.features_shape[0])}
-        return Survey(rows, tuple(sort_labels(labels)), ranges.encoder(), chances)
+        return TableSurvey(rows, tuple(sort_labels(labels)), ranges.encoder(), chances)
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order; bad rows are counted afresh."""
@@ -135,7 +135,7 @@ class TableLog(Log):
             for start in range(0, len(rounds.rewards), step):
                 yield self._batch(rounds, slice(start, start + step))
 
-    def _batch(self, rounds: Rounds, part: slice) -> Batch:
+    def _batch(self, rounds: LoggedRounds, part: slice) -> Batch:
         if rounds.features is None:
             assert self._maker is not None
             rounds_here = len(rounds.rewards[part])
@@ -174,7 +174,7 @@ def map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Seq
     return Disjoint(actions=len(actions), context_dim=width, context_bound=1.0)
 
 
-def _of(survey: Survey | None) -> Survey:
+def _of(survey: TableSurvey | None) -> TableSurvey:
     assert survey is not None
     return survey
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from surefoot.arrays import Vector
 from surefoot.errors import LogError
 from surefoot.replay.batch import BadRows
-from surefoot.replay.columns import Check, Columns, read_propensities
+from surefoot.replay.columns import Columns, RowChecker, read_propensities
 from surefoot.replay.seen_ids import SeenIds
 from surefoot.replay.table_reader import TableFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
+class LoggedRounds:
     """Rows that passed: labels as text, numbers as floats; `features` (rounds, actions, dim) where they are logged."""
 
     lines: NDArray[np.int64]
@@ -37,14 +37,14 @@ class RowReader:
         self._kinds: dict[str, int | str] = {}
         self.features_shape: tuple[int, int] | None = None
 
-    def rounds(self, bad: BadRows, labels: Sequence[str]) -> Iterator[Rounds]:
+    def rounds(self, bad: BadRows, labels: Sequence[str]) -> Iterator[LoggedRounds]:
         """The rows that pass every check, frame by frame; the others are counted in `bad`.
 
         Where `labels` are given, other actions are refused.
         """
         seen = SeenIds() if self.columns.id else None
         for frame in self._file.frames(self.columns.needed):
-            check = Check(frame)
+            check = RowChecker(frame)
             rounds = self._read(check, labels)
             if seen is not None and rounds.ids is not None:
                 repeated = np.zeros(check.table.height, dtype=np.bool_)
@@ -56,7 +56,7 @@ class RowReader:
                 bad.add(found, self._file.path)
             yield _without(rounds, check.reasons)
 
-    def _read(self, check: Check, labels: Sequence[str]) -> Rounds:
+    def _read(self, check: RowChecker, labels: Sequence[str]) -> LoggedRounds:
         columns = self.columns
         actions = check.label(columns.action)
         features = self._read_features(check) if columns.features else None
@@ -67,7 +67,7 @@ class RowReader:
             if labels and series is not None:
                 unknown = ~series.is_in(list(labels)).fill_null(True).to_numpy()
                 check.refuse(unknown, f"{name} {{}} is not one of the {len(labels)} actions", series)
-        return Rounds(
+        return LoggedRounds(
             check.lines,
             actions,
             check.number(columns.reward) if columns.reward else np.ones(check.table.height),
@@ -78,7 +78,7 @@ class RowReader:
             check.label(columns.id) if columns.id else None,
         )
 
-    def _read_contexts(self, check: Check) -> pl.DataFrame:
+    def _read_contexts(self, check: RowChecker) -> pl.DataFrame:
         found: dict[str, pl.Series | Vector] = {}
         for name in self.columns.context:
             kind = self._kinds.setdefault(name, _kind_of(check.table[name], self.columns.is_categorical(name)))
@@ -90,7 +90,7 @@ class RowReader:
                 found[name] = check.label(name) if kind == "label" else check.number(name)
         return pl.DataFrame(found)
 
-    def _read_features(self, check: Check) -> NDArray[np.float64]:
+    def _read_features(self, check: RowChecker) -> NDArray[np.float64]:
         assert self.columns.features is not None
         given, name = check.table[self.columns.features], self.columns.features
         if self.features_shape is None:
@@ -126,7 +126,7 @@ def _reads_as_text(values: pl.Series) -> bool:
     return numbers.null_count() > shown.len() // 2
 
 
-def _without(rounds: Rounds, bad: Mapping[int, str]) -> Rounds:
+def _without(rounds: LoggedRounds, bad: Mapping[int, str]) -> LoggedRounds:
     if not bad:
         return rounds
     keep = np.ones(len(rounds.rewards), dtype=np.bool_)

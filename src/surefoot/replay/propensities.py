@@ -12,7 +12,7 @@ from surefoot.replay.batch import Batch, Log, span
 from surefoot.replay.replayed_policy import Declared
 
 
-class Chances:
+class Propensities:
     """The propensities of a log, and whether they can answer at all."""
 
     def __init__(self, log: Log, evaluator: str, uniform: bool, seed: int) -> None:
@@ -66,10 +66,10 @@ def check_support(batch: Batch, given: Vector, asked: NDArray[np.int64]) -> None
 
 
 def check_rewards(batch: Batch, declared: Declared) -> None:
-    """Rewards must lie in their declared range."""
-    if declared.reward_range is None:
+    """Rewards must lie in their declared bounds."""
+    if declared.reward_bounds is None:
         return
-    low, high = declared.reward_range
+    low, high = declared.reward_bounds
     outside = ((batch.rewards < low) | (batch.rewards > high)).any(axis=1)
     if outside.any():
         at = int(np.argmax(outside))

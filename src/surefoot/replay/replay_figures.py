@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.simulation.figure_style import INK, STYLE
 
 COLOURS = ("#31688e", "#1f9e89", "#b0562f", "#8a6bb8", "#c59b08", "#7a7a7a")
@@ -22,7 +22,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
 REPLAY_STYLE = STYLE | {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
 
 
-def reward_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
+def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
     """Earned as a share of what the baseline would have earned, over rounds; each alpha's floor as a dotted line."""
     lows = []
     for outcome, look in _looks(outcomes):
@@ -42,7 +42,7 @@ def reward_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
     return _finish(ax)
 
 
-def share_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
+def share_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
     """Share of the rounds so far that the learner played."""
     for outcome, look in _looks(outcomes):
         ax.plot(outcome.curves["round"], outcome.curves["learner_share"], label=outcome.spec.label, **look)
@@ -52,7 +52,7 @@ def share_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
     return _finish(ax)
 
 
-def margin_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
+def margin_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
     """What the gate could prove beyond what it had to; below 0 the baseline played. Policies with a floor only."""
     largest = 1.0
     for outcome, look in _looks(outcomes):
@@ -66,14 +66,14 @@ def margin_figure(outcomes: Sequence[Outcome], ax: Axes) -> Axes:
     return _finish(ax)
 
 
-FIGURES: dict[str, tuple[Callable[[Sequence[Outcome], Axes], Axes], str]] = {
+FIGURES: dict[str, tuple[Callable[[Sequence[ReplayOutcome], Axes], Axes], str]] = {
     "reward": (reward_figure, "Reward against the floor"),
     "share": (share_figure, "How often the learner was allowed to act"),
     "margin": (margin_figure, "Margin of the gate"),
 }
 
 
-def draw(name: str, outcomes: Sequence[Outcome], kind: str = "png") -> bytes:
+def draw(name: str, outcomes: Sequence[ReplayOutcome], kind: str = "png") -> bytes:
     """One of the figures as a file: png, svg or pdf."""
     with mpl.rc_context(REPLAY_STYLE):
         figure = Figure(figsize=(7.2, 3.9), layout="constrained")
@@ -85,12 +85,12 @@ def draw(name: str, outcomes: Sequence[Outcome], kind: str = "png") -> bytes:
     return written.getvalue()
 
 
-def _alphas(outcomes: Sequence[Outcome]) -> dict[float, str]:
+def _alphas(outcomes: Sequence[ReplayOutcome]) -> dict[float, str]:
     alphas = sorted({outcome.spec.alpha for outcome in outcomes if outcome.spec.alpha is not None})
     return {alpha: COLOURS[i % len(COLOURS)] for i, alpha in enumerate(alphas)}
 
 
-def _looks(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, dict[str, Any]]]:
+def _looks(outcomes: Sequence[ReplayOutcome]) -> list[tuple[ReplayOutcome, dict[str, Any]]]:
     alphas = _alphas(outcomes)
     names = list(dict.fromkeys(outcome.spec.policy for outcome in outcomes if outcome.spec.alpha is not None))
     found = []

@@ -12,7 +12,7 @@ from surefoot.safety.paper_gates import GUARANTEED, REQUIRED
 from surefoot.simulation.simulation_kernel import decide_round, does_teach, learn_round
 
 # How a logged round answers a decision.
-REJECTION, SHADOW, FULL = range(3)
+REJECTION, IMPORTANCE, FULL = range(3)
 # What became of a row.
 REJECTED, BASELINE, LEARNER = range(3)
 
@@ -89,7 +89,7 @@ def replay_block(
             copy_into(ledger, booked)
             copy_into(memory, remembered)
             continue
-        if mode == SHADOW:
+        if mode == IMPORTANCE:
             # Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
             absorb(state, features[t, actions[t]], rewards[t, 0])
         elif does_teach(kind, memory, is_learner):

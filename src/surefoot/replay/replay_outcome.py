@@ -18,7 +18,7 @@ CURVES = ("round", "earned", "owed", "learner_share", "margin")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class ReplayOutcome:
     """One policy. `below` counts, for each watched alpha, the rounds in which less than the floor had been earned.
 
     Earned and owed agree by definition where the baseline was played. `free_from` is the round after the last baseline
@@ -66,7 +66,7 @@ class Outcome:
         }
 
 
-class Tally:
+class OutcomeCounter:
     """Counts along the counted rounds of one policy; curves are kept at checkpoints, whatever the log's length."""
 
     def __init__(self, watched: Sequence[float]) -> None:
@@ -105,11 +105,11 @@ class Tally:
 
     def outcome(
         self, spec: Spec, evaluator: str, rows: int, estimates: Mapping[str, Mapping[str, Estimate]]
-    ) -> Outcome:
+    ) -> ReplayOutcome:
         """Everything together."""
         kept = np.hstack(self._kept) if self._kept else np.zeros((len(CURVES), 0))
         is_free = self.last_baseline < 0.8 * self.rounds
-        return Outcome(
+        return ReplayOutcome(
             spec,
             evaluator,
             rows,

@@ -11,7 +11,7 @@ from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.estimators import ASSUMES
 from surefoot.replay.intervals import BERNSTEIN, Estimate
 from surefoot.replay.replay_figures import FIGURES, draw
-from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_page import PAGE
 
 CAPTIONS = {
@@ -32,7 +32,7 @@ HEADS = (
 )
 
 
-def table_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
     """The main table, as text: the same cells on the page and in the terminal."""
     return [
         (
@@ -49,7 +49,7 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     ]
 
 
-def below(outcome: Outcome) -> str:
+def below(outcome: ReplayOutcome) -> str:
     """Rounds below the floor; for a policy without one, by each alpha that was watched."""
     if outcome.spec.alpha is not None:
         return f"{outcome.below[outcome.spec.alpha]:,}"
@@ -66,7 +66,7 @@ def shown(estimate: Estimate, *, signed: bool = False) -> str:
 
 def report_html(
     log: Log,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[ReplayOutcome],
     *,
     settings: Mapping[str, object],
     doubts: Iterable[Doubt] = (),
@@ -87,7 +87,7 @@ def report_html(
     )
 
 
-def _lead(log: Log, outcomes: Sequence[Outcome]) -> str:
+def _lead(log: Log, outcomes: Sequence[ReplayOutcome]) -> str:
     kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
     broken = [outcome for outcome in kept if any(outcome.below.values())]
     baseline = shown(outcomes[0].main["baseline"])
@@ -111,7 +111,7 @@ def _bad(bad: BadRows) -> str:
     return f"<details><summary>{bad.count:,} rows could not be used</summary><ul>{rows}{more}</ul></details>"
 
 
-def _figure(name: str, outcomes: Sequence[Outcome]) -> str:
+def _figure(name: str, outcomes: Sequence[ReplayOutcome]) -> str:
     if name == "margin" and all(outcome.spec.alpha is None for outcome in outcomes):
         return ""
     title = FIGURES[name][1]
@@ -122,7 +122,7 @@ def _figure(name: str, outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _estimates(outcomes: Sequence[Outcome]) -> str:
+def _estimates(outcomes: Sequence[ReplayOutcome]) -> str:
     rows = [
         (
             outcome.spec.label,
@@ -135,7 +135,7 @@ def _estimates(outcomes: Sequence[Outcome]) -> str:
     return _table(("Policy", "Estimator", "Reward", "Baseline", "Gain"), rows, "All estimates")
 
 
-def _assumed(outcomes: Sequence[Outcome], evaluator: str) -> list[str]:
+def _assumed(outcomes: Sequence[ReplayOutcome], evaluator: str) -> list[str]:
     exact = any("exact" in name for outcome in outcomes for name in outcome.estimates)
     return [*ASSUMES[evaluator], *([BERNSTEIN] if exact else [])]
 

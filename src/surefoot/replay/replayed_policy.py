@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
 from surefoot.errors import AssumptionError, ConfigError
 from surefoot.replay.batch import Batch
@@ -18,29 +19,30 @@ ARMS = ("UCB", "ConservativeUCB")
 PLAYABLE = tuple(name for name, code in CODES.items() if code is not None and name not in ARMS)
 
 
+@takes_old_name("reward_range", "reward_bounds")
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What is told to a policy before it starts, from knowledge or from `fit_baseline`.
 
     `baseline_reward` is the baseline's mean reward: CLUCB is told it, and the floor in reports is drawn by it where the
-    log cannot say what the baseline would have earned in a round. `reward_range`, where declared, is that of rewards.
+    log cannot say what the baseline would have earned in a round. `reward_bounds` hold every single reward.
     """
 
     noise: float
     theta_bound: float
     baseline_reward: float
-    reward_range: tuple[float, float] | None = None
+    reward_bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         positive("noise", self.noise, hint="noise is the sub-Gaussian scale of a reward.")
         positive("theta_bound", self.theta_bound, hint="theta_bound bounds ||theta||.")
         nonnegative("baseline_reward", self.baseline_reward, hint="Add a constant to every reward so that it is not.")
-        if self.reward_range is not None and not self.reward_range[0] < self.reward_range[1]:
-            raise ConfigError(f"`low < high` must hold for `reward_range`, but got {self.reward_range}.")
+        if self.reward_bounds is not None and not self.reward_bounds[0] < self.reward_bounds[1]:
+            raise ConfigError(f"`low < high` must hold for `reward_bounds`, but got {self.reward_bounds}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class PlayedRows:
     """What became of the rows of a batch: the row chosen, REJECTED, BASELINE or LEARNER, and the gate's margin."""
 
     chosen: NDArray[np.int64]
@@ -48,7 +50,7 @@ class Played:
     margins: Vector
 
 
-class Player:
+class ReplayedPolicy:
     """A policy by name. It learns along the batches that it is given."""
 
     def __init__(self, spec: Spec, declared: Declared, first: Batch, *, feature_bound: float, mode: int) -> None:
@@ -63,9 +65,9 @@ class Player:
         self._runner = Runner(spec, *world_of(declared, first, feature_bound), fixed=False)
         self._before = self._runner.ledger.copy(), self._runner.memory.copy()
 
-    def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> Played:
+    def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
         """Take the policy through the rows of a batch whose lengths were checked."""
-        played = Played(np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.empty(len(batch)))
+        played = PlayedRows(np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.empty(len(batch)))
         runner = self._runner
         failed = replay_block(
             self._mode,
