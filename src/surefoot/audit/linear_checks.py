@@ -283,7 +283,7 @@ class LinearChecks:
             return
         if self.estimate.count:
             known = self.estimate.optimistic()
-            uppers, share = known.uppers(round_.rows), 1e-7 + 1e3 * known.rounding
+            uppers, share = known.uppers(round_.rows), known.widest_guard + 1e3 * known.rounding
         else:
             uppers, share = self.declared.knowledge.theta_bound * np.linalg.norm(round_.rows, axis=1), 1e-9
         best, chosen = float(uppers.max()), float(uppers[round_.proposal])

@@ -222,7 +222,7 @@ def is_radius_of(claimed: float, known: RebuiltSet) -> bool:
     """
     if claimed == UNUSABLE:
         return True
-    drift = min(1e-3, 1e-7 + 100.0 * known.dim**3 * EPS * known.conditioning)
+    drift = known.widest_guard
     guarded = math.sqrt(known.radius**2 + 16.0 * drift * known.energy)
     most = (guarded + 4.0 * drift * (math.sqrt(known.energy) + known.radius)) * (1.0 + 4.0 * drift)
     least = known.radius * (1.0 - 1e-9)

@@ -52,6 +52,11 @@ class RebuiltSet:
         self._most, self.radius_rounding = most, most - radius
         self._reach = math.sqrt(float(self._center @ self._center))
 
+    @property
+    def widest_guard(self) -> float:
+        """The largest share by which the policies may widen their radius against their own rounding."""
+        return min(1e-3, 1e-7 + 100.0 * self.dim**3 * EPS * self.conditioning)
+
     def mean_and_width(self, q: Vector) -> tuple[float, float]:
         """<center, q> and ||q||_{V^-1}."""
         turned = self._factor.turn(q)
