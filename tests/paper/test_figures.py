@@ -18,9 +18,9 @@ from matplotlib.patches import Rectangle
 
 from surefoot.errors import InputError
 from surefoot.paper.paper_figures import figure1, figure2, figure3, figure4, percent, save_figures
-from surefoot.paper.policy_style import LOOKS, SPARE, colour_of, looks_for
 from surefoot.paper.section5 import SAFE
 from surefoot.paper.sweep_rows import at_round, curve, pooled
+from surefoot.reports.policy_style import LOOKS, SPARE, colour_of, looks_for
 from tests.paper import ALPHAS, changed, made_table
 
 DRAWINGS = (figure1, figure2, figure3, figure4)

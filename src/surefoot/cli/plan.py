@@ -61,7 +61,7 @@ def plan(
         seed=seed,
     )
     if plot is not None:
-        from surefoot.paper.plan_figure import save_plan
+        from surefoot.reports.plan_figure import save_plan
 
         save_plan(found, plot)
     if as_json:

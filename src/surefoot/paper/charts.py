@@ -7,7 +7,6 @@ import polars as pl
 
 from surefoot.paper.claims import FIRST, SURE
 from surefoot.paper.paper_figures import percent
-from surefoot.paper.policy_style import LEAST, LOOKS, colour_of, looks_for
 from surefoot.paper.sweep_rows import (
     all_alphas,
     alphas_of,
@@ -22,6 +21,7 @@ from surefoot.paper.sweep_rows import (
     paper_or_all,
     policies_of,
 )
+from surefoot.reports.policy_style import LEAST, LOOKS, colour_of, looks_for
 
 Chart = dict[str, Any]
 

@@ -24,7 +24,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from surefoot.arrays import Vector
 from surefoot.errors import InputError
 from surefoot.paper.claims import FIRST, SURE
-from surefoot.paper.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, Look, colour_of, looks_for
 from surefoot.paper.sweep_rows import (
     all_alphas,
     alphas_of,
@@ -41,8 +40,9 @@ from surefoot.paper.sweep_rows import (
     pooled,
     worlds,
 )
+from surefoot.reports.figure_style import INK
+from surefoot.reports.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, Look, colour_of, looks_for
 from surefoot.simulation.atomic_files import whole_file
-from surefoot.simulation.figure_style import INK
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:

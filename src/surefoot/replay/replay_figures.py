@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.simulation.figure_style import INK, STYLE
+from surefoot.reports.figure_style import INK, STYLE
 
 COLOURS = ("#31688e", "#1f9e89", "#b0562f", "#8a6bb8", "#c59b08", "#7a7a7a")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))

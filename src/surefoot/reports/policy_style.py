@@ -11,8 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.colors import to_hex
 
-from surefoot.paper.section5 import SAFE, SAFE_KNOWN, SAFE_RANGE
-from surefoot.simulation.figure_style import INK, STYLE
+from surefoot.reports.figure_style import INK, STYLE
 
 LEAST = 0.1  # rounds; less is drawn here, as a logarithmic axis has no zero
 MARKERS = "osD^v<p>h8d*"  # by alpha
@@ -71,9 +70,9 @@ LOOKS = {
     "CLUCB": Look("#1f5f8b", "#5cc4d6", "solid", "o", "circle", True, "#7ad0bb", "/"),
     "CLUCB2": Look("#8a6bb8", "#b79ae6", "dash", "s", "square", False, "#d5cde8", "."),
     "CLUCB2-exact": Look("#6e6e6e", "#b5b5b5", "dot", "h", "hexagon", False, "#ffffff", "x"),
-    SAFE: Look("#d9731a", "#f5a25d", "dash", "^", "triangle-up", False, "#f3c9a0", "\\"),
-    SAFE_RANGE: Look("#a3230f", "#ff8a75", "dash", "D", "diamond", False, "#e59c90", "-"),
-    SAFE_KNOWN: Look("#2c6e1f", "#8ddc7a", "solid", "*", "star", True, "#a8d69c", "+"),
+    "SafeLUCB": Look("#d9731a", "#f5a25d", "dash", "^", "triangle-up", False, "#f3c9a0", "\\"),
+    "SafeLUCB, means in [0, 1]": Look("#a3230f", "#ff8a75", "dash", "D", "diamond", False, "#e59c90", "-"),
+    "SafeLUCB, means in [0, 1], known baseline": Look("#2c6e1f", "#8ddc7a", "solid", "*", "star", True, "#a8d69c", "+"),
 }
 SPARE = (
     Look("#00736b", "#4fd1c5", "solid", "v", "triangle-down", True, "#9ad8d2", "\\"),
@@ -92,4 +91,4 @@ def looks_for(policies: Sequence[str]) -> dict[str, Look]:
 def colour_of(alpha: float, alphas: Sequence[float], *, dark: bool = False) -> str:
     """An alpha's colour: along viridis by its rank, short of the end that the background would swallow."""
     along = list(alphas).index(alpha) / max(1, len(alphas) - 1)
-    return to_hex(mpl.colormaps["viridis"](0.97 - 0.62 * along if dark else 0.85 * along))
+    return to_hex(mpl.colormaps["viridis"](0.97 - 0.5 * along if dark else 0.85 * along))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from surefoot.paper.plan_figure import plan_figure
+from surefoot.reports.plan_figure import plan_figure
 from surefoot.simulation.rollout_plan import plan
 
 

@@ -5,11 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surefoot.reports.figure_style import DARK_GREY, PAPER, STYLE
+from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
+from surefoot.reports.markup import Html
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.rollout_plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STYLES = ("-", "--", "-.", ":")  # by policy
 MARKERS = "osD^vp"  # by alpha
@@ -20,7 +24,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
 
     The first policy is drawn with the middle 80% of worlds. A policy has a line style, an alpha a colour and a marker.
     """
-    from surefoot.paper.policy_style import colour_of
+    from surefoot.reports.policy_style import colour_of
 
     per_day, alphas = float(plan.settings["per_day"]), sorted({answer.alpha for answer in plan.answers})
     for outcome in plan.outcomes:
@@ -39,7 +43,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
             marker=MARKERS[place % len(MARKERS)],
             markevery=(0.04 * place, 0.12),
             markersize=4.5,
-            markerfacecolor=colour if policy == 0 else "w",
+            markerfacecolor=colour if policy == 0 else PAPER,
         )
         if policy == 0:
             ax.fill_between(days, low, high, color=colour, alpha=0.13, linewidth=0)
@@ -47,7 +51,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
         ax.axhline(-100 * alpha, linestyle=":", color=colour_of(alpha, alphas), linewidth=1.0)
         ax.annotate(f"floor for α = {alpha:g}", (1, -100 * alpha), (-2, 2), xycoords=("axes fraction", "data"),
                     textcoords="offset points", ha="right", va="bottom", fontsize=8)  # fmt: skip
-    ax.axhline(0, color="0.3", linewidth=0.8)
+    ax.axhline(0, color=DARK_GREY, linewidth=0.8)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda day, _: f"{day:g}")
     ax.set_xlabel("days since the start")
@@ -58,9 +62,26 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
 
 def save_plan(plan: Plan, path: Path) -> None:
     """Write the picture, whole or not at all."""
+    figure = _drawn(plan)
+    with whole_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=200)
+
+
+def plan_picture(plan: Plan) -> Html:
+    """The picture for a page, whose colours it follows."""
+    import matplotlib as mpl
+
+    from surefoot.reports.policy_style import colour_of
+
+    alphas = sorted({answer.alpha for answer in plan.answers})
+    tones = {colour_of(alpha, alphas): colour_of(alpha, alphas, dark=True) for alpha in alphas}
+    with mpl.rc_context(STYLE | SVG_STYLE):
+        return inline_svg(_drawn(plan), "plan", "Reward against the floor, day by day", tones=tones)
+
+
+def _drawn(plan: Plan) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     plan_figure(plan, figure.subplots())
-    with whole_file(path) as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=200)
+    return figure
