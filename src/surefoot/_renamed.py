@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 RENAMED = {
+    "audit.audit_page": "reports.audit_page",
     "cli.app": "cli.commands",
     "cli.numbers": "cli.number_lists",
     "client.asynchronous": "client.async_client",
@@ -33,7 +34,7 @@ RENAMED = {
     "experiment.audit.findings": "audit.findings",
     "experiment.audit.learning": "audit.learned_rewards",
     "experiment.audit.linear": "audit.linear_checks",
-    "experiment.audit.page": "audit.audit_page",
+    "experiment.audit.page": "reports.audit_page",
     "experiment.audit.proofs": "audit.proof_checker",
     "experiment.audit.reading": "audit.payloads",
     "experiment.audit.report": "audit.audit_report",

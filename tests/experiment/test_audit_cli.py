@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from surefoot.audit import audit
-from surefoot.audit.audit_page import as_html
 from surefoot.audit.audit_text import as_markdown, promise
 from surefoot.cli import main
 from surefoot.cli.commands import app
@@ -19,6 +18,7 @@ from surefoot.cli.experiment import experiment
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import decisions
 from surefoot.journal import open_journal
+from surefoot.reports.audit_page import as_html
 from tests.experiment.honest import CONSTRAINTS, played, safe
 from tests.experiment.tampering import load, save
 

@@ -16,10 +16,10 @@ from rich.text import Text
 from surefoot.audit import Progress as Report_
 from surefoot.audit import Report
 from surefoot.audit import audit as run_audit
-from surefoot.audit.audit_page import as_html
 from surefoot.audit.audit_text import CANNOT_SHOW, SHOWN, as_markdown, closest, promise, rows, verdict
 from surefoot.errors import ConfigError, JournalNotFoundError
 from surefoot.journal import open_journal
+from surefoot.reports.audit_page import as_html
 
 
 def audit(
