@@ -1,122 +1,141 @@
-"""The report's page: HTML, style and the few lines of script that draw its charts."""
+"""What the paper's page says: its lead, the cards at a glance, and a section for each instance."""
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Section 5, reproduced: conservative bandits against their claims</title>
-<link rel="icon" href="data:,">
-<style>
-:root { color-scheme: light dark; --page: #fcfcfb; --card: #ffffff; --ink: #1c1e21; --soft: #5b6067; --line: #dcdfe3;
-  --yes: #12653a; --yes-back: #e0f3e7; --no: #9a2a1b; --no-back: #fce7e3; --note: #6b4b00; --note-back: #fff3d6; }
-@media (prefers-color-scheme: dark) { :root { --page: #14161a; --card: #1c1f24; --ink: #e9eaec; --soft: #a5abb3;
-  --line: #343940; --yes: #8fdcae; --yes-back: #16321f; --no: #ffb1a3; --no-back: #43201a; --note: #ffdc8f;
-  --note-back: #3a2f12; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: clamp(1.5rem, 4vw, 2.1rem); line-height: 1.2; margin: 0 0 .75rem; }
-h2 { margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { margin: 1.75rem 0 .5rem; font-size: 1.05rem; }
-p, figcaption, li { max-width: 46rem; }
-.lead { font-size: 1.08rem; }
-.note { padding: .6rem .9rem; border-radius: .5rem; background: var(--note-back);
-  color: var(--note); font-weight: 600; }
-.cards { list-style: none; padding: 0; display: grid; gap: .8rem;
-  grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr)); }
-.cards li, figure { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: .8rem 1rem; }
-.cards strong { font-size: 1.35rem; }
-figure { margin: 1rem 0; } figure h3 { margin: 0 0 .3rem; }
-figcaption, details, footer { color: var(--soft); font-size: .9rem; }
-.chart { min-height: 24rem; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; }
-th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line); }
-tbody tr:last-child > * { border-bottom: 0; }
-thead th { color: var(--soft); font-weight: 600; }
-.numbers td, .numbers th { white-space: nowrap; font-variant-numeric: tabular-nums; }
-.numbers thead th { white-space: normal; } .numbers tbody th { white-space: normal; min-width: 9rem; }
-.claims { min-width: 38rem; } .claims td:first-child { white-space: nowrap; } .claims td:nth-child(2) { width: 38%; }
-.yes, .no { display: inline-block; padding: .1rem .55rem; border-radius: 1rem; font-weight: 600; font-size: .85rem; }
-.yes { color: var(--yes); background: var(--yes-back); } .no { color: var(--no); background: var(--no-back); }
-summary { cursor: pointer; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .5rem; }
-  figure { padding: .6rem .4rem; } figure h3, figcaption { padding: 0 .4rem; } }
-</style>
-</head>
-<body>
-<header>
-<h1>Can a program learn a better strategy without ever losing ground?</h1>
-<p class="lead">A company has a strategy that works, the baseline, and wants software to find a better one while it
-is in use. An ordinary learner (LUCB) tries poor choices at first and can earn less than the baseline would have; a
-conservative learner (CLUCB) tries only what it can show to be affordable, so that with high probability it never falls
-below a floor: the share 1 − α of what the baseline would have earned. This page repeats the experiment of the paper
-that proposed it (“Conservative Contextual Linear Bandits”, Section 5) and says, claim by claim, whether our numbers
-agree.</p>
-$note
-</header>
-<main>
-<section aria-labelledby="glance"><h2 id="glance">At a glance</h2>
-$glance
-<p>Regret is what was missed against always playing the best action. LUCB is the learner without a floor; CLUCB knows
-what the baseline earns; CLUCB2, where shown, has to learn that too; SafeLUCB, where shown, keeps the same promise by
-sharper proofs, and is ours.</p>
-</section>
-$worlds
-$others
-<section aria-labelledby="run"><h2 id="run">What was run</h2>
-$scale
-<h3>Settings</h3>
-$settings
-</section>
-</main>
-<footer>
-<p>A number after ± in a table is one standard error over runs. Written by surefoot; needs no network.</p>
-</footer>
-<noscript>
-<p class="note">The charts need JavaScript; every number they show at the horizon is in the tables.</p>
-</noscript>
-<script type="application/json" id="charts">$charts</script>
-<script>$plotly</script>
-<script>
-(function () {
-  "use strict";
-  var charts = JSON.parse(document.getElementById("charts").textContent);
-  var darkness = window.matchMedia("(prefers-color-scheme: dark)");
-  function styled(trace, dark) {
-    var tone = trace.meta.tones[dark ? 1 : 0], back = dark ? "#1c1f24" : "#ffffff";
-    var copy = Object.assign({}, trace);
-    if (trace.type === "bar") {
-      copy.marker = { color: tone, line: { color: tone, width: 1 },
-        pattern: Object.assign({ fgcolor: back, solidity: 0.35 }, trace.marker.pattern) };
-    } else {
-      copy.line = Object.assign({ color: tone }, trace.line);
-      if (trace.marker) { copy.marker = Object.assign({ color: tone }, trace.marker); }
-      if (trace.meta.band) { copy.fillcolor = tone + "1c"; }
-    }
-    return copy;
-  }
-  function draw() {
-    var dark = darkness.matches, ink = dark ? "#e9eaec" : "#1c1e21", grid = dark ? "#343940" : "#e4e6e9";
-    Object.keys(charts).forEach(function (id) {
-      var place = document.getElementById(id), narrow = place.clientWidth < 560, chart = charts[id];
-      var axis = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, automargin: true, fixedrange: narrow };
-      var layout = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", barmode: "group", bargap: 0.25,
-        font: { color: ink, family: "system-ui, sans-serif", size: narrow ? 11 : 13 }, hovermode: "closest",
-        margin: { l: 10, r: 12, t: 16, b: 10 }, height: 460,
-        legend: { orientation: "h", x: 0, xanchor: "left", y: -0.22, yanchor: "top", font: { size: narrow ? 10 : 12 } },
-        xaxis: Object.assign({}, axis, chart.layout.xaxis), yaxis: Object.assign({}, axis, chart.layout.yaxis) };
-      if (narrow) { layout.height = 400 + 12 * chart.data.length; }
-      Plotly.react(place, chart.data.map(function (t) { return styled(t, dark); }), layout,
-        { responsive: true, displaylogo: false, displayModeBar: false });
-    });
-  }
-  draw();
-  darkness.addEventListener("change", draw);
-}());
-</script>
-</body>
-</html>
-"""
+import math
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from surefoot.paper.claims import FIRST, Claim
+from surefoot.paper.paper_figures import instance_title, percent
+from surefoot.paper.report_tables import claim_table, most, number_table, ratio_table, times
+from surefoot.paper.sweep_rows import (
+    all_alphas,
+    at_round,
+    fewer,
+    horizon_of,
+    last_checkpoint,
+    of_world,
+    policies_of,
+    runs_of,
+)
+from surefoot.reports.frame import figure, section
+from surefoot.reports.markup import Html, tag
+from surefoot.reports.plotly_charts import chart_place
+
+TITLE = "Section 5, reproduced: conservative bandits against their claims"
+HEADING = "Can a program learn a better strategy without ever losing ground?"
+LEAD = (
+    "A company has a strategy that works, the baseline, and wants software to find a better one while it is in use. "
+    "An ordinary learner (LUCB) tries poor choices at first and can earn less than the baseline would have; a "
+    "conservative learner (CLUCB) tries only what it can show to be affordable, so that with high probability it "
+    "never falls below a floor: the share 1 − α of what the baseline would have earned. This page repeats the "
+    "experiment of the paper that proposed it (“Conservative Contextual Linear Bandits”, Section 5) and says, claim "
+    "by claim, whether our numbers agree."
+)
+GLANCE = (
+    "Regret is what was missed against always playing the best action. LUCB is the learner without a floor; CLUCB "
+    "knows what the baseline earns; CLUCB2, where shown, has to learn that too; SafeLUCB, where shown, keeps the same "
+    "promise by sharper proofs, and is ours."
+)
+FOOTER = "A number after ± in a table is one standard error over runs."
+INSTANCES = {
+    "as-written": "Features and θ as the paper draws them. Mean rewards are then larger than 1, which the paper's own "
+    "assumptions exclude; signals are strong, and everything is learned quickly.",
+    "normalized": "The same draws, with θ divided by the best mean reward, so that the best action pays 1 and the "
+    "paper's assumptions hold; signals are weaker, and learning takes longer.",
+}
+USUAL = 0.1  # the alpha that is shown first
+SAFE = (
+    "SafeLUCB is not in the paper. It makes the same promise with the same α, but proves each move by everything that "
+    "is known at once: the data, the bounds on noise and θ, a floor under the baseline's reward and, where it is told "
+    "so, that every mean lies in [0, 1] or what the baseline earns. So it needs the baseline for fewer rounds. "
+    "Where the paper's policy is still conservative at the horizon, the ratio is cut short."
+)
+
+
+def cards(table: pl.DataFrame, judged: Mapping[str, list[Claim]], rivals: Mapping[str, str]) -> Html:
+    """A card for each instance: how many claims hold, and what safety cost."""
+    return tag(
+        "ul",
+        *(_card(of_world(table, world), world, claims, rivals) for world, claims in judged.items()),
+        class_="cards",
+    )
+
+
+def world_section(table: pl.DataFrame, world: str, claims: list[Claim], place: int, rivals: Mapping[str, str]) -> Html:
+    """An instance: charts, SafeLUCB beside the paper's, claims, numbers."""
+    rows, title = of_world(table, world), instance_title(world)
+    parts = [tag("p", INSTANCES.get(world.rsplit("/", 1)[-1], "")), *_charts(rows, title, place)]
+    if any(name in rivals for name in policies_of(rows)):
+        parts += [tag("h3", "Beyond the paper: SafeLUCB"), tag("p", SAFE), ratio_table(rows, title, rivals)]
+    if claims:
+        parts += [tag("h3", "What the paper says, and what we measured"), claim_table(claims, title)]
+    parts += [tag("h3", "Key numbers"), number_table(rows, title)]
+    return section(f"Instance: {title}", *parts, anchor=f"world-{place}")
+
+
+def other_runs(table: pl.DataFrame, names: list[str]) -> Html:
+    """Worlds that have no section of their own, as numbers alone."""
+    parts: list[Html] = []
+    for world in names:
+        rows = of_world(table, world)
+        told = tag("p", f"{most(rows, 'runs'):,} runs of {horizon_of(rows):,} rounds.")
+        parts += [tag("h3", world), told, number_table(rows, world)]
+    return section("Other runs", *parts) if parts else Html()
+
+
+def _card(rows: pl.DataFrame, world: str, claims: list[Claim], rivals: Mapping[str, str]) -> Html:
+    title, held = instance_title(world), sum(claim.holds for claim in claims)
+    count = tag("strong", f"{held} of {len(claims)}" if claims else title)
+    said = f" claims hold on the instance “{title}”. " if claims else " "
+    return tag("li", count, said, _worst(rows, rivals), _ratios(rows, rivals))
+
+
+def _worst(rows: pl.DataFrame, rivals: Mapping[str, str]) -> str:
+    """The largest share of rounds below the floor of LUCB, CLUCB and ours; of all where CLUCB was not run."""
+    first, names = last_checkpoint(rows, FIRST), policies_of(rows)
+    if "CLUCB" in names:
+        names = [name for name in names if name in ("LUCB", "CLUCB") or name in rivals]
+    shares = {name: at_round(rows, name, "violated_share", first)["mean"].to_list() for name in names}
+    said = [f"{name} {percent(100 * max(found))}%" for name, found in shares.items() if found]
+    return f"Below the floor in the first {first:,} rounds, at worst: {'; '.join(said)} of them."
+
+
+def _ratios(rows: pl.DataFrame, rivals: Mapping[str, str]) -> str:
+    """How many times fewer rounds of the baseline ours need, at the alpha nearest to 0.1."""
+    ours = [name for name in policies_of(rows) if name in rivals]
+    alpha = min(all_alphas(rows, ours), key=lambda alpha: abs(math.log(alpha / USUAL)), default=USUAL)
+    ratios = {name: fewer(rows, name, rivals[name], alpha) for name in ours}
+    said = [f"{times(ratio)} with {name}, against {rivals[name]}" for name, ratio in ratios.items() if ratio]
+    return f" Times fewer rounds of the baseline at α = {alpha:g}: {'; '.join(said)}." if said else ""
+
+
+def _charts(rows: pl.DataFrame, title: str, place: int) -> Iterator[Html]:
+    runs = _runs(rows)
+    for kind, (heading, text) in _captions(rows).items():
+        label = f"{heading}, {title}; the numbers are in the table below"
+        yield figure(heading, chart_place(f"{kind}-{place}", label), f"{text} {runs}")
+
+
+def _runs(rows: pl.DataFrame) -> str:
+    """How many runs; a legend names the policies that had fewer."""
+    whole = most(rows, "runs")
+    fewer_runs = any(runs_of(rows, name) < whole for name in policies_of(rows))
+    return f"{whole:,} runs{', fewer where the legend says so' if fewer_runs else ''}."
+
+
+def _captions(rows: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
+    return {
+        "regret": ("Regret per round over time", "Bands: mean ± 1.96 standard errors. Lower is better. Flat starts are "
+                   "the conservative phase, in which the baseline plays. Drag to zoom, double-click to go back; "
+                   "a click in the legend hides a line."),
+        "violations": (f"Rounds below the floor, among the first {first:,}",
+                       "A round counts when all that was earned so far is less than 1 − α of what the baseline would "
+                       "have earned. Zero is shown as 0."),
+        "horizon": (f"Regret per round after {horizon:,} rounds", "Bars: ± 1.96 standard errors. A smaller α promises "
+                    "more and learns later."),
+        "conservative": (f"Rounds played by the baseline, of {horizon:,}", "What safety costs. Lower is better; a grid "
+                         "line is a factor of ten. Filled markers know the baseline's reward, open ones do not. "
+                         "Bars: ± 1.96 standard errors."),
+    }  # fmt: skip

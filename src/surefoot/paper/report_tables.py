@@ -1,8 +1,7 @@
-"""The report's tables, as HTML: claims, ratios, key numbers, what was run."""
+"""The report's tables: claims, ratios, key numbers, what was run."""
 
 import math
 from collections.abc import Iterable, Mapping
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -21,37 +20,39 @@ from surefoot.paper.sweep_rows import (
     policies_of,
     worlds,
 )
+from surefoot.reports.frame import Verdict, badge
+from surefoot.reports.markup import Html, tag
+from surefoot.reports.tables import row, table
 
 
-def claim_table(claims: Iterable[Claim], title: str) -> str:
+def claim_table(claims: Iterable[Claim], title: str) -> Html:
     """Each sentence of the paper, what was measured, and the verdict."""
-    body = "".join(
-        f'<tr><td><span class="{"yes" if c.holds else "no"}">{"✓ holds" if c.holds else "✗ does not hold"}</span></td>'
-        f"<td>{escape(c.text)}</td><td>{escape(c.measured)}<details><summary>How it was judged</summary>"
-        f"{escape(c.detail)}</details></td></tr>"
-        for c in claims
-    )
-    return _scrolled(f"Claims, {title}", ("Verdict", "The paper", "Measured"), body, "claims")
+    return table(f"Claims, {title}", ("Verdict", "The paper", "Measured"), [_claim(c) for c in claims], "claims")
 
 
-def ratio_table(rows: pl.DataFrame, title: str, rivals: Mapping[str, str]) -> str:
+def _claim(claim: Claim) -> Html:
+    held = badge(Verdict("✓ holds" if claim.holds else "✗ does not hold", is_good=claim.holds))
+    judged = tag("details", tag("summary", "How it was judged"), claim.detail)
+    return row(tag("td", held), claim.text, tag("td", claim.measured, judged))
+
+
+def ratio_table(rows: pl.DataFrame, title: str, rivals: Mapping[str, str]) -> Html:
     """How many times fewer rounds of the baseline each policy of ours needs than the paper's, by alpha."""
     ours = [name for name in policies_of(rows) if name in rivals]
-    alphas, body = all_alphas(rows, ours), ""
+    alphas, body = all_alphas(rows, ours), []
     for name in ours:
         ratios = [fewer(rows, name, rivals[name], alpha) for alpha in alphas]
-        cells = "".join(f"<td>{'–' if ratio is None else times(ratio)}</td>" for ratio in ratios)
-        body += f'<tr><th scope="row">{escape(name)}</th><td>{escape(rivals[name])}</td>{cells}</tr>'
+        body.append(row(rivals[name], *("–" if ratio is None else times(ratio) for ratio in ratios), head=name))
     heads = ("Rounds of the baseline, times fewer", "than the paper's", *(f"α = {alpha:g}" for alpha in alphas))
-    return _scrolled(f"Ratios, {title}", heads, body, "numbers")
+    return table(f"Ratios, {title}", heads, body, "numbers")
 
 
-def number_table(rows: pl.DataFrame, title: str) -> str:
+def number_table(rows: pl.DataFrame, title: str) -> Html:
     """Every policy and alpha: rounds of the baseline, regret, and rounds below the floor."""
     horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
     heads = ("Policy", "α", "Runs", f"Baseline rounds of {horizon:,}", f"Regret per round at {horizon:,}",
              f"Below the floor, % of first {first:,}", f"% of all {horizon:,}")  # fmt: skip
-    body = ""
+    body = []
     for policy, alpha in curves_of(rows):
         played, regret = (
             curve(rows, policy, alpha, measure).row(-1, named=True)
@@ -59,9 +60,8 @@ def number_table(rows: pl.DataFrame, title: str) -> str:
         )
         below = [_below(rows, policy, alpha, round_) for round_ in (first, horizon)]
         head = ("–" if alpha is None else f"{alpha:g}", f"{played['runs']:,}")
-        shown = (*head, _plus_minus(played), _plus_minus(regret), *below)
-        body += f'<tr><th scope="row">{escape(policy)}</th>{"".join(f"<td>{cell}</td>" for cell in shown)}</tr>'
-    return _scrolled(f"Key numbers, {title}", heads, body, "numbers")
+        body.append(row(*head, _plus_minus(played), _plus_minus(regret), *below, head=policy))
+    return table(f"Key numbers, {title}", heads, body, "numbers")
 
 
 def _below(rows: pl.DataFrame, policy: str, alpha: float | None, round_: int) -> str:
@@ -71,16 +71,13 @@ def _below(rows: pl.DataFrame, policy: str, alpha: float | None, round_: int) ->
     return shares[0] if len(shares) == 1 else f"{shares[0]} to {shares[-1]} (by α)" if shares else "–"
 
 
-def scale_table(table: pl.DataFrame) -> str:
+def scale_table(table_: pl.DataFrame) -> Html:
     """How much was run in every world."""
-    body = ""
-    for world in worlds(table):
-        rows = of_world(table, world)
-        body += (
-            f'<tr><th scope="row">{escape(world)}</th><td>{_several(rows)}</td><td>{horizon_of(rows):,}</td>'
-            f"<td>{len(curves_of(rows))}</td></tr>"
-        )
-    return _scrolled("What was run", ("World", "Runs", "Rounds", "Policies"), body, "numbers")
+    body = []
+    for world in worlds(table_):
+        rows = of_world(table_, world)
+        body.append(row(_several(rows), f"{horizon_of(rows):,}", str(len(curves_of(rows))), head=world))
+    return table("What was run", ("World", "Runs", "Rounds", "Policies"), body, "numbers")
 
 
 def _several(rows: pl.DataFrame) -> str:
@@ -96,14 +93,6 @@ def times(ratio: float) -> str:
 def most(rows: pl.DataFrame, column: str) -> int:
     """The largest number of a column."""
     return int(max(rows[column].to_list()))
-
-
-def _scrolled(label: str, heads: Iterable[str], body: str, kind: str) -> str:
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}"><table class="{kind}">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
 
 
 def _plus_minus(row: dict[str, Any]) -> str:
