@@ -206,7 +206,7 @@ def _write(
 
 
 def _print(log: Log, outcomes: Sequence[ReplayOutcome], doubts: Sequence[Doubt], folder: Path) -> None:
-    from surefoot.replay.replay_report import shown
+    from surefoot.replay.replay_text import shown
 
     console = Console()
     for line, reason in log.bad.shown:

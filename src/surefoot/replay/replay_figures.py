@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.reports.figure_style import INK, STYLE
+from surefoot.reports.figure_style import GREY, INK, STYLE, series_colour
+from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
+from surefoot.reports.markup import Html
 
-COLOURS = ("#31688e", "#1f9e89", "#b0562f", "#8a6bb8", "#c59b08", "#7a7a7a")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
 REPLAY_STYLE = STYLE | {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
 
@@ -35,7 +36,7 @@ def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
         ax.annotate(f"floor, α = {alpha:g}", (0.995, 1 - alpha), (0, -2), xycoords=("axes fraction", "data"),
                     textcoords="offset points", ha="right", va="top", fontsize=7.5, color=colour)  # fmt: skip
         lows.append(1 - alpha)
-    ax.axhline(1.0, color="#8a8a8a", lw=1.0, zorder=1)
+    ax.axhline(1.0, color=GREY, lw=1.0, zorder=1)
     ax.set_ylim(bottom=max(0.0, min([*lows, 0.9]) - 0.08))
     ax.set_ylabel("Earned / owed by the baseline")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -60,7 +61,7 @@ def margin_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
         if np.isfinite(margins).any():
             largest = max(largest, float(np.nanmin(np.abs(margins[np.isfinite(margins)]))))
             ax.plot(outcome.curves["round"], margins, label=outcome.spec.label, **look)
-    ax.axhline(0.0, color="#8a8a8a", lw=1.0, zorder=1)
+    ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
     ax.set_yscale("symlog", linthresh=largest)
     ax.set_ylabel("Proved above the floor (rewards)")
     return _finish(ax)
@@ -76,18 +77,29 @@ FIGURES: dict[str, tuple[Callable[[Sequence[ReplayOutcome], Axes], Axes], str]] 
 def draw(name: str, outcomes: Sequence[ReplayOutcome], kind: str = "png") -> bytes:
     """One of the figures as a file: png, svg or pdf."""
     with mpl.rc_context(REPLAY_STYLE):
-        figure = Figure(figsize=(7.2, 3.9), layout="constrained")
-        FigureCanvasAgg(figure)
-        FIGURES[name][0](outcomes, figure.add_subplot())
         written = BytesIO()
         metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-        figure.savefig(written, format=kind, dpi=160, metadata=metadata)
+        _drawn(name, outcomes).savefig(written, format=kind, dpi=160, metadata=metadata)
     return written.getvalue()
+
+
+def picture(name: str, outcomes: Sequence[ReplayOutcome]) -> Html:
+    """One of the figures for a page, whose colours it follows."""
+    with mpl.rc_context(STYLE | SVG_STYLE):
+        label = f"{FIGURES[name][1]}; the last values are in the table above"
+        return inline_svg(_drawn(name, outcomes), name, label)
+
+
+def _drawn(name: str, outcomes: Sequence[ReplayOutcome]) -> Figure:
+    figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+    FigureCanvasAgg(figure)
+    FIGURES[name][0](outcomes, figure.add_subplot())
+    return figure
 
 
 def _alphas(outcomes: Sequence[ReplayOutcome]) -> dict[float, str]:
     alphas = sorted({outcome.spec.alpha for outcome in outcomes if outcome.spec.alpha is not None})
-    return {alpha: COLOURS[i % len(COLOURS)] for i, alpha in enumerate(alphas)}
+    return {alpha: series_colour(place) for place, alpha in enumerate(alphas)}
 
 
 def _looks(outcomes: Sequence[ReplayOutcome]) -> list[tuple[ReplayOutcome, dict[str, Any]]]:

@@ -1,72 +1,113 @@
-"""The replay report's page: HTML and style, no script."""
+"""The parts of the replay's page: its lead, tables and pictures."""
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<link rel="icon" href="data:,">
-<style>
-:root { color-scheme: light dark; --page: #fcfcfb; --card: #ffffff; --ink: #1c1e21; --soft: #5b6067; --line: #dcdfe3;
-  --yes: #12653a; --yes-back: #e0f3e7; --no: #9a2a1b; --no-back: #fce7e3; }
-@media (prefers-color-scheme: dark) { :root { --page: #14161a; --card: #1c1f24; --ink: #e9eaec; --soft: #a5abb3;
-  --line: #343940; --yes: #8fdcae; --yes-back: #16321f; --no: #ffb1a3; --no-back: #43201a; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: clamp(1.5rem, 4vw, 2.1rem); line-height: 1.2; margin: 0 0 .75rem; }
-h2 { margin: 2.5rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { margin: 0 0 .4rem; font-size: 1.05rem; }
-p, figcaption, li { max-width: 48rem; }
-figure { margin: 1rem 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
-  padding: .8rem 1rem; }
-figure img { width: 100%; max-width: 56rem; height: auto; background: #ffffff; border-radius: .4rem; }
-figcaption, details, footer { color: var(--soft); font-size: .9rem; }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .6rem; background: var(--card); }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .5rem .75rem; border-bottom: 1px solid var(--line); }
-tbody tr:last-child > * { border-bottom: 0; }
-thead th { color: var(--soft); font-weight: 600; }
-td:first-child, td.interval { white-space: nowrap; } td:first-child { font-weight: 600; }
-span.yes, span.no { display: inline-block; padding: .15rem .7rem; border-radius: 1rem; font-weight: 600; }
-.yes { color: var(--yes); background: var(--yes-back); } .no { color: var(--no); background: var(--no-back); }
-td.no { background: none; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .5rem; } }
-</style>
-</head>
-<body>
-<header><h1>$title</h1>
-<p>What each policy would have done on these logged rounds, and what it would have earned beside the baseline, the
-strategy of today. α is the share of the baseline's reward that a policy may put at risk.</p>
-$lead
-$bad
-</header>
-<main>
-<section><h2>Side by side</h2>
-$table
-<p>Numbers in brackets are $level intervals. “Free from round”: no baseline round after it, if that leaves at least a
-fifth of the rounds. “Below the floor”: rounds after which less than (1 − α) of the baseline's reward had been
-earned.</p>
-</section>
-<section><h2>Along the rounds</h2>
-$figures
-</section>
-<section><h2>Every estimate</h2>
-$estimates
-</section>
-<section><h2>What this assumes</h2>
-<ul>$assumes</ul>
-<h3>What the log itself says of the model</h3>
-$doubts
-</section>
-<section><h2>Settings</h2>
-<dl>$settings</dl>
-</section>
-</main>
-<footer><p>Written by surefoot; needs no network.</p></footer>
-</body>
-</html>
-"""
+from collections.abc import Iterator, Sequence
+
+from surefoot.replay.batch import BadRows, Log
+from surefoot.replay.diagnostics import Doubt
+from surefoot.replay.estimators import ASSUMES
+from surefoot.replay.intervals import BERNSTEIN
+from surefoot.replay.replay_figures import FIGURES, picture
+from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_text import HEADS, shown, table_rows
+from surefoot.reports.frame import Verdict, bullets, figure
+from surefoot.reports.markup import Html, tag
+from surefoot.reports.tables import row, table
+
+CAPTIONS = {
+    "reward": "What was earned so far, as a share of what the baseline would have earned in the same rounds. Dotted: "
+    "the floor that each α promises to keep. Rounds that the baseline played count alike on both sides.",
+    "share": "Rounds so far in which the learner, not the baseline, chose.",
+    "margin": "Guaranteed minus required reward, as the certificate states it: at or above 0 the learner may act.",
+}
+INTRODUCTION = (
+    "What each policy would have done on these logged rounds, and what it would have earned beside the baseline, the "
+    "strategy of today. α is the share of the baseline's reward that a policy may put at risk."
+)
+
+
+def verdict(outcomes: Sequence[Outcome]) -> Verdict | None:
+    """Whether every policy with a floor kept it; None where no policy has one."""
+    kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
+    broken = ", ".join(outcome.spec.label for outcome in kept if any(outcome.below.values()))
+    if not kept:
+        return None
+    if broken:
+        return Verdict(f"below the floor at times: {broken}", is_good=False)
+    return Verdict("every policy with a floor stayed above it in every round", is_good=True)
+
+
+def lead(log: Log, outcomes: Sequence[Outcome]) -> tuple[str | Html, ...]:
+    """What this is about, what was read, and what could not be."""
+    first = outcomes[0]
+    read = tag("p", f"{first.rows:,} logged rows, read by ", tag("em", first.evaluator),
+               f". The baseline earns {shown(first.main['baseline'])} a round.")  # fmt: skip
+    return INTRODUCTION, read, _left_out(log.bad)
+
+
+def side_by_side(outcomes: Sequence[Outcome]) -> Iterator[Html]:
+    """The main table, and how to read it."""
+    yield _table("Policies side by side", HEADS, table_rows(outcomes))
+    yield tag(
+        "p",
+        f"Numbers in brackets are {outcomes[0].main['reward'].level:.0%} intervals. “Free from round”: no baseline "
+        "round after it, if that leaves at least a fifth of the rounds. “Below the floor”: rounds after which less "
+        "than (1 − α) of the baseline's reward had been earned.",
+    )
+
+
+def pictures(outcomes: Sequence[Outcome]) -> Iterator[Html]:
+    """The figures; the gate's margin only where a policy has a gate."""
+    has_gate = any(outcome.spec.alpha is not None for outcome in outcomes)
+    for name, (_, title) in FIGURES.items():
+        if name != "margin" or has_gate:
+            yield figure(title, picture(name, outcomes), CAPTIONS[name])
+
+
+def estimate_table(outcomes: Sequence[Outcome]) -> Html:
+    """Every estimator's numbers, policy by policy."""
+    rows = [
+        (
+            outcome.spec.label,
+            name,
+            *(shown(found[what], signed=what == "gain") for what in ("reward", "baseline", "gain")),
+        )
+        for outcome in outcomes
+        for name, found in outcome.estimates.items()
+    ]
+    return _table("All estimates", ("Policy", "Estimator", "Reward", "Baseline", "Gain"), rows)
+
+
+def assumptions(outcomes: Sequence[Outcome]) -> Html:
+    """What the numbers rest on."""
+    exact = any("exact" in name for outcome in outcomes for name in outcome.estimates)
+    return bullets([*ASSUMES[outcomes[0].evaluator], *([BERNSTEIN] if exact else [])])
+
+
+def doubts_table(doubts: Sequence[Doubt]) -> Html:
+    """What the log says against the assumptions."""
+    if not doubts:
+        return tag("p", "Not looked at: the settings were declared, not fitted.")
+    rows = [row(_doubt(doubt), doubt.assumption, doubt.seen) for doubt in doubts]
+    return table("Assumptions", ("", "Assumption", "Seen in the log"), rows)
+
+
+def _doubt(doubt: Doubt) -> Html:
+    return tag("td", tag("span", "doubtful", class_="no") if doubt.is_doubtful else "no doubt", class_="short")
+
+
+def _left_out(bad: BadRows) -> Html:
+    if bad.count == 0:
+        return tag("p", "No row was left out.")
+    lines = [f"line {line:,}: {reason}" for line, reason in bad.shown]
+    lines += [f"and {bad.count - len(bad.shown):,} more"] if bad.count > len(bad.shown) else []
+    return tag("details", tag("summary", f"{bad.count:,} rows could not be used"), bullets(lines))
+
+
+def _table(label: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
+    return table(label, heads, [row(*map(_cell, cells), head=policy) for policy, *cells in rows])
+
+
+def _cell(text: str) -> Html:
+    """An interval stays on one line, and so does a number with its alpha."""
+    kept = text.replace(" (α = ", "\N{NO-BREAK SPACE}(α\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    return tag("td", kept, class_="interval" if text.endswith("]") else None)
