@@ -116,6 +116,10 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
         ("SafeLUCB", 0.1), ("SafeLUCB", 0.5), ("CLUCB", 0.1), ("CLUCB", 0.5)
     ]  # fmt: skip
     assert [answer["bound_rounds"] is None for answer in answers] == [True, True, False, False]
+    page = tmp_path / "plan.html"
+    paged = CliRunner().invoke(app, [*args, "--page", str(page)], catch_exceptions=False)
+    assert paged.output == shown.output
+    assert "SafeLUCB, recommended" in page.read_text("utf-8")
     told = CliRunner().invoke(app, [*args, "--json", "--unknown", "--policy", "safe", "--reward-range", "0,1"])
     assert json.loads(told.output)["settings"]["reward_range"] == [0, 1]
     assert {answer["policy"] for answer in json.loads(told.output)["answers"]} == {"SafeLUCB"}
@@ -131,6 +135,7 @@ def test_plan_answers_as_table_json_and_picture(tmp_path: Path) -> None:
         (("plan", "--reward-range", "0,0.1"), "must hold every mean reward of the worlds that are drawn, 0 to 0.33"),
         (("plan", "--plot", "plan.txt"), "`--plot` must end in .png, .pdf, .svg"),
         (("plan", "--plot", "nowhere/plan.png"), "must lie in a folder that exists"),
+        (("plan", "--page", "plan.htm"), "`--page` must end in .html, but got"),
         (("plan", "--gain", "-1"), "`gain > 0` must hold"),
         (("reproduce", "--instance", "scaled"), "must be as-written, normalized or both"),
         (("reproduce", "--horizon", "-3"), "`horizon` must be a whole number >= 1"),

@@ -1,8 +1,6 @@
 """`surefoot plan`: a manager's question, answered by simulation with the theorem beside it."""
 
 import json
-import math
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +10,8 @@ from rich.table import Table
 
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
-from surefoot.simulation.rollout_plan import Answer, Plan
+from surefoot.reports.plan_text import at_stake, heading, notes, policy_title, rows
+from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -40,10 +39,12 @@ def plan(
     runs: Annotated[int, typer.Option(help="Worlds to simulate.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Write a picture to this file (.png, .pdf or .svg).")] = None,
+    page: Annotated[Path | None, typer.Option(help="Write a page with table and picture to this file (.html).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """How long until the learner acts freely, what is at stake, and what is gained in a month."""
-    _check_plot(plot)
+    _check_file("--plot", plot, PICTURES)
+    _check_file("--page", page, (".html",))
     found = make_plan(
         dim=dim,
         actions=actions,
@@ -64,18 +65,22 @@ def plan(
         from surefoot.reports.plan_figure import save_plan
 
         save_plan(found, plot)
+    if page is not None:
+        from surefoot.reports.plan_page import save_page
+
+        save_page(found, page)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
     _print(found)
 
 
-def _check_plot(plot: Path | None) -> None:
+def _check_file(option: str, file: Path | None, kinds: tuple[str, ...]) -> None:
     """Before a minute of simulation, not after it."""
-    if plot is not None and plot.suffix not in PICTURES:
-        raise ConfigError(f"`--plot` must end in {', '.join(PICTURES)}, but got {plot.name!r}.")
-    if plot is not None and not plot.parent.is_dir():
-        raise ConfigError(f"`--plot` must lie in a folder that exists, but {str(plot.parent)!r} does not.")
+    if file is not None and file.suffix not in kinds:
+        raise ConfigError(f"`{option}` must end in {', '.join(kinds)}, but got {file.name!r}.")
+    if file is not None and not file.parent.is_dir():
+        raise ConfigError(f"`{option}` must lie in a folder that exists, but {str(file.parent)!r} does not.")
 
 
 def _range(text: str | None) -> tuple[float, float] | None:
@@ -89,66 +94,16 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 def _print(found: Plan) -> None:
     console = Console()
-    settings = found.settings
-    table = Table(
-        title=f"{found.days:g} days, {settings['per_day']:g} decisions a day, {settings['runs']} simulated worlds"
-    )
+    table = Table(title=heading(found))
     table.add_column("")
     for answer in found.of(found.policies[0]):
         table.add_column(f"alpha {answer.alpha:g}", justify="right")
-    table.add_row("at stake at worst",
-                  *(f"{answer.at_stake_share:.1%}" for answer in found.of(found.policies[0])))  # fmt: skip
+    table.add_row("at stake at worst", *at_stake(found))
     for policy in found.policies:
         table.add_section()
-        table.add_row(f"[bold]{_called(policy)}[/bold]")
-        for name, cell in _ROWS:
-            if name != _BOUND or any(math.isfinite(answer.bound_rounds) for answer in found.of(policy)):
-                table.add_row(name, *(cell(answer) for answer in found.of(policy)))
+        table.add_row(f"[bold]{policy_title(policy)}[/bold]")
+        for name, cells in rows(found, policy):
+            table.add_row(name, *cells)
     console.print(table)
-    for line in _notes(found):
+    for line in notes(found):
         console.print(line, highlight=False)
-
-
-def _called(policy: str) -> str:
-    return f"{policy}, recommended" if policy == "SafeLUCB" else f"{policy}, the paper's"
-
-
-def _notes(found: Plan) -> Iterator[str]:
-    settings = found.settings
-    if settings["simulated_rounds"] < found.rounds:
-        yield f"Simulated {settings['simulated_rounds']:,} of {found.rounds:,} rounds; the rest is extrapolated."
-    yield "Free: the learner acts as it likes, no baseline round in the last fifth of what was simulated."
-    if "CLUCB" in found.policies:
-        yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
-    if "SafeLUCB" in found.policies and settings["reward_range"] is None:
-        yield "If every mean reward lies in a known range, say so (--reward-range 0,1): SafeLUCB is then free sooner."
-
-
-def _number(value: float) -> str:
-    return "not in time" if not math.isfinite(value) else f"{value:,.0f}"
-
-
-def _days(value: float) -> str:
-    return "not in time" if not math.isfinite(value) else f"{value:,.1f}"
-
-
-def _millions(value: float) -> str:
-    """Two digits and no exponent."""
-    rounded = float(f"{value:.2g}")
-    return f"{rounded / 1e6:,.0f} million" if rounded >= 1e7 else f"{rounded:,.0f}"
-
-
-_BOUND = "  the theorem's bound on them"
-_ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
-    ("days until free (median)", lambda a: _days(a.free_day)),
-    ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
-    ("rounds until free (median)", lambda a: _number(a.free_round)),
-    ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
-    ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),
-    ("rounds of the baseline (median)", lambda a: _number(a.baseline_rounds)),
-    (_BOUND, lambda a: _millions(a.bound_rounds)),
-    ("furthest behind the baseline, ever", lambda a: f"{a.worst_seen_share:.1%}"),
-    ("rounds below the floor, all worlds", lambda a: f"{a.violations}"),
-    ("gained over the baseline", lambda a: f"{a.gained:+,.0f} ± {1.96 * a.gained_stderr:,.0f}"),
-    ("  as a share", lambda a: f"{a.gained_share:+.1%}"),
-)

@@ -1,0 +1,72 @@
+"""A rollout plan in words: the same rows and notes in the terminal and on the page."""
+
+import math
+from collections.abc import Callable, Iterator
+
+from surefoot.simulation.rollout_plan import Answer, Plan
+
+
+def heading(plan: Plan) -> str:
+    """What was simulated."""
+    settings = plan.settings
+    return f"{plan.days:g} days, {settings['per_day']:g} decisions a day, {settings['runs']} simulated worlds"
+
+
+def policy_title(policy: str) -> str:
+    """A policy, and whose it is."""
+    return f"{policy}, recommended" if policy == "SafeLUCB" else f"{policy}, the paper's"
+
+
+def notes(plan: Plan) -> Iterator[str]:
+    """How to read the rows."""
+    settings = plan.settings
+    if settings["simulated_rounds"] < plan.rounds:
+        yield f"Simulated {settings['simulated_rounds']:,} of {plan.rounds:,} rounds; the rest is extrapolated."
+    yield "Free: the learner acts as it likes, no baseline round in the last fifth of what was simulated."
+    if "CLUCB" in plan.policies:
+        yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
+    if "SafeLUCB" in plan.policies and settings["reward_range"] is None:
+        yield "If every mean reward lies in a known range, say so (--reward-range 0,1): SafeLUCB is then free sooner."
+
+
+def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
+    """What is told of a policy: a name, and a cell for each alpha. Names that begin with blanks are nested."""
+    answers = plan.of(policy)
+    for name, cell in _ROWS:
+        if name != _BOUND or any(math.isfinite(answer.bound_rounds) for answer in answers):
+            yield name, [cell(answer) for answer in answers]
+
+
+def at_stake(plan: Plan) -> list[str]:
+    """The share of the baseline's reward that each alpha puts at risk."""
+    return [f"{answer.at_stake_share:.1%}" for answer in plan.of(plan.policies[0])]
+
+
+def _number(value: float) -> str:
+    return "not in time" if not math.isfinite(value) else f"{value:,.0f}"
+
+
+def _days(value: float) -> str:
+    return "not in time" if not math.isfinite(value) else f"{value:,.1f}"
+
+
+def _millions(value: float) -> str:
+    """Two digits and no exponent."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded / 1e6:,.0f} million" if rounded >= 1e7 else f"{rounded:,.0f}"
+
+
+_BOUND = "  the theorem's bound on them"
+_ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
+    ("days until free (median)", lambda a: _days(a.free_day)),
+    ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
+    ("rounds until free (median)", lambda a: _number(a.free_round)),
+    ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
+    ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),
+    ("rounds of the baseline (median)", lambda a: _number(a.baseline_rounds)),
+    (_BOUND, lambda a: _millions(a.bound_rounds)),
+    ("furthest behind the baseline, ever", lambda a: f"{a.worst_seen_share:.1%}"),
+    ("rounds below the floor, all worlds", lambda a: f"{a.violations}"),
+    ("gained over the baseline", lambda a: f"{a.gained:+,.0f} ± {1.96 * a.gained_stderr:,.0f}"),
+    ("  as a share", lambda a: f"{a.gained_share:+.1%}"),
+)
