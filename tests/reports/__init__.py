@@ -46,6 +46,6 @@ def _swept(world: str) -> str:
 def _replayed() -> str:
     truth = linear_log(400, seed=1, binary=True)
     specs = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.3)]
-    outcomes = replay(truth.log, specs, declared=truth.declared, evaluator="shadow")
+    outcomes = replay(truth.log, specs, declared=truth.declared, evaluator="importance")
     truth.log.bad = BadRows(9, 2, [(7, "reward is missing"), (9, "reward is missing")])
     return report_html(truth.log, outcomes, settings={"seed": 0, "actions": "a name, " * 100})

@@ -7,7 +7,7 @@ from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.estimators import ASSUMES
 from surefoot.replay.intervals import BERNSTEIN
 from surefoot.replay.replay_figures import FIGURES, picture
-from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import HEADS, shown, table_rows
 from surefoot.reports.frame import Verdict, bullets, figure
 from surefoot.reports.markup import Html, tag
@@ -25,7 +25,7 @@ INTRODUCTION = (
 )
 
 
-def verdict(outcomes: Sequence[Outcome]) -> Verdict | None:
+def verdict(outcomes: Sequence[ReplayOutcome]) -> Verdict | None:
     """Whether every policy with a floor kept it; None where no policy has one."""
     kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
     broken = ", ".join(outcome.spec.label for outcome in kept if any(outcome.below.values()))
@@ -36,7 +36,7 @@ def verdict(outcomes: Sequence[Outcome]) -> Verdict | None:
     return Verdict("every policy with a floor stayed above it in every round", is_good=True)
 
 
-def lead(log: Log, outcomes: Sequence[Outcome]) -> tuple[str | Html, ...]:
+def lead(log: Log, outcomes: Sequence[ReplayOutcome]) -> tuple[str | Html, ...]:
     """What this is about, what was read, and what could not be."""
     first = outcomes[0]
     read = tag("p", f"{first.rows:,} logged rows, read by ", tag("em", first.evaluator),
@@ -44,7 +44,7 @@ def lead(log: Log, outcomes: Sequence[Outcome]) -> tuple[str | Html, ...]:
     return INTRODUCTION, read, _left_out(log.bad)
 
 
-def side_by_side(outcomes: Sequence[Outcome]) -> Iterator[Html]:
+def side_by_side(outcomes: Sequence[ReplayOutcome]) -> Iterator[Html]:
     """The main table, and how to read it."""
     yield _table("Policies side by side", HEADS, table_rows(outcomes))
     yield tag(
@@ -55,7 +55,7 @@ def side_by_side(outcomes: Sequence[Outcome]) -> Iterator[Html]:
     )
 
 
-def pictures(outcomes: Sequence[Outcome]) -> Iterator[Html]:
+def pictures(outcomes: Sequence[ReplayOutcome]) -> Iterator[Html]:
     """The figures; the gate's margin only where a policy has a gate."""
     has_gate = any(outcome.spec.alpha is not None for outcome in outcomes)
     for name, (_, title) in FIGURES.items():
@@ -63,7 +63,7 @@ def pictures(outcomes: Sequence[Outcome]) -> Iterator[Html]:
             yield figure(title, picture(name, outcomes), CAPTIONS[name])
 
 
-def estimate_table(outcomes: Sequence[Outcome]) -> Html:
+def estimate_table(outcomes: Sequence[ReplayOutcome]) -> Html:
     """Every estimator's numbers, policy by policy."""
     rows = [
         (
@@ -77,7 +77,7 @@ def estimate_table(outcomes: Sequence[Outcome]) -> Html:
     return _table("All estimates", ("Policy", "Estimator", "Reward", "Baseline", "Gain"), rows)
 
 
-def assumptions(outcomes: Sequence[Outcome]) -> Html:
+def assumptions(outcomes: Sequence[ReplayOutcome]) -> Html:
     """What the numbers rest on."""
     exact = any("exact" in name for outcome in outcomes for name in outcome.estimates)
     return bullets([*ASSUMES[outcomes[0].evaluator], *([BERNSTEIN] if exact else [])])

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from surefoot.replay.intervals import Estimate
-from surefoot.replay.replay_outcome import Outcome
+from surefoot.replay.replay_outcome import ReplayOutcome
 
 HEADS = (
     "Policy",
@@ -18,7 +18,7 @@ HEADS = (
 )
 
 
-def table_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
+def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
     """The main table, under `HEADS`."""
     return [
         (
@@ -35,7 +35,7 @@ def table_rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     ]
 
 
-def below(outcome: Outcome) -> str:
+def below(outcome: ReplayOutcome) -> str:
     """Rounds below the floor; for a policy without one, by each alpha that was watched."""
     if outcome.spec.alpha is not None:
         return f"{outcome.below[outcome.spec.alpha]:,}"
