@@ -3,8 +3,9 @@
 from surefoot.policies.clucb import CLUCB
 from surefoot.policies.clucb2 import CLUCB2
 from surefoot.policies.conservative_ucb import ConservativeUCB
+from surefoot.policies.decision import Decision
 from surefoot.policies.lucb import LUCB
-from surefoot.policies.policy import Decision, Policy
+from surefoot.policies.policy import Policy
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.policies.ucb import UCB
 

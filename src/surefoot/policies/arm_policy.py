@@ -12,8 +12,10 @@ from surefoot.compiled import compiled
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.exact import two_sum
+from surefoot.policies.decision import Decision
 from surefoot.policies.linear_step import HOLD
-from surefoot.policies.policy import Decision, Policy, refill
+from surefoot.policies.policy import Policy
+from surefoot.policies.saved_state import refill
 
 PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
 

@@ -16,9 +16,9 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested, Split
 from surefoot.linear.radius import ALPHA, FEATURE_BOUND, THETA_BOUND, radius_of
 from surefoot.linear.scores import first_bad_row
+from surefoot.policies.decision import Decision
 from surefoot.policies.linear_policy import CONTRADICTION, LinearPolicy
 from surefoot.policies.linear_step import FREE, HOLD, conclude_with, step_with
-from surefoot.policies.policy import Decision
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.paper_gates import (

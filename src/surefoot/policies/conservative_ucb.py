@@ -16,9 +16,9 @@ from surefoot.compiled import compiled, compiled_apart
 from surefoot.errors import InputError
 from surefoot.linear.ridge_layout import EPS
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
+from surefoot.policies.decision import Decision
 from surefoot.policies.linear_settings import read_known_reward
 from surefoot.policies.linear_step import FREE, HOLD
-from surefoot.policies.policy import Decision
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Proof, assemble

@@ -4,47 +4,22 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, count, finite
-from surefoot.errors import AlarmError, ConfigError, DecisionError, InputError, StateError
+from surefoot.arrays import Vector, finite
+from surefoot.errors import AlarmError, DecisionError, InputError, StateError
+from surefoot.policies.decision import Decision as Decision
+from surefoot.policies.decision import Source as Source
+from surefoot.policies.decision import round_of
 from surefoot.policies.linear_step import ALARMED, FREE, HOLD
-from surefoot.policies.settlement import Settlement
+from surefoot.policies.saved_state import read_kind, restored, saved
+from surefoot.policies.saved_state import refill as refill
+from surefoot.policies.settlement import Settlement, read_settlement
 from surefoot.safety.alarm import Alarm, AlarmKind, Response
 from surefoot.safety.certificate import Certificate
-from surefoot.values import Value
-
-Source = Literal["learner", "baseline"]
-STATE_FORMAT = 1
-
-
-class Decision(Value, frozen=True):
-    """One round's decision: what to play, whose idea it was, and why it is safe."""
-
-    round: int
-    source: Source
-    features: Vector
-    policy: str
-    _row: int
-    _certify: Callable[[], Certificate]
-
-    @property
-    def certificate(self) -> Certificate:
-        """What was guaranteed, what was required, and the proof."""
-        return self._certify()
-
-    @property
-    def action(self) -> int:
-        """Row of the features to play; an action set without rows has none, read `features` there."""
-        if self._row < 0:
-            raise InputError(
-                "`action` is a row index, but this decision was made over a set without rows. "
-                "Read `decision.features`, the feature vector to play."
-            )
-        return self._row
 
 
 class Policy(ABC):
@@ -71,7 +46,7 @@ class Policy(ABC):
         if settle_after is not None:
             self._config |= {"settle_after": settle_after, "default_reward": default_reward}
         self._rounds = 0
-        self._settlement = _read_settlement(settle_after, default_reward)
+        self._settlement = read_settlement(settle_after, default_reward)
         self._alarm: Alarm | None = None
         self._restarts = 0
         self._lowest_reward = -math.inf  # that a learner's round may bring
@@ -295,17 +270,7 @@ class Policy(ABC):
         return ALARMED if self._alarm is not None and self.keeps_floor else FREE
 
     def _claim(self, decision: Decision | int, done: str) -> int:
-        if isinstance(decision, Decision):
-            if decision.policy != self._id:
-                raise DecisionError(
-                    f"`decision` must be one of this policy's ({self._id}), but it was made by policy "
-                    f"{decision.policy}. Give it to the policy that made it."
-                )
-            round_ = decision.round
-        elif isinstance(decision, (int, np.integer)) and not isinstance(decision, bool):
-            round_ = int(decision)
-        else:
-            raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")
+        round_ = round_of(decision, self._id)
         if not self._settlement.awaits(round_):
             reason = "it was settled before"
             if round_ in self._settlement.rewards:
@@ -329,43 +294,16 @@ class Policy(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything this policy knows, as plain arrays, numbers and strings; `from_state` continues from it."""
-        return {
-            "format": STATE_FORMAT,
-            "policy": type(self).__name__,
-            "id": self._id,
-            "settings": dict(self._config),
-            "rounds": self._rounds,
-            "restarts": self._restarts,
-            "alarm": {} if self._alarm is None else self._alarm.plain(),
-            **self._settlement.state(),
-            **self._arrays(),
-        }
+        return saved(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The policy that `state` describes; it goes on as if it had never stopped, to the bit."""
-        if not isinstance(state, Mapping) or state.get("format") != STATE_FORMAT:
-            found = state.get("format") if isinstance(state, Mapping) else state
-            raise StateError(
-                f"`format` must be {STATE_FORMAT}, but got {found!r}. "
-                "This state is not surefoot's, or was written by a version that this one cannot read."
-            )
-        name = state.get("policy")
-        kind = Policy._registry.get(str(name))
+        """The policy that `state` describes; it continues to the bit as if it had never stopped."""
+        name = read_kind(state)
+        kind = Policy._registry.get(name)
         if kind is None or not issubclass(kind, cls):
             raise StateError(f"This state is of a {name!r} policy and cannot become a {cls.__name__}.")
-        try:
-            policy = kind(**kind._completed(state["settings"]))
-            policy._id = str(state["id"])
-            policy._rounds = int(state["rounds"])
-            policy._restarts = int(state.get("restarts", 0))
-            policy._alarm = Alarm(**state["alarm"]) if state.get("alarm") else None
-            policy._restore(state)
-            teaches = {is_learner: policy._teaches(is_learner) for is_learner in (True, False)}
-            policy._settlement.restore(state, policy._feature_size(), teaches)
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise StateError(f"This state is incomplete or damaged: {error!r}. Restore it from a full copy.") from error
-        return policy
+        return restored(kind, state)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self.state(),)
@@ -373,24 +311,6 @@ class Policy(ABC):
     def __repr__(self) -> str:
         inner = ", ".join(f"{key}={value!r}" for key, value in self._config.items())
         return f"{type(self).__name__}({inner})"
-
-
-def _read_settlement(settle_after: int | None, default_reward: float | None) -> Settlement:
-    if settle_after is None and default_reward is not None:
-        raise ConfigError(
-            f"`default_reward` needs `settle_after`, but got default_reward={default_reward!r} alone. "
-            "settle_after is the number of rounds after which a reward that has not come is learned as the default."
-        )
-    hint = "settle_after is the number of rounds after which a reward that has not come is learned as the default."
-    window = None if settle_after is None else count("settle_after", settle_after, hint=hint)
-    return Settlement(window, finite("default_reward", default_reward or 0.0, hint=hint))
-
-
-def refill(buffer: Matrix, saved: Any, name: str) -> None:
-    """Copy a saved array into a buffer of exactly its shape."""
-    if np.shape(saved) != buffer.shape:
-        raise StateError(f"`{name}` must have shape {buffer.shape}, but got {np.shape(saved)}.")
-    buffer[:] = saved
 
 
 def _unpickle(state: Mapping[str, Any]) -> Policy:

@@ -25,10 +25,10 @@ from surefoot.linear.radius import (
 )
 from surefoot.linear.ridge_layout import new_state
 from surefoot.linear.scores import new_scores
+from surefoot.policies.decision import Decision
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.linear_settings import MOST_RESOLVED, read_known_reward
 from surefoot.policies.linear_step import conclude_with, step_with
-from surefoot.policies.policy import Decision
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
 from surefoot.safety.facts_gate import GATES, new_safe_record, safe_judge, safe_note, safe_proof

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from surefoot.arrays import Matrix, Vector
-from surefoot.errors import StateError
+from surefoot.arrays import Matrix, Vector, count, finite
+from surefoot.errors import ConfigError, StateError
 
 # A round that is not settled: its features, whether the learner played, and whether it teaches, which is settled when
 # it is decided, never when its reward comes. Features as bytes: very many may be open, and are joined in no time when
@@ -173,3 +173,15 @@ class Settlement:
 
 def _rows(pending: list[bytes]) -> Vector | Matrix:
     return np.frombuffer(b"".join(pending)).reshape(len(pending), -1).copy() if pending else np.zeros(0)
+
+
+def read_settlement(settle_after: int | None, default_reward: float | None) -> Settlement:
+    """The settlement of a new policy, its settings checked."""
+    if settle_after is None and default_reward is not None:
+        raise ConfigError(
+            f"`default_reward` needs `settle_after`, but got default_reward={default_reward!r} alone. "
+            "settle_after is the number of rounds after which a reward that has not come is learned as the default."
+        )
+    hint = "settle_after is the number of rounds after which a reward that has not come is learned as the default."
+    window = None if settle_after is None else count("settle_after", settle_after, hint=hint)
+    return Settlement(window, finite("default_reward", default_reward or 0.0, hint=hint))

@@ -9,8 +9,8 @@ import numpy as np
 from surefoot.arrays import Matrix
 from surefoot.compiled import compiled
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
+from surefoot.policies.decision import Decision
 from surefoot.policies.linear_step import HOLD
-from surefoot.policies.policy import Decision
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 
