@@ -28,7 +28,8 @@ from surefoot.safety.safe_state import new_memory
 from surefoot.simulation import simulation_kernel
 from surefoot.simulation.object_runner import ObjectRunner
 from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.worlds import Block, Realisation, World
+from surefoot.simulation.realisations import Block, Realisation
+from surefoot.simulation.worlds import World
 
 BLOCK = 8_000  # rounds unrolled at once
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once

@@ -6,8 +6,9 @@ import numpy as np
 
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError, InputError
+from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.worlds import Block, PaperWorld, Realisation, World
+from surefoot.simulation.worlds import PaperWorld, World
 
 try:
     import gymnasium

@@ -10,8 +10,8 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy, SafeLUCB
 from surefoot.simulation import simulation_kernel
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.worlds import Block, Realisation
 
 
 def policy_of(spec: Spec, realisation: Realisation, first: Block) -> Policy:

@@ -10,7 +10,8 @@ from surefoot.hints import nearest
 from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 from surefoot.simulation import simulation_kernel
-from surefoot.simulation.worlds import Realisation, World
+from surefoot.simulation.realisations import Realisation
+from surefoot.simulation.worlds import World
 
 CODES: dict[str, int | None] = {
     "LUCB": simulation_kernel.LUCB,

@@ -17,8 +17,9 @@ from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.realisations import Baseline, FixedRealisation
 from surefoot.simulation.rewards import Gaussian
-from surefoot.simulation.worlds import Baseline, FixedRealisation, World
+from surefoot.simulation.worlds import World
 
 FREE_FROM = 0.8  # a learner acts freely once the baseline has not been played in the last fifth of what was simulated
 KINDS = ("safe", "paper")

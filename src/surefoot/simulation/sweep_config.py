@@ -14,9 +14,10 @@ from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, R
 from surefoot.safety.facts_gate import GATES
 from surefoot.safety.optimism import OPTIMISMS
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.realisations import Baseline
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
 from surefoot.simulation.sweep import Part, Sweep
-from surefoot.simulation.worlds import ArmsWorld, Baseline, ContextualWorld, PaperWorld, World
+from surefoot.simulation.worlds import ArmsWorld, ContextualWorld, PaperWorld, World
 
 WORLDS: dict[str, tuple[type[World], tuple[str, ...]]] = {
     "paper": (PaperWorld, ("instance",)),

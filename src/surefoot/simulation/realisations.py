@@ -1,0 +1,156 @@
+"""Realisations: one drawn world, round by round, and the baseline that plays in it.
+
+Everything random comes from generators that belong to one realisation and one purpose (features, noise, delays), so
+rounds taken one by one or in blocks, on one thread or many, are the same to the bit.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.arrays import Matrix, Vector, count
+from surefoot.errors import ConfigError, InputError
+from surefoot.simulation.rewards import Rewards
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some consecutive rounds of one realisation; fixed features have one entry for all rounds.
+
+    features (rounds or 1, actions, dim), means (rounds or 1, actions), baselines, draws and delays (rounds)
+    """
+
+    features: NDArray[np.float64]
+    means: Matrix
+    baselines: NDArray[np.int64]
+    draws: Vector
+    delays: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the company plays today: the action of a rank (1 the best), a fixed action, or a policy of one's own.
+
+    A policy is a function from the feature rows of a round to the row it plays.
+    """
+
+    rank: int | None = None
+    action: int | None = None
+    policy: Callable[[Matrix], int] | None = None
+
+    def __post_init__(self) -> None:
+        given = [self.rank is not None, self.action is not None, self.policy is not None]
+        if sum(given) != 1:
+            raise ConfigError("A baseline must be given by exactly one of `rank`, `action` and `policy`.")
+        if self.rank is not None:
+            count("rank", self.rank, hint="rank 1 is the action with the best mean reward.")
+        if self.action is not None:
+            count("action", self.action, least=0, hint="action is a row of the features.")
+
+    def check(self, actions: int) -> None:
+        """Raise where this baseline cannot exist among so many actions."""
+        if self.rank is not None and not 1 <= self.rank <= actions:
+            raise ConfigError(f"`1 <= rank <= {actions}` must hold for {actions} actions, but got rank={self.rank}.")
+        if self.action is not None and not 0 <= self.action < actions:
+            raise ConfigError(f"`0 <= action < {actions}` must hold for {actions} actions, but got {self.action}.")
+
+    def row(self, features: Matrix, means: Vector) -> int:
+        """The row that it plays."""
+        if self.rank is not None:
+            return int(np.argsort(-means, kind="stable")[self.rank - 1])
+        if self.action is not None:
+            return self.action
+        assert self.policy is not None
+        row = int(self.policy(features))
+        if not 0 <= row < len(means):
+            raise InputError(f"`0 <= row < {len(means)}` must hold for a baseline's policy, but it returned {row}.")
+        return row
+
+
+class Realisation(ABC):
+    """One drawn world: a theta, bounds that hold in it, and its rounds."""
+
+    def __init__(
+        self,
+        *,
+        theta: Vector,
+        rewards: Rewards,
+        baseline: Baseline,
+        theta_bound: float,
+        feature_bound: float,
+        delay: float,
+        seed: np.random.SeedSequence,
+    ) -> None:
+        self.theta = theta
+        self.rewards = rewards
+        self.baseline = baseline
+        self.theta_bound = theta_bound
+        self.feature_bound = feature_bound
+        self._delay = delay
+        streams = children(seed, 3)
+        self._feature_rng, self._noise_rng, self._delay_rng = (np.random.default_rng(stream) for stream in streams)
+
+    @abstractmethod
+    def _features(self, rounds: int) -> NDArray[np.float64]:
+        """Feature rows of the next rounds."""
+
+    def _means(self, features: NDArray[np.float64]) -> Matrix:
+        means: Matrix = features @ self.theta
+        return means
+
+    def take(self, rounds: int) -> Block:
+        """The next rounds."""
+        features = self._features(rounds)
+        means = self._means(features)
+        self.rewards.check(means)
+        rows = [self.baseline.row(x, m) for x, m in zip(features, means, strict=True)]
+        baselines = np.broadcast_to(np.array(rows, dtype=np.int64), (rounds,)).copy()
+        draws = self.rewards.draw(self._noise_rng, rounds)
+        delays = np.zeros(rounds, dtype=np.int64)
+        if self._delay > 0:  # an exponential number rounded down is geometric, and has this mean with this scale
+            scale = 1.0 / math.log1p(1.0 / self._delay)
+            delays = np.floor(-scale * np.log1p(-self._delay_rng.random(rounds))).astype(np.int64)
+        return Block(features, means, baselines, draws, delays)
+
+    def settings(self, *, ridge: float, delta: float) -> dict[str, float]:
+        """What a linear policy is told of this world."""
+        return {
+            "delta": delta,
+            "noise": self.rewards.noise,
+            "ridge": ridge,
+            "theta_bound": self.theta_bound,
+            "feature_bound": self.feature_bound,
+        }
+
+
+class FixedRealisation(Realisation):
+    """The same feature rows in every round."""
+
+    def __init__(self, *, rows: Matrix, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.rows = rows
+
+    def _features(self, rounds: int) -> NDArray[np.float64]:
+        return self.rows[None]
+
+
+class FreshRealisation(Realisation):
+    """New feature rows in every round, from a function of a generator."""
+
+    def __init__(self, *, draw: Callable[[np.random.Generator], Matrix], **rest: Any) -> None:
+        super().__init__(**rest)
+        self._draw = draw
+
+    def _features(self, rounds: int) -> NDArray[np.float64]:
+        return np.stack([self._draw(self._feature_rng) for _ in range(rounds)])
+
+
+def children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
+    """What `seed.spawn` first gives, without changing `seed`: the same seed draws the same world again."""
+    keys = [(*seed.spawn_key, child) for child in range(number)]
+    return [np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size) for key in keys]
