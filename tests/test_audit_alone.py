@@ -8,7 +8,14 @@ import sys
 import surefoot.audit
 print(*sorted(name for name in sys.modules if name.startswith("surefoot.")))
 """
-OWN = ("surefoot.audit", "surefoot.records", "surefoot.journal", "surefoot.errors", "surefoot._renamed")
+OWN = (
+    "surefoot.audit",
+    "surefoot.records",
+    "surefoot.journal",
+    "surefoot.errors",
+    "surefoot._lazy",
+    "surefoot._renamed",
+)
 OF_THE_JOURNAL = {"surefoot.hints", "surefoot.ids", "surefoot.values"}
 
 

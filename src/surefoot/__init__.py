@@ -6,9 +6,9 @@
 ... )
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from surefoot._lazy import lazy
 from surefoot._renamed import install as _find_old_names
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from surefoot.policies.clucb import CLUCB as CLUCB
     from surefoot.policies.clucb2 import CLUCB2 as CLUCB2
     from surefoot.policies.conservative_ucb import ConservativeUCB as ConservativeUCB
+    from surefoot.policies.decision import Decision as Decision
     from surefoot.policies.lucb import LUCB as LUCB
-    from surefoot.policies.policy import Decision as Decision
     from surefoot.policies.policy import Policy as Policy
     from surefoot.policies.safe_lucb import SafeLUCB as SafeLUCB
     from surefoot.policies.ucb import UCB as UCB
@@ -41,52 +41,64 @@ if TYPE_CHECKING:
     from surefoot.safety.proof import Proof as Proof
     from surefoot.safety.prove import prove as prove
 
-# Names are looked up when first used, so that `import surefoot` costs next to nothing.
-_HOMES = {
-    "AsyncClient": "client.async_client",
-    "AsyncExperiment": "experiment.async_experiment",
-    "CLUCB": "policies.clucb",
-    "CLUCB2": "policies.clucb2",
-    "Catalogue": "linear.actions",
-    "Certificate": "safety.certificate",
-    "Client": "client.client",
-    "ConservativeUCB": "policies.conservative_ucb",
-    "Decision": "policies.policy",
-    "Disjoint": "linear.features",
-    "EuclideanBall": "linear.actions",
-    "Experiment": "experiment.experiment",
-    "Interactions": "linear.features",
-    "LUCB": "policies.lucb",
-    "OneHot": "linear.features",
-    "Policy": "policies.policy",
-    "Polytope": "linear.actions",
-    "Proof": "safety.proof",
-    "SafeLUCB": "policies.safe_lucb",
-    "Shared": "linear.features",
-    "SurefootError": "errors",
-    "UCB": "policies.ucb",
-    "Vertices": "linear.actions",
-    "check": "safety.check",
-    "errors": "",
-    "open_journal": "journal",
-    "prove": "safety.prove",
-    "theory": "",
-}
-
 _find_old_names()
 
 __version__ = "0.1.0"
-__all__ = [*_HOMES, "__version__"]
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "": ("errors", "theory"),
+        "client.async_client": ("AsyncClient",),
+        "client.client": ("Client",),
+        "errors": ("SurefootError",),
+        "experiment.async_experiment": ("AsyncExperiment",),
+        "experiment.experiment": ("Experiment",),
+        "journal": ("open_journal",),
+        "linear.actions": ("Catalogue", "EuclideanBall", "Polytope", "Vertices"),
+        "linear.features": ("Disjoint", "Interactions", "OneHot", "Shared"),
+        "policies.clucb": ("CLUCB",),
+        "policies.clucb2": ("CLUCB2",),
+        "policies.conservative_ucb": ("ConservativeUCB",),
+        "policies.decision": ("Decision",),
+        "policies.lucb": ("LUCB",),
+        "policies.policy": ("Policy",),
+        "policies.safe_lucb": ("SafeLUCB",),
+        "policies.ucb": ("UCB",),
+        "safety.certificate": ("Certificate",),
+        "safety.check": ("check",),
+        "safety.proof": ("Proof",),
+        "safety.prove": ("prove",),
+    },
+)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'surefoot' has no attribute {name!r}")
-    home = _HOMES[name]
-    found = getattr(import_module(f"surefoot.{home}"), name) if home else import_module(f"surefoot.{name}")
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = [
+    "CLUCB",
+    "CLUCB2",
+    "LUCB",
+    "UCB",
+    "AsyncClient",
+    "AsyncExperiment",
+    "Catalogue",
+    "Certificate",
+    "Client",
+    "ConservativeUCB",
+    "Decision",
+    "Disjoint",
+    "EuclideanBall",
+    "Experiment",
+    "Interactions",
+    "OneHot",
+    "Policy",
+    "Polytope",
+    "Proof",
+    "SafeLUCB",
+    "Shared",
+    "SurefootError",
+    "Vertices",
+    "__version__",
+    "check",
+    "errors",
+    "open_journal",
+    "prove",
+    "theory",
+]

@@ -1,9 +1,45 @@
 """Replay: logged data in, evaluation out; what would a policy have done on our own logs?"""
 
-from surefoot.replay.baseline_fit import fit_baseline
-from surefoot.replay.estimators import replay
-from surefoot.replay.experiment_toml import configuration_of, read_configuration
-from surefoot.replay.open_log import read_log
-from surefoot.replay.warm_start import history
+from typing import TYPE_CHECKING
 
-__all__ = ["configuration_of", "fit_baseline", "history", "read_configuration", "read_log", "replay"]
+from surefoot._lazy import lazy
+
+if TYPE_CHECKING:
+    from surefoot.replay import datasets as datasets
+    from surefoot.replay.baseline_fit import fit_baseline as fit_baseline
+    from surefoot.replay.batch import ArrayLog as ArrayLog
+    from surefoot.replay.columns import Columns as Columns
+    from surefoot.replay.estimators import replay as replay
+    from surefoot.replay.experiment_toml import configuration_of as configuration_of
+    from surefoot.replay.experiment_toml import read_configuration as read_configuration
+    from surefoot.replay.open_log import read_log as read_log
+    from surefoot.replay.replayed_policy import Declared as Declared
+    from surefoot.replay.warm_start import history as history
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "": ("datasets",),
+        "baseline_fit": ("fit_baseline",),
+        "batch": ("ArrayLog",),
+        "columns": ("Columns",),
+        "estimators": ("replay",),
+        "experiment_toml": ("configuration_of", "read_configuration"),
+        "open_log": ("read_log",),
+        "replayed_policy": ("Declared",),
+        "warm_start": ("history",),
+    },
+)
+
+__all__ = [
+    "ArrayLog",
+    "Columns",
+    "Declared",
+    "configuration_of",
+    "datasets",
+    "fit_baseline",
+    "history",
+    "read_configuration",
+    "read_log",
+    "replay",
+]

@@ -1,1 +1,73 @@
 """Worlds and engines: what a policy would do, over many realisations at once."""
+
+from typing import TYPE_CHECKING
+
+from surefoot._lazy import lazy
+
+if TYPE_CHECKING:
+    from surefoot.simulation import rollout_plan as rollout_plan
+    from surefoot.simulation.engine import Outcome as Outcome
+    from surefoot.simulation.engine import default_checkpoints as default_checkpoints
+    from surefoot.simulation.engine import simulate as simulate
+    from surefoot.simulation.gym import BanditEnv as BanditEnv
+    from surefoot.simulation.policy_specs import Spec as Spec
+    from surefoot.simulation.realisations import Baseline as Baseline
+    from surefoot.simulation.realisations import Block as Block
+    from surefoot.simulation.realisations import FixedRealisation as FixedRealisation
+    from surefoot.simulation.realisations import FreshRealisation as FreshRealisation
+    from surefoot.simulation.realisations import Realisation as Realisation
+    from surefoot.simulation.rewards import Bernoulli as Bernoulli
+    from surefoot.simulation.rewards import Bounded as Bounded
+    from surefoot.simulation.rewards import Gaussian as Gaussian
+    from surefoot.simulation.rewards import Rewards as Rewards
+    from surefoot.simulation.sweep import Part as Part
+    from surefoot.simulation.sweep import Sweep as Sweep
+    from surefoot.simulation.sweep import run_sweep as run_sweep
+    from surefoot.simulation.sweep_config import read_sweep as read_sweep
+    from surefoot.simulation.worlds import ArmsWorld as ArmsWorld
+    from surefoot.simulation.worlds import ContextualWorld as ContextualWorld
+    from surefoot.simulation.worlds import FunctionWorld as FunctionWorld
+    from surefoot.simulation.worlds import PaperWorld as PaperWorld
+    from surefoot.simulation.worlds import World as World
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "": ("rollout_plan",),
+        "engine": ("Outcome", "default_checkpoints", "simulate"),
+        "gym": ("BanditEnv",),
+        "policy_specs": ("Spec",),
+        "realisations": ("Baseline", "Block", "FixedRealisation", "FreshRealisation", "Realisation"),
+        "rewards": ("Bernoulli", "Bounded", "Gaussian", "Rewards"),
+        "sweep": ("Part", "Sweep", "run_sweep"),
+        "sweep_config": ("read_sweep",),
+        "worlds": ("ArmsWorld", "ContextualWorld", "FunctionWorld", "PaperWorld", "World"),
+    },
+)
+
+__all__ = [
+    "ArmsWorld",
+    "BanditEnv",
+    "Baseline",
+    "Bernoulli",
+    "Block",
+    "Bounded",
+    "ContextualWorld",
+    "FixedRealisation",
+    "FreshRealisation",
+    "FunctionWorld",
+    "Gaussian",
+    "Outcome",
+    "PaperWorld",
+    "Part",
+    "Realisation",
+    "Rewards",
+    "Spec",
+    "Sweep",
+    "World",
+    "default_checkpoints",
+    "read_sweep",
+    "rollout_plan",
+    "run_sweep",
+    "simulate",
+]
