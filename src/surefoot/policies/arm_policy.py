@@ -1,4 +1,4 @@
-"""What the multi-armed ancestors share: counts and sums per arm, and the way from a round to a decision."""
+"""What policies over plain arms share: counts and sums per arm, and the path from a round to a decision."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed,
 
 @compiled
 def least_played_unseen(arms: Matrix, known: int) -> int:
-    """The arm without an observation that was played least, the first one on a tie; -1 where there is none.
+    """The arm without an observation that was played least, the first one on a tie; -1 if there is none.
 
-    An arm whose mean is `known` needs no observation (-1: there is none such).
+    An arm whose mean is `known` needs no observation (-1: no arm is known).
     """
     best = -1
     for i in range(arms.shape[1]):
@@ -35,7 +35,7 @@ def least_played_unseen(arms: Matrix, known: int) -> int:
 
 @compiled
 def observe_arm(arms: Matrix, arm: int, reward: float) -> None:
-    """Take in one reward of an arm."""
+    """Add one reward of an arm."""
     arms[SEEN, arm] += 1.0
     arms[TOTAL, arm], lost = two_sum(arms[TOTAL, arm], reward)
     arms[CARRY, arm] += lost

@@ -30,12 +30,41 @@ clucb_step = step_with(clucb_conclude)
 
 
 class CLUCB(LinearPolicy):
-    """Conservative linear UCB with known baseline rewards.
+    """Conservative linear UCB with known baseline rewards.  (paper, Algorithm 1)
 
-    Plays the optimistic action if, whatever theta in the confidence set is the true one, everything earned so far
-    and this action still make (1 - alpha) of the baseline's reward; otherwise it plays the baseline. It learns from
-    its own rounds only, and needs `baseline_reward` in every round.
+    Plays the optimistic action if, for every theta of the confidence set, everything earned so far and this action
+    still make (1 - alpha) of the baseline's reward; otherwise it plays the baseline. It learns from its own rounds
+    only, and needs `baseline_reward` in every round. It is the paper's algorithm to the letter; `SafeLUCB` is less
+    cautious.
 
+    Parameters
+    ----------
+    dim : int
+        Number of features of an action.
+    alpha : float
+        Share of the baseline's reward you accept losing.
+    delta : float
+        Probability that the guarantee may fail.
+    noise : float
+        Sub-Gaussian scale of a reward.
+    ridge : float
+        Regulariser lambda.
+    theta_bound : float
+        B: bound on the length of theta.
+    feature_bound : float
+        D: bound on the length of every feature row.
+    radius : str
+        Radius of the confidence set (`surefoot.linear.radius`); "paper" by default.
+    settle_after, default_reward : int and float, optional
+        Rounds after which a missing reward is learned as `default_reward` (0).
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> policy = CLUCB(dim=2, alpha=0.1, delta=0.01, noise=0.1, ridge=1.0, theta_bound=1.0, feature_bound=1.0)
     >>> rows = np.array([[1.0, 0.0], [0.6, 0.0]])

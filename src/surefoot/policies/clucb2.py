@@ -63,15 +63,44 @@ clucb2_step = step_with(clucb2_conclude)
 
 
 class CLUCB2(LinearPolicy):
-    """Conservative linear UCB with unknown baseline rewards.
+    """Conservative linear UCB with unknown baseline rewards.  (paper, Algorithm 2)
 
-    Bounds the baseline's reward by the same data, and learns from every round. `reward_floor` is a mean reward that
-    the baseline is known never to fall below: one that is too high voids the guarantee, so 0 is the default.
+    Bounds the baseline's reward by the same data, and learns from every round.
 
-    nesting="exact" keeps every ellipsoid ever formed and works over their intersection, as the paper's proof needs;
-    its cost grows with the rounds. nesting="latest" works over the newest ellipsoid alone (the paper's Remark 3): as
-    safe, as fast as CLUCB, and not the exact CLUCB2.
+    Parameters
+    ----------
+    dim : int
+        Number of features of an action.
+    alpha : float
+        Share of the baseline's reward you accept losing.
+    delta : float
+        Probability that the guarantee may fail.
+    noise : float
+        Sub-Gaussian scale of a reward.
+    ridge : float
+        Regulariser lambda.
+    theta_bound : float
+        B: bound on the length of theta.
+    feature_bound : float
+        D: bound on the length of every feature row.
+    reward_floor : float
+        A mean reward that the baseline never falls below. One that is too high voids the guarantee; 0 is always safe.
+    nesting : {"exact", "latest"}
+        "exact" works over the intersection of all ellipsoids, as the paper's proof needs; its cost grows with the
+        rounds. "latest" works over the newest one (the paper's Remark 3): as safe, as fast as CLUCB, and not the exact
+        CLUCB2.
+    radius : str
+        Radius of the confidence set (`surefoot.linear.radius`); "paper" by default.
+    settle_after, default_reward : int and float, optional
+        Rounds after which a missing reward is learned as `default_reward` (0).
 
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> policy = CLUCB2(dim=2, alpha=0.1, delta=0.01, noise=0.1, ridge=1.0, theta_bound=1.0, feature_bound=1.0)
     >>> decision = policy.decide(np.array([[1.0, 0.0], [0.6, 0.0]]), baseline=1)
@@ -124,7 +153,7 @@ class CLUCB2(LinearPolicy):
 
     @property
     def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]
-        """Where theta lies; with exact nesting, the intersection of every set so far."""
+        """Where theta lies with probability 1 - delta; with exact nesting, the intersection of every set so far."""
         return copy.deepcopy(self._nested) if self._nested is not None else snapshot(self._settings, self._state)
 
     def _read_baseline_reward(self, reward: float | None) -> float:
@@ -199,7 +228,7 @@ class CLUCB2(LinearPolicy):
             self._nest(self._nested, rows, rewards.tolist())
 
     def _nest(self, nested: Nested, rows: Matrix, rewards: list[float]) -> None:
-        """Learn, and add the set of now to the nest: one a round, and one for a whole history from before them."""
+        """Learn, and add the current set to the nest: one per round, and one for a whole warm start."""
         # On a copy first, so that a failure on the way leaves the set and the nest as they were.
         learned = self._state.copy()
         for row, reward in zip(rows, rewards, strict=True):

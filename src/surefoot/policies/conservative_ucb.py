@@ -89,11 +89,34 @@ def conservative_ucb_step(
 
 
 class ConservativeUCB(ArmPolicy):
-    """Conservative UCB over plain arms, one of which is today's default.
+    """Conservative UCB over plain arms, one of which is today's default.  (Wu et al. 2016)
 
-    `baseline_reward` is the default arm's mean where it is known; without it the mean is bounded by its own data.
-    The default arm is the `baseline` of the first decision and must stay the same.
+    The multi-armed ancestor of CLUCB. The default arm is the `baseline` of the first decision and must stay the same.
 
+    Parameters
+    ----------
+    arms : int
+        Number of arms, the default arm included.
+    alpha : float
+        Share of the default arm's reward you accept losing.
+    delta : float
+        Probability that the guarantee may fail.
+    noise : float
+        Sub-Gaussian scale of a reward; 0.5 for rewards in [0, 1].
+    baseline_reward : float, optional
+        Mean reward of the default arm if it is known; otherwise it is bounded by its own data.
+    settle_after, default_reward : int and float, optional
+        Rounds after which a missing reward is learned as `default_reward` (0).
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+    AssumptionError
+        If `baseline_reward` is negative.
+
+    Examples
+    --------
     >>> policy = ConservativeUCB(arms=3, alpha=0.1, delta=0.01, baseline_reward=0.5)
     >>> decision = policy.decide(baseline=0)
     >>> decision.source, round(decision.certificate.margin, 3)

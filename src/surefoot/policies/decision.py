@@ -14,7 +14,29 @@ Source = Literal["learner", "baseline"]
 
 
 class Decision(Value, frozen=True):
-    """One round's decision: what to play, whose idea it was, and why it is safe."""
+    """What a policy answers in one round: the action to play, who chose it, and why it is safe.
+
+    Policies make decisions; you read them and hand them back to `Policy.observe`.
+
+    Attributes
+    ----------
+    round : int
+        Number of the decision, from 1.
+    source : {"learner", "baseline"}
+        Who chose the action.
+    features : ndarray
+        Feature vector of the action, read-only.
+    policy : str
+        Id of the policy that decided.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> policy = surefoot.UCB(arms=2)
+    >>> decision = policy.decide()
+    >>> decision.round, decision.action, decision.source
+    (1, 0, 'learner')
+    """
 
     round: int
     source: Source
@@ -25,12 +47,18 @@ class Decision(Value, frozen=True):
 
     @property
     def certificate(self) -> Certificate:
-        """What was guaranteed, what was required, and the proof."""
+        """What was guaranteed, what was required, and the proof; written out when it is asked for."""
         return self._certify()
 
     @property
     def action(self) -> int:
-        """Row of the features to play; an action set without rows has none, read `features` there."""
+        """Row of the features to play. An action set without rows has none: play `features` there.
+
+        Raises
+        ------
+        InputError
+            If the decision was made over an action set without rows.
+        """
         if self._row < 0:
             raise InputError(
                 "`action` is a row index, but this decision was made over a set without rows. "
@@ -51,3 +79,13 @@ def round_of(decision: Any, policy: str) -> int:
     if isinstance(decision, (int, np.integer)) and not isinstance(decision, bool):
         return int(decision)
     raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")
+
+
+def check_recalled(action: Any, source: Any, baseline: Any) -> None:
+    """Raise unless a round can have been played like this."""
+    if source not in ("learner", "baseline"):
+        raise InputError(f"`source` must be 'learner' or 'baseline', but got {source!r}.")
+    if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action < 0:
+        raise InputError(f"`action` must be a row index, but got {action!r}.")
+    if source == "baseline" and action != baseline:
+        raise InputError(f"A round of the baseline must have played its row {baseline}, but got {action=}.")

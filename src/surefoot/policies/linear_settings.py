@@ -22,8 +22,8 @@ from surefoot.linear.radius import (
     read_radius,
 )
 
-# The largest ratio of a squared feature to the ridge. Claims hold beyond it too, for what rounding may have done is
-# given away; but that grows with the ratio, and a set that gave away too much says nothing (DRIFT_USABLE, 1e-3).
+# The largest ratio of a squared feature to the ridge. Claims hold beyond it too, since sets are widened by what
+# rounding may have done; but that grows with the ratio, and a set widened too much says nothing (DRIFT_USABLE, 1e-3).
 # Measured after 20 to 40 rows that leave half of the directions open: at 1e9 it is 2e-5 of a width in 5 dimensions and
 # 7e-4 in 20, and at 1e10 already 7e-3 in 20.
 MOST_RESOLVED = 1e9
@@ -58,7 +58,7 @@ def setting_array(
     if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED) * (1 + 1e-9):
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
-            "Beside such features rounding would drown what the ridge stands for: "
+            "Beside such features the ridge would be lost in rounding: "
             f"take a ridge of at least {settings[FEATURE_BOUND] ** 2 / MOST_RESOLVED:.3g}, or rescale the features."
         )
     if alpha is not None:

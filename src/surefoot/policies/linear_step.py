@@ -1,7 +1,7 @@
-"""One round of a linear policy, compiled: propose, ask the gate, book. Policies differ in the gate alone.
+"""One round of a linear policy, compiled: propose, ask the gate, book. Policies differ only in the gate.
 
-The gate is a `judge` (may the proposal be played?) and, where it remembers more than the ledger, a `note` that is
-taken once it is settled who plays.
+A gate is a `judge` (may the proposal be played?) and, if it remembers more than the ledger, a `note` that is written
+once it is decided who plays.
 """
 
 import math
@@ -18,8 +18,8 @@ from surefoot.safety.safe_state import LOW, REFUTED
 
 R = TypeVar("R")
 TOO_HIGH = 2.0  # in place of REFUTED: a declared reward of the baseline that its features do not allow
-# Orders: let the gate decide; play the baseline whatever it says, because the caller wants so or the alarm is on; or, a
-# row: the learner's.
+# Orders: let the gate decide; play the baseline whatever it says, at the caller's wish or while the alarm is on. A
+# number of at least 0 is a row that the learner plays.
 FREE, HOLD, ALARMED = -1, -2, -3
 
 
@@ -54,7 +54,7 @@ def is_too_high(settings: Vector, displaced: Vector, least: float, d: int) -> bo
     return bool(least > settings[THETA_BOUND] * math.sqrt(square) * (1.0 + 1e-9) + settings[MISFIT])
 
 
-# What `step_with` puts in place of these names, for every policy its own.
+# Placeholders: `step_with` links every policy's own functions under these names.
 @compiled
 def judge(
     settings: Vector,
@@ -89,7 +89,7 @@ def _conclude(
     record: Vector,
     d: int,
 ) -> bool:
-    # Replay tells one mean for all contexts, which single rows may contradict; whoever decides for real must not.
+    # Replay declares one mean for all contexts, which single rows may contradict; a live policy must not accept that.
     if (
         settings[WATCHFUL] > 0.0
         and memory[REFUTED] == 0.0
@@ -128,7 +128,7 @@ def _step(
     if order >= 0:
         action = order
     proposal, displaced = rows[action], rows[action if baseline < 0 else baseline]
-    # The same code twice: where the compiler knows the dimension, the paper's, it unrolls every loop.
+    # The same code twice: with a constant dimension, the paper's 4, the compiler unrolls every loop.
     if rows.shape[1] == 4:
         return action, conclude(settings, state, ledger, memory, rows, proposal, displaced, known, order, record, 4)
     d = rows.shape[1]

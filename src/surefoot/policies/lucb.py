@@ -1,4 +1,4 @@
-"""LUCB: optimism alone, the learner without a floor."""
+"""LUCB: optimism alone, a learner without a floor."""
 
 import math
 
@@ -44,12 +44,37 @@ def lucb_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: i
 
 
 class LUCB(LinearPolicy):
-    """Linear UCB: play the action with the highest upper confidence bound, always.
+    """Linear UCB: always play the action with the highest upper confidence bound.
 
-    The learner that the paper makes safe (Abbasi-Yadkori et al. 2011), with the paper's radius
-    unless another is named. A baseline given to
-    `decide` is ignored, so that it can stand in for any other policy.
+    The learner that the paper makes safe (Abbasi-Yadkori et al. 2011), with the paper's radius unless another is named.
+    A baseline given to `decide` is ignored, so LUCB can stand in for any other policy.
 
+    Parameters
+    ----------
+    dim : int
+        Number of features of an action.
+    delta : float
+        Probability that the confidence set may miss theta.
+    noise : float
+        Sub-Gaussian scale of a reward.
+    ridge : float
+        Regulariser lambda.
+    theta_bound : float
+        B: bound on the length of theta.
+    feature_bound : float
+        D: bound on the length of every feature row.
+    radius : str
+        Radius of the confidence set (`surefoot.linear.radius`); "paper" by default.
+    settle_after, default_reward : int and float, optional
+        Rounds after which a missing reward is learned as `default_reward` (0).
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> policy = LUCB(dim=2, delta=0.01, noise=0.1, ridge=1.0, theta_bound=1.0, feature_bound=1.0)
     >>> decision = policy.decide(np.array([[1.0, 0.0], [0.6, 0.0]]))

@@ -1,4 +1,4 @@
-"""What every policy promises: decide, observe, state; and the decision that goes from one to the other."""
+"""The contract of every policy: decide, observe, state."""
 
 import math
 import secrets
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector, finite
-from surefoot.errors import AlarmError, DecisionError, InputError, StateError
+from surefoot.errors import AlarmError, StateError
 from surefoot.policies.decision import Decision as Decision
 from surefoot.policies.decision import Source as Source
-from surefoot.policies.decision import round_of
+from surefoot.policies.decision import check_recalled, round_of
 from surefoot.policies.linear_step import ALARMED, FREE, HOLD
 from surefoot.policies.saved_state import read_kind, restored, saved
 from surefoot.policies.saved_state import refill as refill
@@ -25,11 +25,10 @@ from surefoot.safety.certificate import Certificate
 class Policy(ABC):
     """The contract of every policy.
 
-    `decide` counts the round in the ledger at once; `observe` may follow at any later time and in any order. Rewards
-    are learned in the order of the decisions: one that comes early waits until every earlier round is settled, by its
-    reward, by `abandon`, or, with `settle_after=n`, by `default_reward` once n more rounds were decided. Until then the
-    round is pending: counted by the ledger, unknown to the confidence set. A call that raises has changed nothing.
-    Same calls, same bits.
+    `decide` counts the round in the ledger at once; `observe` may follow at any time and in any order. Rewards are
+    learned in the order of the decisions: one that comes early waits until every earlier round is settled, by its
+    reward, by `abandon` or, with `settle_after=n`, by `default_reward` n rounds later. Until then a round is pending:
+    in the ledger, not in the confidence set. A call that raises has changed nothing. Same calls, same bits.
     """
 
     _registry: ClassVar[dict[str, type["Policy"]]] = {}
@@ -60,9 +59,28 @@ class Policy(ABC):
         baseline_reward: Any = None,
         hold: bool = False,
     ) -> Decision:
-        """Choose an action for this round; `features` has one row per action, `baseline` is today's row.
+        """Choose an action for this round.
 
-        With `hold` the baseline is played whatever the gate says; the certificate tells what it would have said.
+        Parameters
+        ----------
+        features : array_like of shape (actions, dim)
+            One row per action.
+        baseline : int, optional
+            Row of the action you would play today. Policies that keep a floor need it.
+        baseline_reward : float or (low, high), optional
+            Mean reward of the baseline in this round, where the policy takes it.
+        hold : bool
+            Play the baseline whatever the gate says; the certificate tells what it would have allowed.
+
+        Returns
+        -------
+        Decision
+            The action to play, with its certificate.
+
+        Raises
+        ------
+        InputError
+            If features or baseline break a rule; AssumptionError if they contradict what was declared.
         """
 
     def recall(
@@ -74,29 +92,43 @@ class Policy(ABC):
         action: int,
         source: Source,
     ) -> Decision:
-        """Take up a round that was decided before, as it was decided: for whoever restores a policy from a journal.
+        """Count a round again as it was decided before, to restore a policy from a journal.
 
-        Counts the round as played whatever the gate says today, so that a newer version never rewrites the past.
+        The round counts as played whatever the gate says today, so a newer version never rewrites the past.
+
+        Parameters
+        ----------
+        features, baseline, baseline_reward
+            As in `decide`.
+        action : int
+            The row that was played.
+        source : {"learner", "baseline"}
+            Who played it.
+
+        Returns
+        -------
+        Decision
+            The decision, with the number of its round.
+
+        Raises
+        ------
+        InputError
+            If `source` or `action` is invalid, or a baseline round played another row than the baseline's.
         """
-        if source not in ("learner", "baseline"):
-            raise InputError(f"`source` must be 'learner' or 'baseline', but got {source!r}.")
-        if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action < 0:
-            raise InputError(f"`action` must be a row index, but got {action!r}.")
-        if source == "baseline" and action != baseline:
-            raise InputError(f"A round of the baseline must have played its row {baseline}, but got {action=}.")
+        check_recalled(action, source, baseline)
         return self._recall(features, baseline, baseline_reward, int(action) if source == "learner" else None)
 
     @abstractmethod
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
-        """Count a round in which the learner played that row, or where it is None the baseline its own."""
+        """Count a round in which the learner played that row or, if it is None, the baseline its own."""
 
     @abstractmethod
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        """Take in the reward of one decided round."""
+        """Learn the reward of one decided round."""
 
     @classmethod
     def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings that an earlier version wrote, with what it did where they do not say it."""
+        """Settings that an earlier version wrote, completed by what that version did without them."""
         return dict(settings)
 
     @abstractmethod
@@ -105,15 +137,15 @@ class Policy(ABC):
 
     @abstractmethod
     def _arrays(self) -> dict[str, Any]:
-        """Everything a subclass remembers, as plain arrays and numbers that are copies."""
+        """Everything a subclass remembers, as copies of plain arrays and numbers."""
 
     @abstractmethod
     def _restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take back what `_arrays` gave."""
+        """Restore what `_arrays` returned."""
 
     @property
     def id(self) -> str:
-        """Who made a decision: kept through `state` and pickle, new for every new policy."""
+        """Names the policy in its decisions: kept by `state` and pickle, different for every new policy."""
         return self._id
 
     @property
@@ -133,27 +165,27 @@ class Policy(ABC):
 
     @property
     def pending(self) -> tuple[int, ...]:
-        """The rounds that were decided and whose reward is not settled yet, oldest first; `waiting` among them."""
+        """Rounds that were decided and are not settled yet, oldest first; includes `waiting`."""
         return tuple(self._settlement.open_rounds)
 
     @property
     def waiting(self) -> tuple[int, ...]:
-        """The pending rounds whose reward has come and waits for an earlier round to be settled, oldest first."""
+        """Pending rounds whose reward has come and waits for an earlier round to be settled, oldest first."""
         return tuple(self._settlement.waiting)
 
     @property
     def settlement(self) -> Settlement:
-        """The same in numbers, for whoever asks often: how many rounds are open, and how many rewards wait."""
+        """The open rounds and their counts, for callers that ask often."""
         return self._settlement
 
     @property
     def held_up_by(self) -> int | None:
-        """The round for which every reward of `waiting` waits: observe or abandon it. None where none waits."""
+        """The round that every reward of `waiting` waits for: observe or abandon it. None if no reward waits."""
         return self._settlement.held_up_by
 
     @property
     def alarm(self) -> Alarm | None:
-        """What has contradicted a declaration; while it is on, a policy that keeps a floor plays the baseline."""
+        """What contradicted a declaration; while it is on, a policy that keeps a floor plays only the baseline."""
         return self._alarm
 
     @property
@@ -163,21 +195,36 @@ class Policy(ABC):
 
     @property
     def responses(self) -> tuple[Response, ...]:
-        """How the alarm that is on may be answered; nothing where there is none."""
+        """How the alarm may be answered; empty if none is on."""
         return () if self._alarm is None else ("stay",)
 
     @property
     def restarts(self) -> int:
-        """How often an alarm was answered by learning anew, or by a new promise."""
+        """How often an alarm was answered by relearning or by a new promise."""
         return self._restarts
 
     def observe(self, decision: Decision | int, reward: float) -> None:
-        """Take the reward of a decision of this policy, given as the decision or, after a restart, its round.
+        """Take the reward of a decision, at any time and in any order.
 
-        It may come at any time and in any order, and is learned in the order of the decisions: at once where every
-        earlier round is settled, otherwise when that is so (`pending`, `waiting`).
+        It is learned at once if every earlier round is settled, and otherwise as soon as that is so (`pending`,
+        `waiting`).
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or, after a restart, the number of its round.
+        reward : float
+            The reward received.
+
+        Raises
+        ------
+        DecisionError
+            If the decision is another policy's, was never made, or is settled.
+        InputError
+            If the reward is not a finite number.
         """
-        round_ = self._claim(decision, "observed")
+        round_ = round_of(decision, self._id)
+        self._settlement.check_open(round_, self._rounds, "observed")
         value = finite("reward", reward, hint="Leave the decision pending until its reward is known.")
         settlement = self._settlement
         entry, is_turn = settlement.rewarded(round_, value)
@@ -194,7 +241,15 @@ class Policy(ABC):
             self._report_low(value)
 
     def examine(self, round_: int, reward: float) -> None:
-        """Raise the alarm where a reward that has come, and is to be observed later, contradicts what was declared."""
+        """Raise the alarm if a reward that will be observed later contradicts what was declared.
+
+        Parameters
+        ----------
+        round_ : int
+            A pending round.
+        reward : float
+            The reward that came in.
+        """
         is_learner, teaches = self._settlement.find(round_)[1:]
         if reward < self._lowest_reward and is_learner and teaches:
             self._report_low(reward)
@@ -204,20 +259,38 @@ class Policy(ABC):
         self.report_breach("reward", f"A reward of {reward:.6g} came in, below the declared {lowest}.")
 
     def abandon(self, decision: Decision | int) -> None:
-        """Say that the reward of a decision will never be learned, so that no other waits for it.
+        """Settle a decision without its reward, so that no other reward waits for it.
 
-        The round still counts in the ledger. Valid only if nothing has led to this word that the reward can have
-        influenced: not the reward itself, and no row or reward that came after it. Where bad news is what gets lost,
-        take `settle_after` with a `default_reward` instead.
+        The round still counts in the ledger. Valid only if neither the reward nor anything that came after it has
+        influenced this call. Where it is bad news that gets lost, use `settle_after` with a `default_reward` instead.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or the number of its round.
+
+        Raises
+        ------
+        DecisionError
+            If the decision is another policy's, was never made, or is settled.
         """
-        round_ = self._claim(decision, "abandoned")
+        round_ = round_of(decision, self._id)
+        self._settlement.check_open(round_, self._rounds, "abandoned")
         self._settlement.abandoned(round_)
         self._learn_due()
 
     def report_breach(self, kind: AlarmKind, text: str) -> None:
-        """Raise the alarm: something that was declared has been contradicted. The first one stands.
+        """Raise the alarm: something that was declared has been contradicted.
 
-        But for rows that are too long: what was played then has no worst, and no answer may forget that.
+        The first alarm stands. Only rows that are too long replace its kind, because no worst case can be charged for
+        them.
+
+        Parameters
+        ----------
+        kind : {"contradiction", "reward", "baseline_reward", "features"}
+            What was contradicted.
+        text : str
+            What happened, for people.
         """
         if self._alarm is None:
             self._alarm = Alarm(kind, self._rounds, text)
@@ -225,36 +298,44 @@ class Policy(ABC):
             self._alarm = Alarm(kind, self._alarm.round, f"{self._alarm.text} {text}")
 
     def acknowledge(self, response: Response) -> None:
-        """Answer the alarm: "stay" on the baseline, "relearn" under the same promise, or "renew" the promise.
+        """Answer the alarm. `surefoot.safety.alarm` says what each response means.
 
-        See `surefoot.safety.alarm` for what each of them means, and which policies can do more than stay.
+        Parameters
+        ----------
+        response : {"stay", "relearn", "renew"}
+            Stay on the baseline, learn again under the same promise, or start a new promise; one of `responses`.
+
+        Raises
+        ------
+        AlarmError
+            If no alarm is on, or this policy cannot give that response.
         """
         if self._alarm is None:
             raise AlarmError(f"There must be an alarm to acknowledge, but none is on after {self._rounds} rounds.")
         if response not in self.responses:
             raise AlarmError(
                 f"This alarm of a {type(self).__name__} can be answered by {' or '.join(self.responses)}, but got "
-                f"{response!r}. Only SafeLUCB keeps a share of delta for restarts, and what was spent must have a "
-                "worst that can be charged: not so after rows that are too long, nor with 'realised_path'."
+                f"{response!r}. Only SafeLUCB keeps a share of delta for restarts, and relearning must charge a worst "
+                "case: there is none after rows that are too long, nor with 'realised_path'."
             )
         if response == "stay":
             return
         self._restart(keep_promise=response == "relearn")
-        # Whatever was decided before the restart was played in another world, for all that is known.
+        # Rounds decided before the restart may have been played in another world.
         self._settlement.stop_teaching()
         self._alarm = None
         self._restarts += 1
 
     def _restart(self, *, keep_promise: bool) -> None:
-        """Forget what was learned; with `keep_promise` the rounds spent so far are charged at their worst."""
-        raise NotImplementedError(f"{type(self).__name__} has no answer but to stay.")
+        """Forget what was learned; with `keep_promise` the rounds so far are charged at their worst case."""
+        raise NotImplementedError(f"{type(self).__name__} cannot restart.")
 
     def _teaches(self, is_learner: bool) -> bool:
-        """Whether the reward of the round that was just decided will be learned from."""
+        """Whether the reward of the round just decided will be learned."""
         return True
 
     def _learn_due(self) -> None:
-        """Learn what has come, in the order of the decisions, up to the first round that is not settled."""
+        """Learn waiting rewards in the order of the decisions, up to the first round that is not settled."""
         while (due := self._settlement.take()) is not None:
             _, (features, is_learner, _), value = due
             try:
@@ -264,24 +345,10 @@ class Policy(ABC):
                 raise
 
     def _order(self, hold: bool) -> int:
-        """What a call of `decide` orders."""
+        """The order that a call of `decide` gives to the compiled step."""
         if hold:
             return HOLD
         return ALARMED if self._alarm is not None and self.keeps_floor else FREE
-
-    def _claim(self, decision: Decision | int, done: str) -> int:
-        round_ = round_of(decision, self._id)
-        if not self._settlement.awaits(round_):
-            reason = "it was settled before"
-            if round_ in self._settlement.rewards:
-                reason = f"its reward has come, and waits for round {self.held_up_by}"
-            elif not 1 <= round_ <= self._rounds:
-                reason = f"only rounds 1 to {self._rounds} were decided"
-            raise DecisionError(
-                f"A decision must be pending without a reward to be {done}, but round {round_} is not: {reason}. "
-                "Nothing was learned from this call."
-            )
-        return round_
 
     def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
         self._rounds = round_ = self._rounds + 1
@@ -298,7 +365,23 @@ class Policy(ABC):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The policy that `state` describes; it continues to the bit as if it had never stopped."""
+        """The policy that a saved state describes; it continues to the bit as if it had never stopped.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state` returned.
+
+        Returns
+        -------
+        Policy
+            Of the class that was saved, which must be this class or a subclass.
+
+        Raises
+        ------
+        StateError
+            If the state is of another class or version, or damaged.
+        """
         name = read_kind(state)
         kind = Policy._registry.get(name)
         if kind is None or not issubclass(kind, cls):

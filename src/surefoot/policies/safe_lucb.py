@@ -1,4 +1,4 @@
-"""SafeLUCB: the paper's guarantee by everything that is known, so that the learner is let in far earlier."""
+"""SafeLUCB: the paper's guarantee proved from everything that is known, so that the learner acts far earlier."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -49,32 +49,61 @@ from surefoot.safety.safe_state import (
 safe_conclude = conclude_with(safe_judge, safe_note)
 safe_step = step_with(safe_conclude, safe_choice)
 
-REALISED_SHARE = 0.1  # of delta, for the event behind the realised sum
+REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
 
 class SafeLUCB(LinearPolicy):
-    """Conservative linear UCB by every fact there is: the recommended policy.
+    """Conservative linear UCB that uses every known fact; the recommended policy.
 
-    The same promise as CLUCB and CLUCB2: with probability 1 - delta, at every round, at least (1 - alpha) of what the
-    baseline would have earned. What it may use on top of the data, each only if it is true:
+    It makes the promise of CLUCB and CLUCB2: with probability 1 - delta, at every round, at least (1 - alpha) of what
+    the baseline would have earned. What it may use on top of the data must be true: `reward_range`, `reward_floor`, and
+    the `baseline_reward` given to `decide`, a number or (low, high). If something declared is contradicted, the `alarm`
+    is on and only the baseline is played until it is answered (`acknowledge`).
 
-    baseline_reward   given to `decide`, the mean reward of this round's baseline: a number, or (low, high)
-    reward_range      (low, high) within which the mean reward of *every* action lies; (0, 1) is the paper's assumption
-    reward_floor      a mean reward that the baseline never falls below
+    Parameters
+    ----------
+    dim : int
+        Number of features of an action.
+    alpha : float
+        Share of the baseline's reward you accept losing.
+    delta : float
+        Probability that the guarantee may fail.
+    noise : float
+        Sub-Gaussian scale of a reward; 0.5 for rewards in [0, 1].
+    theta_bound : float
+        B: bound on the length of theta.
+    feature_bound : float
+        D: bound on the length of every feature row.
+    ridge : float, optional
+        Regulariser lambda; by default d (noise / theta_bound)^2, at which both parts of the radius weigh the same.
+    reward_range : (low, high), optional
+        Range of the mean reward of every action; (0, 1) is the paper's Assumption 2.
+    reward_floor : float
+        A mean reward that the baseline never falls below.
+    radius : {"amm", "logdet", "dual", "residual", "paper"}
+        Radius of the confidence set (`surefoot.linear.radius`).
+    gate : {"facts", "joint", "ledger"}
+        "facts" searches for the best proof; the others are closed forms.
+    constraint : Constraint, mapping or str
+        What must never be lost (`surefoot.safety.constraints`).
+    realised_share : float
+        Share of delta spent on the sum of realised rewards; 0 leaves that fact out.
+    optimism : {"set", "facts"}
+        Propose by the confidence set alone, or by everything known.
+    misspecification : float
+        How far a mean reward may lie from <theta, features>.
+    restart_share : float
+        Share of delta kept for restarts after an alarm; 0 rules them out.
+    settle_after, default_reward : int and float, optional
+        Rounds after which a missing reward is learned as `default_reward` (0).
 
-    ridge             None for d (noise / theta_bound)^2, at which the two parts of the radius weigh the same
-    radius            "amm", "logdet", "dual", "residual" or "paper" (`surefoot.linear.radius`)
-    gate              "facts" searches for the best proof; "joint" and "ledger" are closed forms
-    constraint        "cumulative", or one of `surefoot.safety.constraints`
-    realised_share    share of delta spent on the realised sum, 0 to leave it out
-    optimism          "set" proposes by the confidence set alone; "facts" by everything known
-    misspecification  how far a mean reward may lie from <theta, features>
-    restart_share     share of delta kept for restarts after an alarm, 0 to do without
-    settle_after      rounds after which a reward that has not come is learned as `default_reward` (0)
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
 
-    When something declared is contradicted, the `alarm` is on, and only the baseline is played until somebody answers
-    it (`acknowledge`).
-
+    Examples
+    --------
     >>> import numpy as np
     >>> policy = SafeLUCB(
     ...     dim=2, alpha=0.1, delta=0.01, noise=0.1, theta_bound=1.0, feature_bound=1.0, reward_range=(0.05, 1.0)
@@ -154,7 +183,7 @@ class SafeLUCB(LinearPolicy):
         self._most = float(self._settings[RANGE_HIGH])
 
     def _read_interval(self, reward: Any) -> tuple[float, float]:
-        """What is known of this round's baseline reward, by what is given and what was declared."""
+        """What is known of this round's baseline reward, from what is given and what was declared."""
         low, high = 0.0, np.inf
         if isinstance(reward, (tuple, list, np.ndarray)):
             if len(reward) != 2:
@@ -194,7 +223,7 @@ class SafeLUCB(LinearPolicy):
 
     @property
     def responses(self) -> tuple[Response, ...]:
-        """How the alarm that is on may be answered; nothing where there is none."""
+        """How the alarm may be answered; empty if none is on."""
         if self._alarm is None or self._config["restart_share"] == 0:
             return super().responses
         has_worst = self._alarm.kind != "features" and self._settings[CONSTRAINT] != REALISED_PATH
@@ -212,19 +241,19 @@ class SafeLUCB(LinearPolicy):
 
     @property
     def known_rewards(self) -> tuple[float, float] | None:
-        """What the baseline earned, and would have earned where the learner played, if all of it is known exactly."""
+        """What the baseline earned, and would have earned in learner rounds, if both are known exactly; else None."""
         sums = [float(self._memory[at] + self._memory[at + 1]) for at in (KEPT_LOW, KEPT_HIGH, OWED_LOW, OWED_HIGH)]
         return (sums[0], sums[2]) if sums[0] == sums[1] and sums[2] == sums[3] else None
 
     @property
     def debt(self) -> float:
-        """What the rounds before a restart may have cost at worst, and must be earned back; 0 without one."""
+        """The most that rounds before a restart may have cost, which must be earned back; 0 without a restart."""
         return float(self._memory[DEBT])
 
     def _worst_of_spent(self) -> float:
-        """The most that the learner's rounds can lie below the floor, by the declared range of means or by B D alone.
+        """The most that learner rounds can lie below the floor, by the declared range of means or by B D alone.
 
-        Rewards of the baseline that were given along the way may be what was contradicted, so they are not relied on.
+        Rewards of the baseline given along the way are not relied on: they may be what was contradicted.
         """
         reach = float(self._settings[THETA_BOUND] * self._settings[FEATURE_BOUND] + self._settings[MISFIT])
         most = min(float(self._settings[RANGE_HIGH]), reach)
@@ -246,10 +275,10 @@ class SafeLUCB(LinearPolicy):
 
 
 def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: float) -> float:
-    """The ridge d (sigma / B)^2: the Bayesian one for a theta that is spread evenly over the ball of radius B.
+    """The ridge d (sigma / B)^2: the Bayesian one for a theta spread evenly over the ball of radius B.
 
-    A ridge costs lambda B^2 in the squared radius, and saves in its log-determinant; on the benchmark it takes a third
-    of the conservative rounds away. Kept within what floats can hold beside the features.
+    A ridge costs lambda B^2 in the squared radius and saves in its log-determinant. On the benchmark this one removes a
+    third of the conservative rounds. It is clipped to what floats can resolve beside the features.
     """
     positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
     positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
@@ -267,7 +296,7 @@ def safe_settings(
     optimism: str,
     restart_share: float = RESTART_SHARE,
 ) -> None:
-    """Check SafeLUCB's own settings, and write them beside the others."""
+    """Check SafeLUCB's own settings and write them into the array."""
     if gate not in GATES:
         raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
     if optimism not in OPTIMISMS:
@@ -297,7 +326,7 @@ def safe_settings(
 def spend_delta(
     settings: Vector, *, delta: float, gate: str, realised_share: float, restart_share: float, restarts: int
 ) -> None:
-    """Give the set, and the realised sum where it is used, what they may spend of delta after so many restarts."""
+    """Split delta between the confidence set and, where it is used, the realised sum, after so many restarts."""
     share = realised_share if gate == "facts" else 0.0  # two events: each gets its share
     left = delta_of(delta, restarts, restart_share)
     settings[SUM_DELTA], settings[DELTA] = share * left, (1.0 - share) * left

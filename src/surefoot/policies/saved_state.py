@@ -17,7 +17,7 @@ STATE_FORMAT = 1
 
 
 def saved(policy: "Policy") -> dict[str, Any]:
-    """Everything that a policy knows, as plain arrays, numbers and strings."""
+    """Everything a policy knows, as plain arrays, numbers and strings."""
     return {
         "format": STATE_FORMAT,
         "policy": type(policy).__name__,

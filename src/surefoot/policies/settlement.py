@@ -1,9 +1,9 @@
 """Which rounds are open, and in which order their rewards are learned: the order of their decisions.
 
-A confidence set is valid when observations enter it in the order of their decisions; in any other order it is not, even
-where *when* a reward comes has nothing to do with *what* it is (docs/mathematics.md, "The order of learning"). So a
-reward may come at any time, and waits until every earlier round that teaches is settled: by its own reward, by the word
-that it will never be learned, or by a default once its window of rounds has passed.
+A confidence set is valid when observations enter it in the order of their decisions. In any other order it is not, even
+if the time at which a reward comes says nothing about its value (docs/mathematics.md, "The order of learning"). So a
+reward may come at any time, and waits until every earlier round that teaches is settled: by its own reward, by
+`abandon`, or by a default once its window of rounds has passed.
 """
 
 from collections import deque
@@ -13,26 +13,26 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector, count, finite
-from surefoot.errors import ConfigError, StateError
+from surefoot.errors import ConfigError, DecisionError, StateError
 
-# A round that is not settled: its features, whether the learner played, and whether it teaches, which is settled when
-# it is decided, never when its reward comes. Features as bytes: very many may be open, and are joined in no time when
-# the state is written down.
+# An open round: its features, whether the learner played, and whether it teaches, which is fixed when it is decided and
+# never when its reward comes. Features are bytes, so that a state with very many open rounds is written quickly.
 OpenRound: TypeAlias = tuple[bytes, bool, bool]
 
 
 class Settlement:
     """The open rounds of one policy.
 
-    settle_after: a round without a reward so many rounds later is settled by `default_reward`; None waits for ever
+    settle_after: a round still without a reward so many rounds later is settled by `default_reward`; None waits for
+    good
     """
 
     def __init__(self, settle_after: int | None, default_reward: float) -> None:
         self.settle_after, self.default_reward = settle_after, default_reward
         self._open: dict[int, OpenRound] = {}
-        self.rewards: dict[int, float] = {}  # that have come, of rounds that wait for an earlier one
+        self.rewards: dict[int, float] = {}  # rewards that have come and wait for an earlier round
         self._queue: deque[int] = deque()  # rounds that teach, in the order of their decisions; the first one is open
-        self.defaults = 0  # rounds that were settled by the default
+        self.defaults = 0  # rounds settled by the default
 
     def __len__(self) -> int:
         return len(self._open)
@@ -49,7 +49,7 @@ class Settlement:
 
     @property
     def held_up_by(self) -> int | None:
-        """The round for whose reward all others wait; None where no reward waits."""
+        """The round whose reward all others wait for; None if no reward waits."""
         return self._queue[0] if self.rewards else None
 
     @property
@@ -64,6 +64,20 @@ class Settlement:
     def awaits(self, round_: int) -> bool:
         """Whether a round is open and its reward has not come."""
         return round_ in self._open and round_ not in self.rewards
+
+    def check_open(self, round_: int, rounds: int, done: str) -> None:
+        """Raise unless a round awaits its reward; `rounds` were decided so far."""
+        if self.awaits(round_):
+            return
+        reason = "it was settled before"
+        if round_ in self.rewards:
+            reason = f"its reward has come, and waits for round {self.held_up_by}"
+        elif not 1 <= round_ <= rounds:
+            reason = f"only rounds 1 to {rounds} were decided"
+        raise DecisionError(
+            f"A decision must be pending without a reward to be {done}, but round {round_} is not: {reason}. "
+            "Nothing was learned from this call."
+        )
 
     def decided(self, round_: int, features: bytes, is_learner: bool, teaches: bool) -> None:
         """Open a round; the one whose window of rounds ends with it is settled by the default."""
@@ -84,9 +98,9 @@ class Settlement:
             del self._open[round_]
 
     def rewarded(self, round_: int, value: float) -> tuple[OpenRound, bool]:
-        """Settle a round by its reward; true where it is to be learned now, and is taken out.
+        """Settle a round by its reward; true if the reward is to be learned now, and the round is removed.
 
-        One that teaches nothing is done with, and one that has to wait for an earlier round is kept.
+        A round that teaches nothing is removed as well, and one that has to wait for an earlier round is kept.
         """
         entry = self._open[round_]
         _, _, teaches = entry
@@ -99,22 +113,22 @@ class Settlement:
         return entry, teaches
 
     def _next(self) -> None:
-        """The first in the queue is done with; those behind it may have been abandoned."""
+        """Remove the first of the queue, and those behind it that were abandoned."""
         queue = self._queue
         queue.popleft()
         while queue and queue[0] not in self._open:
             queue.popleft()
 
     def abandoned(self, round_: int) -> None:
-        """Settle a round by the word that its reward will never be learned."""
+        """Settle a round without its reward."""
         del self._open[round_]
         if self._queue and self._queue[0] == round_:
             self._next()
 
     def take(self) -> tuple[int, OpenRound, float] | None:
-        """Take out the next round that waits, if it is its turn, and its reward.
+        """Remove the next waiting round and its reward, if it is its turn.
 
-        Taken out first, then learned: interrupted in between, a reward may be lost, but it is never counted twice.
+        Removed first, then learned: an interruption in between may lose a reward, but never counts it twice.
         """
         if not self.rewards or self._queue[0] not in self.rewards:
             return None
@@ -124,14 +138,14 @@ class Settlement:
         return oldest, entry, value
 
     def put_back(self, round_: int, entry: OpenRound, value: float | None = None) -> None:
-        """Open a round again that was taken out and could not be learned; its reward has come where there is one."""
+        """Open a round again that was removed and could not be learned, with its reward if there is one."""
         self._open[round_] = entry
         self._queue.appendleft(round_)
         if value is not None:
             self.rewards[round_] = value
 
     def stop_teaching(self) -> None:
-        """Every open round teaches nothing from now on; those whose reward has come are done with."""
+        """Let every open round teach nothing from now on; those whose reward has come are removed."""
         for round_ in self.rewards:
             del self._open[round_]
         self.rewards.clear()
@@ -139,7 +153,7 @@ class Settlement:
         self._open = {round_: (features, by, False) for round_, (features, by, _) in self._open.items()}
 
     def state(self) -> dict[str, Any]:
-        """Plain arrays from which `restore` makes the same."""
+        """Plain arrays from which `restore` makes the same settlement."""
         rounds, waiting = self.open_rounds, self.waiting
         entries = [self._open[round_] for round_ in rounds]
         return {
@@ -153,7 +167,7 @@ class Settlement:
         }
 
     def restore(self, state: Mapping[str, Any], dim: int, teaches: Mapping[bool, bool]) -> None:
-        """Take back what `state` gave; `teaches` by who played is for states that do not say it."""
+        """Restore what `state` returned; `teaches`, by who played, is for older states that do not hold it."""
         rounds, learner = state["pending_rounds"], state["pending_is_learner"]
         known = state.get("pending_teaches", [teaches[bool(is_learner)] for is_learner in learner])
         rows = np.array(state["pending_features"], dtype=np.float64)
@@ -180,8 +194,8 @@ def read_settlement(settle_after: int | None, default_reward: float | None) -> S
     if settle_after is None and default_reward is not None:
         raise ConfigError(
             f"`default_reward` needs `settle_after`, but got default_reward={default_reward!r} alone. "
-            "settle_after is the number of rounds after which a reward that has not come is learned as the default."
+            "settle_after is the number of rounds after which a missing reward is learned as the default."
         )
-    hint = "settle_after is the number of rounds after which a reward that has not come is learned as the default."
+    hint = "settle_after is the number of rounds after which a missing reward is learned as the default."
     window = None if settle_after is None else count("settle_after", settle_after, hint=hint)
     return Settlement(window, finite("default_reward", default_reward or 0.0, hint=hint))

@@ -34,11 +34,27 @@ def ucb_step(arms: Matrix, noise: float, round_: int, forced: int) -> tuple[int,
 
 
 class UCB(ArmPolicy):
-    """UCB1 (Auer et al. 2002, figure 1): play the arm with the highest index, always.
+    """UCB1: always play the arm with the highest index.  (Auer et al. 2002, figure 1)
 
-    With noise = 1/2, which every reward in [0, 1] satisfies, the index is the original mean + sqrt(2 ln t / T_i).
-    It keeps no floor, and ignores a baseline.
+    It keeps no floor and ignores a baseline. With noise = 1/2, which every reward in [0, 1] satisfies, the index is the
+    original mean + sqrt(2 ln t / T_i).
 
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    noise : float
+        Sub-Gaussian scale of a reward.
+    settle_after, default_reward : int and float, optional
+        Rounds after which a missing reward is learned as `default_reward` (0).
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
     >>> policy = UCB(arms=3)
     >>> decision = policy.decide()
     >>> decision.action
