@@ -1,7 +1,7 @@
-"""Action sets: where the optimistic action is looked for.
+"""Action sets: where a policy looks for its optimistic action.
 
-Finitely many rows, a catalogue that stays the same from round to round, and three sets without rows: a Euclidean
-ball, a polytope by its vertices, a polytope by inequalities. Each finds max over a and theta of <theta, phi_a>.
+Finitely many rows, a catalogue that stays the same from round to round, and three sets without rows: a Euclidean ball,
+a polytope by its vertices, and a polytope by inequalities. Each finds the maximum over a and theta of <theta, phi_a>.
 """
 
 import hashlib
@@ -27,7 +27,24 @@ MOST_BASES = 20_000  # vertex enumeration tries every choice of dim inequalities
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """The optimistic action: its features, its upper bound, how it was found, and by how much it may fall short."""
+    """The optimistic action that a set found.
+
+    Attributes
+    ----------
+    features : ndarray
+        Its feature vector.
+    upper : float
+        Its upper confidence bound.
+    method : str
+        How it was found.
+    gap : float
+        By how much another action might have a larger bound; 0 if the search was exact.
+
+    Examples
+    --------
+    >>> Vertices([[1.0, 0.0], [0.0, 2.0]]).optimistic(Ball(1.0)).method
+    'vertices'
+    """
 
     features: Vector
     upper: float
@@ -36,7 +53,10 @@ class Optimum:
 
 
 class ActionSet(ABC):
-    """Feature vectors among which a policy may choose."""
+    """Feature vectors that a policy may choose from; pass one to `decide` in place of rows.
+
+    A set of your own defines `dim`, `longest`, `optimistic` and `contains`.
+    """
 
     @property
     @abstractmethod
@@ -46,18 +66,51 @@ class ActionSet(ABC):
     @property
     @abstractmethod
     def longest(self) -> float:
-        """The length of the longest feature vector in the set."""
+        """Length of the longest feature vector in the set."""
 
     @abstractmethod
     def optimistic(self, confidence: ConfidenceSet) -> Optimum:
-        """The feature vector with the largest <theta, phi> over the confidence set."""
+        """The feature vector with the largest <theta, phi> over a confidence set.
+
+        Parameters
+        ----------
+        confidence : Ball or Ellipsoid
+            The confidence set.
+
+        Returns
+        -------
+        Optimum
+            The vector, its upper bound, and how it was found.
+        """
 
     @abstractmethod
     def contains(self, x: Vector) -> bool:
-        """Whether a feature vector belongs to the set."""
+        """Whether a feature vector belongs to the set.
+
+        Parameters
+        ----------
+        x : ndarray of shape (dim,)
+            The feature vector.
+
+        Returns
+        -------
+        bool
+            True inside the set, up to rounding.
+        """
 
     def check_length(self, bound: float) -> None:
-        """Raise where the set reaches beyond the bound D."""
+        """Check the set against the declared bound D.
+
+        Parameters
+        ----------
+        bound : float
+            `feature_bound` of the policy.
+
+        Raises
+        ------
+        AssumptionError
+            If the set reaches beyond the bound.
+        """
         if not self.longest <= bound * (1 + LENGTH_TOLERANCE):
             raise AssumptionError(
                 f"Every feature vector must satisfy `||phi|| <= feature_bound`, but this {type(self).__name__} reaches "
@@ -67,7 +120,7 @@ class ActionSet(ABC):
 
 
 class RowSet(ActionSet):
-    """Actions that are the rows of an array."""
+    """Actions given as the rows of an array."""
 
     def __init__(self, rows: ArrayLike) -> None:
         self.rows: Matrix = finite_array("rows", rows, ndim=2).copy()
@@ -96,9 +149,25 @@ class RowSet(ActionSet):
 
 
 class Catalogue(RowSet):
-    """The same rows in every round: a policy keeps their means and widths between rounds instead of computing them.
+    """The same rows in every round: a policy keeps their means and widths between rounds.
 
-    Rows are copied and checked once. A policy caches one catalogue at a time.
+    Use it where the actions do not change; a policy caches one catalogue at a time. Rows are copied and checked once.
+
+    Parameters
+    ----------
+    rows : array_like of shape (actions, dim)
+        One feature row per action.
+
+    Raises
+    ------
+    InputError
+        If the rows are empty or not finite.
+
+    Examples
+    --------
+    >>> catalogue = Catalogue([[1.0, 0.0], [0.0, 2.0]])
+    >>> catalogue.dim, catalogue.longest
+    (2, 2.0)
     """
 
     def __init__(self, rows: ArrayLike) -> None:
@@ -108,7 +177,24 @@ class Catalogue(RowSet):
 
 
 class Vertices(ActionSet):
-    """A polytope by its vertices. A convex function peaks at a vertex, so the optimum is exact."""
+    """A polytope given by its vertices. A convex function peaks at a vertex, so the optimum is exact.
+
+    Parameters
+    ----------
+    vertices : array_like of shape (vertices, dim)
+        The vertices; points inside do no harm.
+
+    Raises
+    ------
+    InputError
+        If the vertices are empty or not finite.
+
+    Examples
+    --------
+    >>> triangle = Vertices([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> triangle.optimistic(Ball(1.0)).features
+    array([0., 2.])
+    """
 
     def __init__(self, vertices: ArrayLike) -> None:
         self._corners = RowSet(vertices)
@@ -120,16 +206,16 @@ class Vertices(ActionSet):
 
     @property
     def longest(self) -> float:
-        """The length of the longest vertex."""
+        """Length of the longest vertex."""
         return self._corners.longest
 
     def optimistic(self, confidence: ConfidenceSet) -> Optimum:
-        """The best vertex."""
+        """The vertex with the largest upper bound."""
         best = self._corners.optimistic(confidence)
         return Optimum(best.features, best.upper, "vertices")
 
     def contains(self, x: Vector) -> bool:
-        """Whether x is a mixture of the vertices."""
+        """Whether x is a convex combination of the vertices, by a linear program."""
         from scipy.optimize import linprog
 
         rows = self._corners.rows
@@ -146,7 +232,27 @@ class Vertices(ActionSet):
 
 
 class EuclideanBall(ActionSet):
-    """All feature vectors within `radius` of `center`: a trust-region problem."""
+    """All feature vectors within `radius` of `center`; the optimum solves a trust-region problem.
+
+    Parameters
+    ----------
+    center : array_like of shape (dim,)
+        Center of the ball.
+    radius : float
+        Its radius.
+
+    Raises
+    ------
+    InputError
+        If the center is not finite.
+    ConfigError
+        If the radius is not positive.
+
+    Examples
+    --------
+    >>> EuclideanBall(center=[1.0, 0.0], radius=0.5).optimistic(Ball(2.0)).features
+    array([1.5, 0. ])
+    """
 
     def __init__(self, *, center: ArrayLike, radius: float) -> None:
         self.center: Vector = finite_array("center", center, ndim=1).copy()
@@ -159,11 +265,11 @@ class EuclideanBall(ActionSet):
 
     @property
     def longest(self) -> float:
-        """The length of the furthest point from the origin."""
+        """Distance of the furthest point from the origin."""
         return float(np.linalg.norm(self.center)) + self.radius
 
     def optimistic(self, confidence: ConfidenceSet) -> Optimum:
-        """max over theta of <theta, center> + radius ||theta||; the best phi lies on the sphere, along theta."""
+        """Maximise <theta, center> + radius ||theta|| over theta; the best phi lies on the sphere, along theta."""
         if isinstance(confidence, Ball):
             length = float(np.linalg.norm(self.center))
             direction = self.center / length if length > 0 else np.eye(self.center.size)[0]
@@ -175,16 +281,36 @@ class EuclideanBall(ActionSet):
         return Optimum(best, confidence.upper(best), "trust region", gap)
 
     def contains(self, x: Vector) -> bool:
-        """Whether x lies within the ball."""
+        """Whether x lies in the ball."""
         return float(np.linalg.norm(x - self.center)) <= self.radius * (1 + INSIDE)
 
 
 class Polytope(ActionSet):
     """A bounded polytope {x: matrix x <= limits}.
 
-    Vertices are enumerated where there are few enough choices of `dim` inequalities, and the optimum is exact.
-    Otherwise the confidence set is widened to a polytope with 2 dim corners (||.||_1 <= sqrt(d) ||.||_2), which costs
-    2 dim linear programs (Dani et al. 2008); `Optimum.method` tells which one ran, and `gap` bounds what it missed.
+    If there are few enough choices of `dim` inequalities, the vertices are enumerated and the optimum is exact.
+    Otherwise the confidence set is widened to a polytope with 2 dim corners (||.||_1 <= sqrt(d) ||.||_2), which costs 2
+    dim linear programs (Dani et al. 2008). `Optimum.method` tells which one ran, and `gap` bounds what it missed.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (inequalities, dim)
+        Left-hand sides.
+    limits : array_like of shape (inequalities,)
+        Right-hand sides.
+
+    Raises
+    ------
+    InputError
+        If the inequalities are not finite, do not match, have no solution, or leave the polytope unbounded.
+    SolverError
+        If a linear program ends without an answer.
+
+    Examples
+    --------
+    >>> box = Polytope(matrix=[[1, 0], [-1, 0], [0, 1], [0, -1]], limits=[1, 0, 2, 0])
+    >>> round(box.longest, 6), box.optimistic(Ball(1.0)).method
+    (2.236068, 'vertex enumeration')
     """
 
     def __init__(self, *, matrix: ArrayLike, limits: ArrayLike) -> None:
@@ -208,7 +334,7 @@ class Polytope(ActionSet):
 
     @property
     def longest(self) -> float:
-        """The length of the longest vertex, or of the bounding box's corner where vertices are not enumerated."""
+        """Length of the longest vertex or, where vertices are not enumerated, of the bounding box's furthest corner."""
         return self._corners.longest if self._corners is not None else self._box
 
     def optimistic(self, confidence: ConfidenceSet) -> Optimum:

@@ -68,7 +68,7 @@ def best_listed(scores: Matrix, beta: float) -> tuple[int, float]:
 
 @compiled_apart
 def make_list(scores: Matrix, beta: float, best: int, highest: float) -> None:
-    """Note the rows that might become best while theta moves a little; where these are many, none."""
+    """List the rows that might become best while theta moves a little; if there are too many, list none."""
     reach = (1.0 + TRAVEL_ROOM) * beta
     bar = highest - FALL_ROOM * beta * math.sqrt(scores[SQUARES, best])
     most, listed = scores.shape[1] // LIST_SHARE, 0
@@ -84,9 +84,9 @@ def make_list(scores: Matrix, beta: float, best: int, highest: float) -> None:
 
 @compiled
 def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, columns: Matrix, scores: Matrix) -> None:
-    """Take in one observation, and move the scores of the catalogue along.
+    """Learn one observation, and update the scores of the catalogue.
 
-    They are computed afresh at the first observation, where the ball becomes an ellipsoid, then whenever the count has
+    They are computed again at the first observation, where the ball becomes an ellipsoid, then whenever the count has
     doubled, and in the long run every REFRESH_EVERY observations.
     """
     gain, error = absorb(state, x, reward)
@@ -102,7 +102,7 @@ def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, colum
 
 @compiled
 def follow(state: Vector, columns: Matrix, gain: float, error: float, scores: Matrix) -> None:
-    """Move the scores of all rows along with one observation: (gain, error) as `absorb` returned."""
+    """Update the scores of all rows by one observation: (gain, error) as `absorb` returned."""
     step = step_at(columns.shape[0])
     if columns.shape[0] == 4:  # the paper's dimension, in one pass and in the same order
         a, b, c, d = state[step], state[step + 1], state[step + 2], state[step + 3]
@@ -139,13 +139,13 @@ def follow_listed(state: Vector, rows: Matrix, gain: float, error: float, scores
 
 @compiled
 def move(scores: Matrix, i: int, along: float, gain: float, error: float) -> None:
-    """Move the scores of one row, given <V^-1 x, phi> for the new observation x."""
+    """Update the scores of one row, given <V^-1 x, phi> for the new observation x."""
     scores[MEANS, i] += error * along
     scores[SQUARES, i] = max(0.0, scores[SQUARES, i] - gain * along * along)
 
 
 def restored_scores(saved: Matrix, actions: int) -> Matrix:
-    """Scores as they were saved, if they can be those of a catalogue of so many actions: compiled code trusts them."""
+    """Saved scores, if they can be those of a catalogue of so many actions: compiled code does not check them."""
     scores = new_scores(actions)
     if saved.shape not in (scores.shape, scores[:LIST].shape):  # there was a time without short lists
         raise StateError(f"`catalogue_scores` must have shape {scores.shape}, but got {saved.shape}.")

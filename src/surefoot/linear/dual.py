@@ -47,8 +47,8 @@ def _forget(out: Vector, to: int, d: int) -> None:
 def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out: Vector, to: int) -> float:
     """Write center and whitener of the set that bounds <theta, q> best into `out`, and return its radius.
 
-    q stands in its array from `at` on. Returns -1 where the data refute the assumptions, and a radius beyond all bounds
-    where rounding may have done too much at every ridge.
+    q stands in its array from `at` on. Returns -1 if the data refute the assumptions, and a radius beyond all bounds if
+    rounding may have done too much at every ridge.
     """
     _forget(out, to, d)
     if not state[DRIFT] <= DRIFT_USABLE:

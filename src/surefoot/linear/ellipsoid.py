@@ -1,7 +1,7 @@
 """What the data leave possible for theta: the ball of radius B, and the ellipsoid ||theta - center||_V <= radius.
 
-Each answers `lower(q)` and `upper(q)`, the least and the largest <theta, q> over itself, with the rounding error of
-the computation already given away: the true value is never below `lower` nor above `upper`.
+Each gives `lower(q)` and `upper(q)`, the least and the largest <theta, q> over itself, widened by the rounding error of
+the computation: the true value is never below `lower` nor above `upper`.
 """
 
 import math
@@ -59,7 +59,7 @@ def ellipsoid_support(flat: Vector, start: int, radius: float, q: Vector, at: in
 
 @compiled
 def careful_support(flat: Vector, radius: float, q: Vector, d: int) -> tuple[float, float]:
-    """The same over the ellipsoid just as it is written down, with all rounding of this very sum in the spread."""
+    """The same over the ellipsoid exactly as it is written down; the spread includes all rounding of this sum."""
     mean, size, total, sizes = 0.0, 0.0, 0.0, 0.0
     row = d
     for i in range(d):
@@ -81,7 +81,7 @@ def careful_support(flat: Vector, radius: float, q: Vector, d: int) -> tuple[flo
 def guarded_radius(state: Vector, beta: float) -> float:
     """The radius beta, widened by what rounding may have done to the center and to the whitener.
 
-    Where rounding may have done too much to be told, the ellipsoid says nothing: its radius is beyond all bounds.
+    If rounding may have done more than can be bounded, the ellipsoid says nothing: its radius is beyond all bounds.
     """
     if not state[DRIFT] <= DRIFT_USABLE:
         return UNKNOWN
@@ -97,6 +97,13 @@ def widened(radius: float, drift: float, energy: float, d: float) -> float:
 class Ball(Value, frozen=True):
     """Every theta with ||theta|| <= radius: what is assumed before any data, C_1 in the paper.
 
+    Parameters
+    ----------
+    radius : float
+        B, the declared bound on ||theta||.
+
+    Examples
+    --------
     >>> Ball(radius=2.0).lower([3.0, 4.0])
     -10.0...
     """
@@ -105,28 +112,83 @@ class Ball(Value, frozen=True):
     name = "ball"
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
-        """Mean and spread of <theta, q> over the ball."""
+        """Mean and spread of <theta, q> over the ball.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        tuple of float
+            0 and radius ||q||, rounded up.
+        """
         vector = np.asarray(q, dtype=np.float64)
         return 0.0, ball_spread(self.radius, vector, 0, vector.size)
 
     def reach(self, dim: int) -> float:
-        """How long theta can be."""
+        """The largest ||theta||.
+
+        Parameters
+        ----------
+        dim : int
+            Length of theta.
+
+        Returns
+        -------
+        float
+            The radius.
+        """
         return self.radius
 
     def lower(self, q: ArrayLike) -> float:
-        """The least <theta, q> over the ball."""
+        """The least <theta, q> over the ball.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            Never above the true least value.
+        """
         return -self.support(q)[1]
 
     def upper(self, q: ArrayLike) -> float:
-        """The largest <theta, q> over the ball."""
+        """The largest <theta, q> over the ball.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            Never below the true largest value.
+        """
         return self.support(q)[1]
 
 
 class Ellipsoid(Value, frozen=True):
-    """Every theta with ||theta - center||_V <= radius, where whitener^T whitener = V^-1.
+    """Every theta with ||theta - center||_V <= radius, where whitener^T whitener = V^-1.  (paper, eq. 5)
 
-    `observations` tells after how many observations it was formed, so that an auditor can form it again.
+    Parameters
+    ----------
+    center : ndarray of shape (dim,)
+        The ridge estimate of theta.
+    whitener : ndarray of shape (dim, dim)
+        Lower triangular; the inverse of the Cholesky factor of V.
+    radius : float
+        beta, the size of the ellipsoid in the norm of V.
+    observations : int
+        After how many observations it was formed, so that an auditor can form it again.
 
+    Examples
+    --------
     >>> e = Ellipsoid(center=np.array([1.0, 0.0]), whitener=np.eye(2), radius=0.5, observations=7)
     >>> round(e.lower([1.0, 0.0]), 9), round(e.upper([0.0, 2.0]), 9)
     (0.5, 1.0)
@@ -139,22 +201,66 @@ class Ellipsoid(Value, frozen=True):
     name = "ellipsoid"
 
     def support(self, q: ArrayLike) -> tuple[float, float]:
-        """Mean and spread of <theta, q> over the ellipsoid."""
+        """Mean and spread of <theta, q> over the ellipsoid.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        tuple of float
+            <center, q> and radius ||q||_{V^-1}, rounded up.
+        """
         flat = np.concatenate([self.center, self.whitener.ravel()])
         return careful_support(flat, self.radius, np.asarray(q, dtype=np.float64), self.center.size)
 
     def reach(self, dim: int) -> float:
-        """How long theta can be."""
+        """A bound on ||theta||.
+
+        Parameters
+        ----------
+        dim : int
+            Length of theta.
+
+        Returns
+        -------
+        float
+            ||center|| + radius ||whitener||, rounded up.
+        """
         length = float(np.linalg.norm(self.center) + self.radius * np.linalg.norm(self.whitener))
         return length * (1.0 + 16.0 * dim * EPS)
 
     def lower(self, q: ArrayLike) -> float:
-        """The least <theta, q> over the ellipsoid."""
+        """The least <theta, q> over the ellipsoid.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            Never above the true least value.
+        """
         mean, spread = self.support(q)
         return mean - spread
 
     def upper(self, q: ArrayLike) -> float:
-        """The largest <theta, q> over the ellipsoid."""
+        """The largest <theta, q> over the ellipsoid.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            Never below the true largest value.
+        """
         mean, spread = self.support(q)
         return mean + spread
 

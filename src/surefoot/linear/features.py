@@ -1,6 +1,6 @@
 """Feature maps phi(x, a): from a context to one feature row per action, with the bound D that each implies.
 
-Give a map's `dim` and `bound` to a policy as `dim` and `feature_bound`, and its rows to `decide`.
+Pass a map's `dim` and `bound` to a policy as `dim` and `feature_bound`, and its rows to `decide`.
 """
 
 import math
@@ -16,7 +16,10 @@ _TOLERANCE = 1e-12  # rounding allowed when a context is measured against its bo
 
 
 class FeatureMap(ABC):
-    """phi: a context in, one row per action out."""
+    """phi: maps a context to one feature row per action.
+
+    A map of your own defines `dim`, `bound` and `__call__`.
+    """
 
     @property
     @abstractmethod
@@ -26,7 +29,7 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def bound(self) -> float:
-        """D: no row is ever longer."""
+        """D: the length that no row exceeds."""
 
     @abstractmethod
     def __call__(self, context: ArrayLike, /) -> Matrix:
@@ -54,11 +57,31 @@ class _Contextual(FeatureMap):
 
 
 class Shared(_Contextual):
-    """phi(x, a) = (1, x, f_a): one theta for all, actions described by their own features f_a.
+    """phi(x, a) = (1, x, f_a): one theta for all actions, which are described by their own features f_a.
 
-    D = sqrt(1 + context_bound^2 + max ||f_a||^2). The context shifts all actions alike; where it should change
-    which of them is best, use `Interactions` or `Disjoint`.
+    D = sqrt(1 + context_bound^2 + max ||f_a||^2). The context shifts all actions alike; if it should change which one
+    is best, use `Interactions` or `Disjoint`.
 
+    Parameters
+    ----------
+    action_features : array_like of shape (actions, features)
+        One row f_a per action.
+    context_dim : int
+        Length of a context.
+    context_bound : float
+        Bound on the Euclidean norm of a context; a longer one raises AssumptionError.
+    intercept : bool
+        Whether rows begin with a constant 1.
+
+    Raises
+    ------
+    InputError
+        If the action features are empty or not finite.
+    ConfigError
+        If a dimension or bound is not positive.
+
+    Examples
+    --------
     >>> phi = Shared([[1.0], [2.0]], context_dim=2, context_bound=1.0)
     >>> phi([0.6, 0.8])
     array([[1. , 0.6, 0.8, 1. ],
@@ -90,10 +113,28 @@ class Shared(_Contextual):
 
 
 class Disjoint(_Contextual):
-    """phi(x, a) = (0, ..., (1, x), ..., 0): one block, so one theta, per action.
+    """phi(x, a) = (0, ..., (1, x), ..., 0): one block, and so one theta, per action.
 
-    D = sqrt(1 + context_bound^2). Nothing learned of one action tells of another.
+    D = sqrt(1 + context_bound^2). What is learned about one action says nothing about another.
 
+    Parameters
+    ----------
+    actions : int
+        Number of actions.
+    context_dim : int
+        Length of a context.
+    context_bound : float
+        Bound on the Euclidean norm of a context; a longer one raises AssumptionError.
+    intercept : bool
+        Whether blocks begin with a constant 1.
+
+    Raises
+    ------
+    ConfigError
+        If a number or bound is not positive.
+
+    Examples
+    --------
     >>> phi = Disjoint(actions=2, context_dim=1, context_bound=3.0)
     >>> phi([3.0])
     array([[1., 3., 0., 0.],
@@ -125,6 +166,24 @@ class Interactions(_Contextual):
 
     D = sqrt((1 + context_bound^2) (1 + max ||f_a||^2)), exactly the length of a product.
 
+    Parameters
+    ----------
+    action_features : array_like of shape (actions, features)
+        One row f_a per action.
+    context_dim : int
+        Length of a context.
+    context_bound : float
+        Bound on the Euclidean norm of a context; a longer one raises AssumptionError.
+
+    Raises
+    ------
+    InputError
+        If the action features are empty or not finite.
+    ConfigError
+        If a dimension or bound is not positive.
+
+    Examples
+    --------
     >>> phi = Interactions([[2.0], [5.0]], context_dim=1, context_bound=3.0)
     >>> phi([3.0])
     array([[ 1.,  2.,  3.,  6.],
@@ -154,8 +213,20 @@ class Interactions(_Contextual):
 
 
 class OneHot(FeatureMap):
-    """phi(a) = e_a: plain arms, no context. D = 1.
+    """phi(a) = e_a: plain arms without context. D = 1.
 
+    Parameters
+    ----------
+    actions : int
+        Number of arms.
+
+    Raises
+    ------
+    ConfigError
+        If `actions` is not a positive whole number.
+
+    Examples
+    --------
     >>> OneHot(actions=2)()
     array([[1., 0.],
            [0., 1.]])
@@ -166,7 +237,7 @@ class OneHot(FeatureMap):
 
     @property
     def dim(self) -> int:
-        """As many as arms."""
+        """The number of arms."""
         return self.actions
 
     @property
@@ -175,7 +246,7 @@ class OneHot(FeatureMap):
         return 1.0
 
     def __call__(self, context: ArrayLike | None = None, /) -> Matrix:
-        """One unit row per arm; a context is not looked at."""
+        """One unit row per arm; a context is ignored."""
         return np.eye(self.actions)
 
 

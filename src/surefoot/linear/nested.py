@@ -1,10 +1,10 @@
-"""Nested sets: the ball intersected with every ellipsoid so far, as the paper's CLUCB2 has them.
+"""Nested sets: the ball intersected with every ellipsoid so far, as in the paper's CLUCB2.
 
 The least <theta, q> over the intersection is a second-order cone program. Its dual is a split of q into pieces, one
-per set: any split gives a valid bound, so the value reported is the split's, computed from the pieces, however
-accurate the solver was. Most ellipsoids play no part: a working set is solved, and the sets that its minimiser
-violates join until none is left. All ellipsoids are kept, so memory grows with the observations. Where no theta is left
-at all, the data refute the assumptions, and `is_empty` says so.
+per set. Any split gives a valid bound, so the value reported is computed from the pieces, however accurate the solver
+was. Most ellipsoids play no part: a working set is solved, and the sets that its minimiser violates join until none is
+left. All ellipsoids are kept, so memory grows with the observations. If no theta is left at all, the data refute the
+assumptions, and `is_empty` says so.
 """
 
 import math
@@ -26,15 +26,37 @@ REMEMBERED = 8  # sets that were active lately start the next working set
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """A lower bound of <theta, q> and the pieces that give it, each with its set; the pieces add up to q."""
+    """A lower bound of <theta, q> and the pieces of q that give it.
+
+    Attributes
+    ----------
+    value : float
+        The bound.
+    pieces : tuple of (set, ndarray)
+        Each piece with the set that bounds it; the pieces add up to q.
+
+    Examples
+    --------
+    >>> Nested(Ball(1.0), dim=2).split(np.array([3.0, 4.0])).value
+    -5.0...
+    """
 
     value: float
     pieces: tuple[tuple[Ball | Ellipsoid, Vector], ...]
 
 
 class Nested:
-    """The ball and every ellipsoid that was added, intersected.
+    """The intersection of the ball and every ellipsoid that was added.
 
+    Parameters
+    ----------
+    ball : Ball
+        What is assumed before any data.
+    dim : int
+        Length of theta.
+
+    Examples
+    --------
     >>> nested = Nested(Ball(1.0), dim=2)
     >>> nested.add(Ellipsoid(center=np.array([1.5, 0.0]), whitener=np.eye(2), radius=1.0, observations=1))
     >>> round(nested.lower([1.0, 0.0]), 6), round(nested.upper([1.0, 0.0]), 6)
@@ -51,7 +73,13 @@ class Nested:
         self.is_empty = False  # once no theta satisfies every set, none ever will
 
     def add(self, ellipsoid: Ellipsoid) -> None:
-        """Intersect with one more ellipsoid."""
+        """Intersect with one more ellipsoid.
+
+        Parameters
+        ----------
+        ellipsoid : Ellipsoid
+            The newest confidence set.
+        """
         from scipy.linalg import solve_triangular
 
         size = len(self.sets)
@@ -64,15 +92,48 @@ class Nested:
         self.sets.append(ellipsoid)
 
     def lower(self, q: Vector) -> float:
-        """The least <theta, q> over the intersection."""
+        """The least <theta, q> over the intersection.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            A valid lower bound, whatever the solver's accuracy.
+        """
         return self.split(q).value
 
     def upper(self, q: Vector) -> float:
-        """The largest <theta, q> over the intersection."""
+        """The largest <theta, q> over the intersection.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        float
+            A valid upper bound, whatever the solver's accuracy.
+        """
         return -self.split(-np.asarray(q, dtype=np.float64)).value
 
     def split(self, q: Vector) -> Split:
-        """The best split of q over the sets, and the lower bound of <theta, q> that it gives."""
+        """The best split of q over the sets, and the lower bound of <theta, q> that it gives.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The direction.
+
+        Returns
+        -------
+        Split
+            The bound and its pieces.
+        """
         q = np.asarray(q, dtype=np.float64)
         length = float(np.linalg.norm(q))
         best = max((self._whole(q, index) for index in self._start()), key=lambda split: split.value)
@@ -98,9 +159,19 @@ class Nested:
         return best
 
     def optimistic(self, rows: Matrix) -> tuple[int, float]:
-        """The row with the largest upper bound over the intersection, the first one on a tie, and that bound.
+        """The row with the largest upper bound over the intersection, the first one on a tie.
 
-        Rows are looked at in the order of a cheap bound, the best over single sets, until none can still win.
+        Rows are tried in the order of a cheap bound, the best over single sets, until no other can win.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (actions, dim)
+            One feature row per action.
+
+        Returns
+        -------
+        tuple of int and float
+            The row and its upper bound.
         """
         cheap = np.min([_uppers(self.sets[i], rows) for i in self._start()], axis=0)
         best, highest = int(np.argmax(cheap)), -math.inf
@@ -125,7 +196,7 @@ class Nested:
         return Split(self.sets[index].lower(q), ((self.sets[index], q),))
 
     def _certify(self, q: Vector, pieces: list[tuple[int, Vector]]) -> Split:
-        """The bound that a split really gives; what the solver's pieces miss of q goes to the ball."""
+        """The bound that a split gives; what the solver's pieces miss of q goes to the ball."""
         parts = {i: piece for i, piece in pieces if i > 0 and piece.any() and np.abs(piece).max() <= 1e300}
         # Rounded once: pieces that nearly cancel would leave rounding that nobody answers for.
         columns = zip(q, *(-piece for piece in parts.values()), strict=True)
@@ -158,7 +229,13 @@ class Nested:
         }
 
     def restore(self, arrays: Any) -> None:
-        """Add every ellipsoid of a saved state, and start from the same working set."""
+        """Add every ellipsoid of a saved state, and start from the same working set.
+
+        Parameters
+        ----------
+        arrays : mapping
+            What `state` returned.
+        """
         saved = zip(
             arrays["nested_centers"],
             arrays["nested_whiteners"],

@@ -1,4 +1,4 @@
-"""How far the truth may lie from the estimate: the radius beta of the confidence set, in five kinds.
+"""The radius beta of the confidence set, in five kinds: how far theta may lie from its estimate.
 
 Each holds for all rounds at once with probability 1 - delta, under its own assumptions:
 
@@ -9,7 +9,7 @@ dual       Flynn et al. (2023), their convex set by duality: the same event as a
 residual   Jun and Kim (2024), LOSAN. `noise` may be pessimistic, 1/2 for rewards in [0, 1]: small residuals shrink it.
 
 A misspecification epsilon, |E y - <theta, x>| <= epsilon, widens paper, logdet and amm by epsilon sqrt(observations):
-||sum x e||_{V^-1} <= ||e||. dual and residual read the rewards themselves, and are refused with it.
+||sum x e||_{V^-1} <= ||e||. dual and residual use the rewards themselves, and cannot be combined with it.
 
 Settings travel through compiled code as one array, `settings`, read by these names.
 """
