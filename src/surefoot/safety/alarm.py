@@ -1,15 +1,15 @@
-"""The alarm: something that was declared has been contradicted, and what a person may answer.
+"""The alarm: something that was declared has been contradicted, and how a person may answer.
 
-While it is on, a policy that keeps a floor plays the baseline alone, and its certificates promise nothing. The answers:
+While it is on, a policy that keeps a floor plays only the baseline, and its certificates promise nothing. The answers:
 
 stay     play the baseline from now on; the alarm stays on
-relearn  learn anew from here under the same promise. What was played so far stays in the account, every round of the
-         learner at its worst. That debt must be earned back before the learner plays again, which may be never
-renew    begin a new promise, with a new ledger: what was lost before is not made good
+relearn  learn again from here under the same promise. Rounds played so far stay in the account, every learner round at
+         its worst case. That debt must be earned back before the learner plays again, which may never happen
+renew    start a new promise with a new ledger: earlier losses are not made good
 
-Both restarts need delta: the first set is given 0.9 delta and the k-th restart 0.1 delta 2^-k, which add up to delta,
-so that one promise covers all of them (docs/mathematics.md, "Alarms and restarts"). The paper's policies spend all of
-delta on their first set, as in the paper; they can only stay.
+Both restarts need delta: the first set gets 0.9 delta and the k-th restart 0.1 delta 2^-k, which add up to delta, so
+one promise covers all of them (docs/mathematics.md, "Alarms and restarts"). The paper's policies spend all of delta on
+their first set, as in the paper; they can only stay.
 """
 
 from typing import Any, Literal
@@ -23,10 +23,25 @@ RESTART_SHARE = 0.1  # of delta, kept for restarts
 
 
 class Alarm(Value, frozen=True, eq=True):
-    """What contradicted a declaration, after how many rounds, in words.
+    """What contradicted a declaration, and when.
 
-    kind: "contradiction" where no theta is left that satisfies data and declarations, "reward" for one out of bounds,
-          "baseline_reward" for one that no theta allows, "features" for a row that is too long
+    Attributes
+    ----------
+    kind : {"contradiction", "reward", "baseline_reward", "features"}
+        "contradiction" if no theta satisfies data and declarations, "reward" for a reward out of bounds,
+        "baseline_reward" for one that no theta allows, "features" for a row that is too long.
+    round : int
+        Rounds decided when it was raised.
+    text : str
+        What happened, in words.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> policy = surefoot.UCB(arms=2)
+    >>> policy.report_breach("reward", "A reward of 7 came in, but 0 to 1 was declared.")
+    >>> policy.alarm.kind, policy.responses
+    ('reward', ('stay',))
     """
 
     kind: AlarmKind

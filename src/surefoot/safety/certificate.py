@@ -12,13 +12,30 @@ CONDITION = "true with probability 1 - delta if what was declared is true"
 class Certificate(Value, frozen=True):
     """The evidence on which the learner's proposal was allowed or refused.
 
-    guaranteed: what has been earned at least, in the gate's own account, if the proposal is played: with probability
-                1 - delta, if what was declared is true; -inf while the alarm is on
-    required:   what must be earned at least
-    proposal:   the optimistic action's row, or -1 where the action set has no rows
-    optimism:   the most that action may be worth, its upper confidence bound
-    method:     how the optimistic action was searched for, and `gap`, by how much another might promise more
-    is_held:    whether the baseline was to be played whatever the verdict
+    Attributes
+    ----------
+    guaranteed : float
+        What has been earned at least if the proposal is played, with probability 1 - delta and if what was declared is
+        true; -inf while the alarm is on.
+    required : float
+        What must be earned at least; -inf for a policy without a floor.
+    proposal : int
+        Row of the optimistic action; -1 if the action set has no rows.
+    optimism : float
+        Its upper confidence bound.
+    method : str
+        How the optimistic action was searched for.
+    gap : float
+        By how much another action might have a larger bound.
+    is_held : bool
+        Whether the baseline was to be played whatever the verdict.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> policy = surefoot.ConservativeUCB(arms=3, alpha=0.1, delta=0.01, baseline_reward=0.5)
+    >>> print(policy.decide(baseline=0).certificate.explain())
+    Played the baseline: playing action 1 could have left us 0.45 below the floor.
     """
 
     guaranteed: float
@@ -32,7 +49,7 @@ class Certificate(Value, frozen=True):
 
     @property
     def margin(self) -> float:
-        """guaranteed - required: at least 0 exactly where the learner was allowed; inf where nothing is required."""
+        """guaranteed - required: at least 0 exactly if the learner was allowed; inf if nothing is required."""
         return math.inf if self.required == -math.inf else self.guaranteed - self.required
 
     @property
@@ -46,7 +63,7 @@ class Certificate(Value, frozen=True):
         return self._evidence()
 
     def explain(self) -> str:
-        """Why, in a sentence."""
+        """The reason for the decision, in one sentence."""
         action = f"action {self.proposal}" if self.proposal >= 0 else "the optimistic action"
         if self.required == -math.inf:
             return (

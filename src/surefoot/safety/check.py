@@ -1,9 +1,9 @@
-"""Check a proof by whole numbers: plain Python that shares no function with what proves, and rounds nothing away.
+"""Check a proof in whole numbers: plain Python that shares no function with the prover and rounds nothing away.
 
 Every float is a whole multiple of 2^-1074, so sums and products are exact as whole numbers, and roots are rounded up:
 vectors count in units of 2^-2148, bounds in 2^-4296. Whatever the pieces are, they prove *something*: each is bounded
-by its fact, and what they leave of the question, with what of a piece lies beside its fact's direction, by the fact for
-the rest (over the ball, -B times its length). So no tolerance is needed, and none can be bought.
+by its fact; what they leave of the question, and what of a piece lies beside its fact's direction, is bounded by the
+fact for the rest (over the ball, -B times its length). So no tolerance is needed, and a prover cannot exploit one.
 """
 
 import math
@@ -23,8 +23,30 @@ UNIT = 1074
 def check(proof: Proof, *, question: Any = None, facts: Sequence[Fact] | None = None) -> None:
     """Verify that <theta, question> is at least what the proof claims, for every theta that satisfies its facts.
 
-    `question` is what must have been asked, and `facts` all that may be relied on; left out, the proof's own are taken.
-    Raises ProofError where the proof fails. One that claims nothing, a value of -inf, holds.
+    Exact: no tolerance and no solver. A proof that claims nothing, with a value of -inf, holds.
+
+    Parameters
+    ----------
+    proof : Proof
+        The proof, such as `decision.certificate.proof`.
+    question : array_like, optional
+        What must have been asked; by default the proof's own question.
+    facts : sequence of Fact, optional
+        All that may be relied on; by default the proof's own facts.
+
+    Raises
+    ------
+    ProofError
+        If the proof answers another question, relies on other facts, or proves less than it claims.
+
+    Examples
+    --------
+    >>> from surefoot.safety import assemble
+    >>> q = np.array([3.0, 4.0])
+    >>> check(assemble(q, [(Ball(1.0), q)]))
+    >>> check(Proof(q, (), value=0.0))
+    Traceback (most recent call last):
+    surefoot.errors.ProofError: The pieces must add up to the question exactly: ...
     """
     if question is not None and not np.array_equal(np.asarray(question, dtype=np.float64), proof.question):
         raise ProofError("The proof must answer the question that was asked, but it answers another one.")
@@ -87,7 +109,7 @@ def _grants(known: Any, fact: Any) -> bool:
 
 
 def _whole(numbers: Any, size: int = 1) -> list[int]:
-    """So many floats, in units of 2^-2148; a number that is no float is refused, for reading it as one would round."""
+    """So many floats in units of 2^-2148; a number that is not exactly a float is refused."""
     try:
         given, floats = np.asarray(numbers), np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

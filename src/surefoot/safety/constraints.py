@@ -1,10 +1,10 @@
 """Constraints: what must never be lost. Each turns a round into a question q and a level that <theta, q> must reach.
 
-cumulative     at every round, all that was earned makes (1 - alpha) of the baseline's.  (the paper's)
+cumulative     at every round, all that was earned makes (1 - alpha) of the baseline's.  (paper, eq. 4)
 checkpoints    the same, but only at every k-th round; the rest of the block lends its slack in advance.
 stagewise      every single action makes (1 - alpha) of the baseline's.  (Moradipari et al. 2020)
-reserve        cumulative, with an additive budget that is granted up front.
-realised_path  cumulative, in rewards actually received by the learner's rounds.  (after Du et al. 2021)
+reserve        cumulative, with an additive budget granted in advance.
+realised_path  cumulative, in rewards that learner rounds actually received.  (after Du et al. 2021)
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,13 @@ def ask(
 
 
 class Constraint:
-    """What must never be lost; `code` and `amount` are what compiled code reads."""
+    """What must never be lost: the base of all constraints. `code` and `amount` are what compiled code reads.
+
+    Examples
+    --------
+    >>> sorted(kind.name for kind in Constraint.__subclasses__())
+    ['checkpoints', 'cumulative', 'realised_path', 'reserve', 'stagewise']
+    """
 
     name: ClassVar[str]
     code: ClassVar[int]
@@ -71,7 +77,7 @@ class Constraint:
 
     @property
     def amount(self) -> float:
-        """The constraint's own number, where it has one."""
+        """The constraint's own number; 0 if it has none."""
         return 0.0
 
     def plain(self) -> dict[str, Any]:
@@ -81,7 +87,13 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Cumulative(Constraint):
-    """At every round, everything earned so far makes (1 - alpha) of what the baseline would have.  (paper, eq. 4)"""
+    """At every round, all that was earned makes (1 - alpha) of what the baseline would have.  (paper, eq. 4)
+
+    Examples
+    --------
+    >>> Cumulative().plain()
+    {'name': 'cumulative'}
+    """
 
     name: ClassVar[str] = "cumulative"
     code: ClassVar[int] = CUMULATIVE
@@ -89,7 +101,23 @@ class Cumulative(Constraint):
 
 @dataclass(frozen=True)
 class Checkpoints(Constraint):
-    """Cumulative, but only at rounds `every`, 2 `every`, ...: in between, the floor of the rounds left is lent."""
+    """Cumulative, but only at rounds `every`, 2 `every`, ...: in between, the floor of the remaining rounds is lent.
+
+    Parameters
+    ----------
+    every : int
+        Rounds between two checkpoints.
+
+    Raises
+    ------
+    ConfigError
+        If `every` is not a positive whole number.
+
+    Examples
+    --------
+    >>> Checkpoints(every=100).plain()
+    {'name': 'checkpoints', 'every': 100}
+    """
 
     every: int
     name: ClassVar[str] = "checkpoints"
@@ -106,7 +134,13 @@ class Checkpoints(Constraint):
 
 @dataclass(frozen=True)
 class Stagewise(Constraint):
-    """Every single action makes (1 - alpha) of the baseline's reward in its round.  (Moradipari et al. 2020)"""
+    """Every single action makes (1 - alpha) of the baseline's reward in its round.  (Moradipari et al. 2020)
+
+    Examples
+    --------
+    >>> Stagewise().plain()
+    {'name': 'stagewise'}
+    """
 
     name: ClassVar[str] = "stagewise"
     code: ClassVar[int] = STAGEWISE
@@ -114,7 +148,23 @@ class Stagewise(Constraint):
 
 @dataclass(frozen=True)
 class Reserve(Constraint):
-    """Cumulative, with `granted` more that may be lost over all rounds together."""
+    """Cumulative, with `granted` more that may be lost over all rounds together.
+
+    Parameters
+    ----------
+    granted : float
+        The additional reward that may be lost in total.
+
+    Raises
+    ------
+    ConfigError
+        If `granted` is not positive.
+
+    Examples
+    --------
+    >>> Reserve(granted=5.0).amount
+    5.0
+    """
 
     granted: float
     name: ClassVar[str] = "reserve"
@@ -125,15 +175,28 @@ class Reserve(Constraint):
 
     @property
     def amount(self) -> float:
-        """What may be lost on top."""
+        """What may be lost in addition."""
         return float(self.granted)
 
 
 @dataclass(frozen=True)
 class RealisedPath(Constraint):
-    """Cumulative, where learner rounds count with the rewards they really received, not with their means.
+    """Cumulative, where learner rounds count with the rewards they received.  (after Du et al. 2021)
 
-    `lowest_reward` is the least a single reward can be: what a round that is pending, or about to be played, may bring.
+    Parameters
+    ----------
+    lowest_reward : float
+        The least a single reward can be: what a pending or proposed round may bring.
+
+    Raises
+    ------
+    InputError
+        If `lowest_reward` is not a finite number.
+
+    Examples
+    --------
+    >>> RealisedPath(lowest_reward=0.0).plain()
+    {'name': 'realised_path', 'lowest_reward': 0.0}
     """
 
     lowest_reward: float
@@ -156,6 +219,23 @@ def _own_fields(constraint: Any) -> list[str]:
 def read_constraint(given: Constraint | Mapping[str, Any] | str) -> Constraint:
     """A constraint from itself, its name, or its plain data.
 
+    Parameters
+    ----------
+    given : Constraint, mapping or str
+        The constraint, its `plain` data, or the name of one without settings.
+
+    Returns
+    -------
+    Constraint
+        The constraint.
+
+    Raises
+    ------
+    ConfigError
+        If the name is unknown, or its settings are missing or wrong.
+
+    Examples
+    --------
     >>> read_constraint({"name": "checkpoints", "every": 100})
     Checkpoints(every=100)
     """

@@ -1,7 +1,7 @@
-"""Facts: what is known of theta, each of which bounds <theta, x> from below for the pieces x it speaks of.
+"""Facts: what is known of theta. Each bounds <theta, x> from below for the vectors x that it speaks of.
 
-A ball and an ellipsoid (`surefoot.linear`) are facts; so is a linear inequality. A fact needs a `name` for the
-reader and `lower(x)` for the proof; anything that has both can join.
+Balls and ellipsoids (`surefoot.linear`) are facts, and so are linear inequalities. A fact needs a `name` for the reader
+and `lower(x)` for the proof; any object with both can join.
 """
 
 import math
@@ -18,7 +18,22 @@ ROUNDING = 16.0 * 2.0**-53  # of a weight times a level, given away
 
 
 class Fact(Protocol):
-    """Something known of theta."""
+    """Something known of theta: the protocol of everything that a proof may rest on.
+
+    A fact of your own needs these two members. `surefoot.check` computes the bounds of balls, ellipsoids, boxes and
+    linear facts by itself, and trusts `lower` of any other fact.
+
+    Examples
+    --------
+    >>> class Positive:
+    ...     name = "sign of theta"
+    ...
+    ...     def lower(self, q):
+    ...         return 0.0 if min(q) >= 0 else -math.inf
+    >>> fact: Fact = Positive()
+    >>> fact.lower([1.0, 0.5])
+    0.0
+    """
 
     @property
     def name(self) -> str:
@@ -26,7 +41,18 @@ class Fact(Protocol):
         ...
 
     def lower(self, q: ArrayLike, /) -> float:
-        """A lower bound of <theta, q>, or -inf where this fact says nothing of q."""
+        """A lower bound of <theta, q>.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The vector asked about.
+
+        Returns
+        -------
+        float
+            The bound, reduced by its rounding error; -inf if this fact says nothing of q.
+        """
         ...
 
 
@@ -35,6 +61,17 @@ class Linear(Value, frozen=True):
 
     Known baseline rewards, floors and declared reward ranges are of this kind, and so are their sums over rounds.
 
+    Parameters
+    ----------
+    normal : ndarray of shape (dim,)
+        The direction.
+    level : float
+        What <theta, normal> is at least.
+    name : str
+        What a reader calls it.
+
+    Examples
+    --------
     >>> floor = Linear(normal=np.array([1.0, 2.0]), level=0.5, name="floor")
     >>> round(floor.lower([3.0, 6.0]), 9), floor.lower([3.0, 0.0])
     (1.5, -inf)
@@ -45,7 +82,18 @@ class Linear(Value, frozen=True):
     name: str
 
     def lower(self, q: ArrayLike, /) -> float:
-        """level * mu for q = mu * normal with mu >= 0, its rounding given away; otherwise -inf."""
+        """A lower bound of <theta, q>.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The vector asked about.
+
+        Returns
+        -------
+        float
+            mu * level for q = mu * normal with mu >= 0, rounded down; otherwise -inf.
+        """
         piece = np.asarray(q, dtype=np.float64)
         square = float(self.normal @ self.normal)
         if square == 0.0:
@@ -57,7 +105,18 @@ class Linear(Value, frozen=True):
         return self.times(weight)
 
     def times(self, weight: float) -> float:
-        """The bound for the normal so many times, its rounding given away."""
+        """The bound for a multiple of the normal.
+
+        Parameters
+        ----------
+        weight : float
+            The multiple, at least 0.
+
+        Returns
+        -------
+        float
+            weight * level, rounded down.
+        """
         bound = weight * self.level
         return bound - ROUNDING * abs(bound)
 
@@ -65,6 +124,15 @@ class Linear(Value, frozen=True):
 class Box(Value, frozen=True):
     """Every entry of theta lies in [low, high]: what a declared range of means says of plain arms.
 
+    Parameters
+    ----------
+    low : float
+        Least entry.
+    high : float
+        Largest entry.
+
+    Examples
+    --------
     >>> round(Box(0.0, 1.0).lower([0.5, -2.0]), 9)
     -2.0
     """
@@ -74,11 +142,33 @@ class Box(Value, frozen=True):
     name = "declared range of every arm"
 
     def lower(self, q: ArrayLike, /) -> float:
-        """The least <theta, q> over the box."""
+        """The least <theta, q> over the box.
+
+        Parameters
+        ----------
+        q : array_like of shape (dim,)
+            The vector asked about.
+
+        Returns
+        -------
+        float
+            The least value, rounded down.
+        """
         piece = np.asarray(q, dtype=np.float64)
         terms = np.where(piece < 0, self.high * piece, self.low * piece)
         return math.fsum((terms - ROUNDING * np.abs(terms)).tolist())
 
     def reach(self, dim: int) -> float:
-        """How long theta can be."""
+        """The largest ||theta||.
+
+        Parameters
+        ----------
+        dim : int
+            Length of theta.
+
+        Returns
+        -------
+        float
+            max(|low|, |high|) sqrt(dim).
+        """
         return max(abs(self.low), abs(self.high)) * math.sqrt(dim)

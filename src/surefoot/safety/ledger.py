@@ -1,8 +1,7 @@
-"""What has been played: the sums z, v, w of the paper, counted the moment a round is decided.
+"""What has been played: the sums z, v, w of the paper, updated as soon as a round is decided.
 
-It never looks at rewards to come: a pending round is in the ledger and not in the confidence set
-(docs/mathematics.md, "The order of learning"). Every sum is compensated, so that a million rounds leave no rounding
-error behind.
+It never waits for rewards: a pending round is in the ledger and not in the confidence set (docs/mathematics.md, "The
+order of learning"). Every sum is compensated, so that a million rounds leave no rounding error behind.
 """
 
 import numpy as np
@@ -40,19 +39,31 @@ def new_ledger(dim: int) -> Vector:
 
 
 class Ledger:
-    """The ledger with names: views into one flat array, `buffer`, which compiled code shares."""
+    """What has been played: named views into one flat array, `buffer`, that compiled code shares.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features of an action.
+
+    Examples
+    --------
+    >>> ledger = Ledger(dim=2)
+    >>> ledger.learner_rounds, ledger.baseline_rounds, ledger.played
+    (0, 0, array([0., 0.]))
+    """
 
     def __init__(self, *, dim: int) -> None:
         self.buffer = new_ledger(dim)
 
     @property
     def learner_rounds(self) -> int:
-        """m: rounds where the optimistic action was played."""
+        """m: rounds in which the optimistic action was played."""
         return int(self.buffer[LEARNER_ROUNDS])
 
     @property
     def baseline_rounds(self) -> int:
-        """n: rounds where the conservative action was played."""
+        """n: rounds in which the baseline was played."""
         return int(self.buffer[BASELINE_ROUNDS])
 
     @property

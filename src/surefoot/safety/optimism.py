@@ -1,7 +1,7 @@
-"""Which action promises the most: by the confidence set alone, or by everything that is known.
+"""Which action to propose: the one with the largest upper bound, by the confidence set alone or by everything known.
 
-The same facts that prove lower bounds give upper ones, UCB(phi) = -lower(-phi). Rows are looked at in the order of the
-set's own bound, which is never lower, until none can still win.
+The facts that prove lower bounds give upper ones, too: UCB(phi) = -lower(-phi). Rows are tried in the order of the
+set's own bound, which is never lower, until no other can win.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Find a proof: the best split of a question over a list of facts.
 
-Any split is valid, so the search may stop at any time; `surefoot.check` verifies what it found and shares no code with
-it. `method="ascent"` is the compiled search that SafeLUCB uses, `method="exact"` the cone program solved by Clarabel.
+Any split is valid, so the search may stop at any time; `surefoot.check` verifies the result and shares no code with the
+search. `method="ascent"` is the compiled search that SafeLUCB uses, `method="exact"` a cone program solved by Clarabel.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,39 @@ def prove(
     budget: int = 200,
     start: Proof | None = None,
 ) -> Proof:
-    """The best proof found that <theta, question> is at least some value, over balls, ellipsoids and linear facts.
+    """The best proof found that <theta, question> is at least some value.
 
-    `budget` bounds how many facts may join in the ascent; `start` is an earlier proof to begin from. Where one fact
-    alone does best, that is the proof. Raises ProofError where no theta satisfies all facts.
+    If a single fact does best, that is the proof.
 
+    Parameters
+    ----------
+    question : array_like of shape (dim,)
+        q, the vector asked about.
+    facts : sequence of Fact
+        Balls, ellipsoids and linear facts, with at least one ball or ellipsoid.
+    method : {"ascent", "exact"}
+        The compiled search, or the cone program.
+    budget : int
+        How many facts may join in the ascent.
+    start : Proof, optional
+        An earlier proof to start the ascent from.
+
+    Returns
+    -------
+    Proof
+        The proof with the largest value found.
+
+    Raises
+    ------
+    InputError
+        If the question is not finite, the facts are of other kinds, or the method is unknown.
+    ProofError
+        If no theta satisfies all facts.
+    SolverError
+        If the cone program ends without a usable answer.
+
+    Examples
+    --------
     >>> facts = [Ball(1.0), Linear(np.array([1.0, 0.0]), 0.5, "floor")]
     >>> proof = prove([2.0, 0.0], facts)
     >>> round(proof.value, 9), [piece.fact.name for piece in proof.pieces]

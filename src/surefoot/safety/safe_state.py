@@ -80,7 +80,7 @@ def tell(settings: Vector, memory: Vector, low: float, high: float) -> None:
 
 @compiled
 def add(memory: Vector, at: int, term: float, gap: int) -> None:
-    """Add to a sum whose carry stands `gap` further on; a sum that is not finite knows nothing, and stays so."""
+    """Add to a sum whose carry stands `gap` further on; a sum that is not finite says nothing, and stays so."""
     if np.isfinite(memory[at]) and np.isfinite(term):
         add_finite(memory, at, term, gap)
     else:
@@ -110,10 +110,10 @@ def remember_baseline(memory: Vector, displaced: Vector, is_first: bool, is_lear
 
 @compiled
 def teaches(memory: Vector, is_learner: bool) -> bool:
-    """Whether the reward of the round that was just decided will enter the confidence set.
+    """Whether the reward of the round just decided will enter the confidence set.
 
-    Where the baseline stays the same and its mean is known exactly, its rewards say nothing new, and would only widen
-    the set. To be asked when the round is decided: later, what has happened since would choose the data.
+    If the baseline stays the same and its mean is known exactly, its rewards say nothing new and would only widen the
+    set. This must be asked when the round is decided: later, what has happened since would select the data.
     """
     return bool(is_learner or memory[MOVED] > 0.0)
 
