@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes its place only when the block ends well; otherwise what stood there stays.
+    """A file to write that replaces `path` only when the block ends without an error; otherwise `path` stays as it was.
 
-    It is written beside its place, under a hidden name of its own, which a kill may leave behind.
+    It is written beside `path` under a hidden name, which a kill may leave behind.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

@@ -1,8 +1,8 @@
 """The engine: policies over many realisations, in compiled loops on every core.
 
 Runs are split into chunks. A chunk unrolls its realisations block by block and plays every policy through the same
-rounds with the same noise, so that policies are compared on equal terms. What a run does depends on its seed and its
-number alone, never on threads, chunks or blocks. Counts are kept at checkpoints only: memory does not grow with the
+rounds with the same noise, so that policies are compared on equal terms. What a run does depends only on its seed and
+its number, never on threads, chunks or blocks. Counts are kept at checkpoints only: memory does not grow with the
 horizon.
 """
 
@@ -47,7 +47,28 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one policy did: for every measure an array (runs, checkpoints); violations also by watched alpha."""
+    """What one policy did in a simulation.
+
+    Attributes
+    ----------
+    spec : Spec
+        The policy.
+    checkpoints : ndarray
+        Rounds at which counts were kept.
+    watched : tuple of float
+        The alphas by which violations are counted.
+    measures : dict of str to ndarray of shape (runs, checkpoints)
+        "regret", "earned", "owed", "baseline_rounds", "last_baseline" and "worst_share", each up to the checkpoint.
+    violations : ndarray of shape (runs, checkpoints, watched)
+        Rounds so far in which less than (1 - alpha) of the baseline's reward had been earned.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import ArmsWorld, Baseline, Spec, simulate
+    >>> (found,) = simulate(ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2)), [Spec("UCB")], runs=2, horizon=10)
+    >>> found.measures["regret"].shape == (2, len(found.checkpoints))
+    True
+    """
 
     spec: Spec
     checkpoints: NDArray[np.int64]
@@ -57,14 +78,32 @@ class Outcome:
 
 
 def default_checkpoints(horizon: int, *, points: int = 160) -> NDArray[np.int64]:
-    """Rounds at which counts are kept: evenly spaced in the logarithm, with the round numbers people ask for."""
+    """Rounds at which counts are kept: evenly spaced in the logarithm, with the powers of ten.
+
+    Parameters
+    ----------
+    horizon : int
+        Rounds of a run.
+    points : int
+        How many rounds to space, about.
+
+    Returns
+    -------
+    ndarray of int
+        Sorted round numbers; the last one is the horizon.
+
+    Examples
+    --------
+    >>> default_checkpoints(20, points=4)
+    array([ 1,  3,  7, 10, 20])
+    """
     spaced = np.unique(np.round(np.geomspace(1, horizon, points)).astype(np.int64))
     asked = [t for t in (10, 100, 1_000, 10_000, 100_000) if t <= horizon]
     return np.unique(np.concatenate([spaced, np.array([*asked, horizon], dtype=np.int64)]))
 
 
 class Runner:
-    """One policy in one realisation: the same arrays that the policy object would hold."""
+    """One policy in one realisation, with the same arrays that the policy object would hold."""
 
     def __init__(self, spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> None:
         actions, dim = first.features.shape[1:]
@@ -116,7 +155,7 @@ class Runner:
         kept: Matrix,
         trace: NDArray[np.int64],
     ) -> None:
-        """One block of rounds."""
+        """Play one block of rounds."""
         owed = block.means[np.arange(block.draws.size) % len(block.means), block.baselines]
         if self.kind not in (simulation_kernel.LUCB, simulation_kernel.UCB) and owed.min() < 0:
             raise ConfigError(
@@ -177,7 +216,7 @@ def play_chunk(
     checkpoints: NDArray[np.int64],
     blocks: int = BLOCK,
 ) -> list[NDArray[np.float64]]:
-    """Play some runs to the horizon: for each policy the counts (runs, checkpoints, tally)."""
+    """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
     watch = np.array(watched, dtype=np.float64)
     kept = [np.zeros((len(runs), checkpoints.size, simulation_kernel.TALLY_HEAD + watch.size)) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
@@ -203,7 +242,45 @@ def simulate(
     checkpoints: NDArray[np.int64] | None = None,
     threads: int | None = None,
 ) -> list[Outcome]:
-    """Play every policy through the same realisations; violations are counted for the policy's alpha or `watched`."""
+    """Play every policy through the same realisations.
+
+    Parameters
+    ----------
+    world : World
+        Where realisations are drawn from.
+    specs : sequence of Spec
+        The policies.
+    runs : int
+        Number of realisations.
+    horizon : int
+        Rounds of a run.
+    seed : int
+        The same seed gives the same bits, on any number of threads.
+    watched : sequence of float
+        Alphas by which violations are counted, in addition to the policies' own.
+    checkpoints : ndarray of int, optional
+        Rounds at which counts are kept; `default_checkpoints` by default.
+    threads : int, optional
+        All cores by default.
+
+    Returns
+    -------
+    list of Outcome
+        One per policy, in the same order.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid, a policy cannot play in this world, or the world breaks its own bounds.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import ArmsWorld, Baseline
+    >>> world = ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2))
+    >>> specs = [Spec("UCB"), Spec("ConservativeUCB", alpha=0.1)]
+    >>> [outcome.spec.policy for outcome in simulate(world, specs, runs=2, horizon=50)]
+    ['UCB', 'ConservativeUCB']
+    """
     count("runs", runs, hint="runs is the number of realisations.")
     count("horizon", horizon, hint="horizon is the number of rounds of a run.")
     points = default_checkpoints(horizon) if checkpoints is None else checkpoints
@@ -229,7 +306,7 @@ def simulate(
 def outcome(
     spec: Spec, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
 ) -> Outcome:
-    """Put the chunks of one policy together."""
+    """Join the chunks of one policy."""
     counts = np.concatenate(parts)
     measures = {name: counts[:, :, column].copy() for name, column in zip(MEASURES, _COLUMNS, strict=True)}
     return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, simulation_kernel.TALLY_HEAD :].copy())

@@ -1,4 +1,4 @@
-"""Any world as a Gymnasium environment, so that learners written elsewhere play the rounds that ours play."""
+"""Any world as a Gymnasium environment, so that learners written elsewhere play the same rounds as ours."""
 
 from typing import Any
 
@@ -24,17 +24,35 @@ Action = int | np.integer[Any]
 
 
 class BanditEnv(gymnasium.Env[Observation, Action]):
-    """A world as an environment: `reset` draws a realisation, a step plays one of its rounds, the horizon truncates.
+    """A world as a Gymnasium environment, so that other learners play the same rounds.
 
-    An observation holds the `features` (actions, dim) of the coming round and the row that the `baseline` would play.
-    `info` holds what only the world knows of that coming round: the `means` of all actions, the `best` of them, and
-    the `baseline_reward`. `step` adds, for the round just played, its `regret` and the `delay` of its reward:
-    rewards are returned at once whatever the world's delay, and who simulates late ones keeps each that many rounds.
+    `reset` draws a realisation, a step plays one of its rounds, and the horizon truncates. An observation holds the
+    `features` (actions, dim) of the coming round and the row that the `baseline` would play. `info` holds what only the
+    world knows of that round: the `means` of all actions, the `best` of them, and the `baseline_reward`. `step` adds
+    the `regret` of the round just played and the `delay` of its reward: rewards are returned at once whatever the
+    world's delay, so to simulate late ones keep each for that many rounds.
 
-    A realisation comes from `np_random`: same seed, same episode to the bit. To play the very rounds that the engine
-    plays in run 3 under seed 7, reset with `options={"seed_sequence": np.random.SeedSequence(7, spawn_key=(3,))}`.
+    A realisation comes from `np_random`: the same seed gives the same episode to the bit. To play the rounds that the
+    engine plays in run 3 under seed 7, reset with `options={"seed_sequence": np.random.SeedSequence(7,
+    spawn_key=(3,))}`.
 
-    >>> from surefoot.simulation.worlds import PaperWorld
+    Parameters
+    ----------
+    world : World
+        Where the rounds come from.
+    horizon : int
+        Rounds of an episode.
+    feature_limit : float, optional
+        Bound on every single feature in every realisation; by default taken from the world.
+
+    Raises
+    ------
+    ConfigError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import PaperWorld
     >>> env = BanditEnv(PaperWorld(actions=20), horizon=100)
     >>> observation, info = env.reset(seed=1)
     >>> observation["features"].shape

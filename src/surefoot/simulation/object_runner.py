@@ -1,4 +1,4 @@
-"""Policies as objects in the engine's rounds: the slow way, for what is not compiled and as a check of what is."""
+"""Policies as objects in the engine's rounds: slow, for what is not compiled, and a check of what is."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ CODES: dict[str, int | None] = {
 }
 
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", "SafeLUCB")
-# Settings that not every policy has: whoever else is given one is told, instead of going on without it.
+# Settings that not every policy has; given to another policy, they are refused rather than ignored.
 TAKERS: dict[str, tuple[str, ...]] = {
     "ridge": LINEAR,
     "radius": LINEAR,
@@ -36,12 +36,39 @@ TAKERS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One policy of a simulation. `floor_share` gives CLUCB2 and SafeLUCB that share of the baseline's reward as floor.
+    """One policy of a simulation or a replay, by name, with its settings.
 
-    "CLUCB2" works over the newest ellipsoid (`nesting="latest"`), "CLUCB2-exact" over all of them. ConservativeUCB and
-    SafeLUCB with `knows_baseline` are told the baseline's mean. `radius` is the linear policies' own where it is None;
-    without a `ridge`, the paper's policies take 1 and SafeLUCB the one that suits it. The other settings are
-    SafeLUCB's. `name` is what a legend calls it.
+    Parameters
+    ----------
+    policy : str
+        "SafeLUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", "LUCB", "ConservativeUCB" or "UCB". "CLUCB2" works over the
+        newest ellipsoid (`nesting="latest"`), "CLUCB2-exact" over all of them.
+    alpha : float, optional
+        Share of the baseline's reward you accept losing; required by policies with a floor, and refused by others.
+    delta : float
+        Probability that the guarantee may fail.
+    ridge : float, optional
+        Regulariser; by default 1 for the paper's policies and the suitable one for SafeLUCB.
+    floor_share : float
+        CLUCB2 and SafeLUCB are told this share of the baseline's reward as `reward_floor`.
+    knows_baseline : bool
+        Whether ConservativeUCB and SafeLUCB are told the baseline's mean reward.
+    radius : str, optional
+        Radius of the confidence set; by default the policy's own.
+    reward_range, gate, constraint, realised_share, optimism
+        Settings of SafeLUCB.
+    name : str, optional
+        Name in tables and legends.
+
+    Raises
+    ------
+    ConfigError
+        If the policy is unknown, or a setting is invalid or belongs to another policy.
+
+    Examples
+    --------
+    >>> Spec("CLUCB", alpha=0.1).label
+    'CLUCB, α = 0.1'
     """
 
     policy: str
@@ -82,14 +109,27 @@ class Spec:
             raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
 
     def settings_in(self, realisation: Realisation, dim: int) -> dict[str, float]:
-        """What the policy is told of a realisation, the ridge included."""
+        """What the policy is told of a realisation, the ridge included.
+
+        Parameters
+        ----------
+        realisation : Realisation
+            The drawn world.
+        dim : int
+            Number of features.
+
+        Returns
+        -------
+        dict
+            Settings, as linear policies take them.
+        """
         told = realisation.settings(ridge=self.ridge or 1.0, delta=self.delta)
         if self.ridge is None and self.policy == "SafeLUCB":
             told["ridge"] = suitable_ridge(dim, told["noise"], told["theta_bound"], told["feature_bound"])
         return told
 
     def safe_settings(self) -> dict[str, Any]:
-        """What SafeLUCB takes beside what every policy does."""
+        """The settings that only SafeLUCB takes."""
         return {
             "reward_range": self.reward_range,
             "gate": self.gate,
@@ -100,7 +140,7 @@ class Spec:
 
     @property
     def code(self) -> int | None:
-        """What the compiled loop calls it; None where the policy object has to play."""
+        """The compiled loop's number for the policy; None if only the policy object can play."""
         return CODES[self.policy]
 
     @property
@@ -115,7 +155,18 @@ class Spec:
         return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
 
     def check(self, world: World) -> None:
-        """Raise where this policy cannot play in that world."""
+        """Check that this policy can play in a world.
+
+        Parameters
+        ----------
+        world : World
+            The world.
+
+        Raises
+        ------
+        ConfigError
+            If plain arms or a fixed floor meet a world whose actions or baseline change.
+        """
         if self.policy in ("UCB", "ConservativeUCB") and not world.fixed:
             raise ConfigError(f"{self.policy} plays plain arms and needs a world whose actions stay the same.")
         if self.policy == "ConservativeUCB" and world.baseline.policy is not None:

@@ -20,9 +20,27 @@ from surefoot.simulation.rewards import Rewards
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some consecutive rounds of one realisation; fixed features have one entry for all rounds.
+    """Consecutive rounds of one realisation, unrolled; fixed features and means have one entry for all rounds.
 
-    features (rounds or 1, actions, dim), means (rounds or 1, actions), baselines, draws and delays (rounds)
+    Attributes
+    ----------
+    features : ndarray of shape (rounds or 1, actions, dim)
+        Feature rows.
+    means : ndarray of shape (rounds or 1, actions)
+        True mean rewards.
+    baselines : ndarray of shape (rounds,)
+        The row that the baseline plays.
+    draws : ndarray of shape (rounds,)
+        The randomness of each reward (`Rewards.draw`).
+    delays : ndarray of shape (rounds,)
+        Rounds after which each reward arrives.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import ArmsWorld
+    >>> (run,) = ArmsWorld(actions=3, dim=3).realisations(seed=0, runs=[0])
+    >>> run.take(5).draws.shape
+    (5,)
     """
 
     features: NDArray[np.float64]
@@ -34,9 +52,26 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What the company plays today: the action of a rank (1 the best), a fixed action, or a policy of one's own.
+    """What the company plays today: the action of a rank, a fixed action, or a policy of its own.
 
-    A policy is a function from the feature rows of a round to the row it plays.
+    Parameters
+    ----------
+    rank : int, optional
+        Rank of the action by its mean reward; 1 is the best.
+    action : int, optional
+        A row of the features.
+    policy : callable, optional
+        A function from the feature rows of a round to the row it plays.
+
+    Raises
+    ------
+    ConfigError
+        If not exactly one of them is given, or a number is out of range.
+
+    Examples
+    --------
+    >>> Baseline(rank=2).row(np.eye(3), np.array([0.1, 0.9, 0.5]))
+    2
     """
 
     rank: int | None = None
@@ -53,14 +88,43 @@ class Baseline:
             count("action", self.action, least=0, hint="action is a row of the features.")
 
     def check(self, actions: int) -> None:
-        """Raise where this baseline cannot exist among so many actions."""
+        """Check the baseline against a number of actions.
+
+        Parameters
+        ----------
+        actions : int
+            Number of actions.
+
+        Raises
+        ------
+        ConfigError
+            If its rank or action does not exist among them.
+        """
         if self.rank is not None and not 1 <= self.rank <= actions:
             raise ConfigError(f"`1 <= rank <= {actions}` must hold for {actions} actions, but got rank={self.rank}.")
         if self.action is not None and not 0 <= self.action < actions:
             raise ConfigError(f"`0 <= action < {actions}` must hold for {actions} actions, but got {self.action}.")
 
     def row(self, features: Matrix, means: Vector) -> int:
-        """The row that it plays."""
+        """The row that the baseline plays in one round.
+
+        Parameters
+        ----------
+        features : ndarray of shape (actions, dim)
+            The round's feature rows.
+        means : ndarray of shape (actions,)
+            Their true mean rewards.
+
+        Returns
+        -------
+        int
+            The row.
+
+        Raises
+        ------
+        InputError
+            If the baseline's own policy returns a row that does not exist.
+        """
         if self.rank is not None:
             return int(np.argsort(-means, kind="stable")[self.rank - 1])
         if self.action is not None:
@@ -73,7 +137,10 @@ class Baseline:
 
 
 class Realisation(ABC):
-    """One drawn world: a theta, bounds that hold in it, and its rounds."""
+    """One drawn world: a theta, bounds that hold for it, and its rounds.
+
+    Worlds make realisations. One of your own defines `_features(rounds)` and, if means are not linear, `_means`.
+    """
 
     def __init__(
         self,
@@ -104,7 +171,23 @@ class Realisation(ABC):
         return means
 
     def take(self, rounds: int) -> Block:
-        """The next rounds."""
+        """The next rounds.
+
+        Parameters
+        ----------
+        rounds : int
+            How many.
+
+        Returns
+        -------
+        Block
+            The rounds. Taken one by one or together, they are the same to the bit.
+
+        Raises
+        ------
+        ConfigError
+            If rewards with these means cannot be drawn.
+        """
         features = self._features(rounds)
         means = self._means(features)
         self.rewards.check(means)
@@ -118,7 +201,20 @@ class Realisation(ABC):
         return Block(features, means, baselines, draws, delays)
 
     def settings(self, *, ridge: float, delta: float) -> dict[str, float]:
-        """What a linear policy is told of this world."""
+        """What a linear policy is told of this world.
+
+        Parameters
+        ----------
+        ridge : float
+            Regulariser lambda.
+        delta : float
+            Probability that the guarantee may fail.
+
+        Returns
+        -------
+        dict
+            delta, noise, ridge, theta_bound and feature_bound, as policies take them.
+        """
         return {
             "delta": delta,
             "noise": self.rewards.noise,
@@ -129,7 +225,20 @@ class Realisation(ABC):
 
 
 class FixedRealisation(Realisation):
-    """The same feature rows in every round."""
+    """A realisation with the same feature rows in every round.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (actions, dim)
+        The feature rows. All other arguments are those of `Realisation`.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import PaperWorld
+    >>> (run,) = PaperWorld().realisations(seed=0, runs=[0])
+    >>> run.rows.shape
+    (100, 4)
+    """
 
     def __init__(self, *, rows: Matrix, **rest: Any) -> None:
         super().__init__(**rest)
@@ -140,7 +249,20 @@ class FixedRealisation(Realisation):
 
 
 class FreshRealisation(Realisation):
-    """New feature rows in every round, from a function of a generator."""
+    """A realisation with new feature rows in every round.
+
+    Parameters
+    ----------
+    draw : callable
+        A function from a generator to the rows of one round. All other arguments are those of `Realisation`.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import ContextualWorld
+    >>> (run,) = ContextualWorld().realisations(seed=0, runs=[0])
+    >>> run.take(3).features.shape
+    (3, 20, 8)
+    """
 
     def __init__(self, *, draw: Callable[[np.random.Generator], Matrix], **rest: Any) -> None:
         super().__init__(**rest)
@@ -151,6 +273,6 @@ class FreshRealisation(Realisation):
 
 
 def children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
-    """What `seed.spawn` first gives, without changing `seed`: the same seed draws the same world again."""
+    """The children that `seed.spawn` gives first, without changing `seed`, so that it draws the same world again."""
     keys = [(*seed.spawn_key, child) for child in range(number)]
     return [np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size) for key in keys]

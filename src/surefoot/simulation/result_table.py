@@ -36,7 +36,7 @@ def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
 
 
 def shown_name(spec: Spec) -> str:
-    """What the table calls a policy: its own name where it has one, so that variants stay apart."""
+    """What the table calls a policy: its own name if it has one, so that variants stay apart."""
     return spec.name or spec.policy
 
 

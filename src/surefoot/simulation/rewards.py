@@ -1,4 +1,4 @@
-"""Rewards around a mean: Gaussian, Bernoulli, bounded. Each says for which sub-Gaussian noise it is valid."""
+"""Rewards around a mean: Gaussian, Bernoulli, bounded. Each states its sub-Gaussian scale."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ ROUNDING = 1e-9  # how far outside [0, 1] a mean may lie by rounding
 
 @compiled
 def reward_of(kind: int, scale: float, mean: float, draw: float) -> float:
-    """The reward with this mean that a draw stands for: standard normal for Gaussian rewards, else uniform."""
+    """The reward with this mean for one draw: standard normal for Gaussian rewards, else uniform."""
     if kind == GAUSSIAN:
         return mean + scale * draw
     if kind == BERNOULLI:
@@ -24,7 +24,13 @@ def reward_of(kind: int, scale: float, mean: float, draw: float) -> float:
 
 @dataclass(frozen=True)
 class Rewards:
-    """How a reward scatters around its mean; `noise` is its sub-Gaussian scale, what a policy is told."""
+    """How a reward scatters around its mean: the base of all reward distributions.
+
+    Examples
+    --------
+    >>> [kind.__name__ for kind in Rewards.__subclasses__()]
+    ['Gaussian', 'Bernoulli', 'Bounded']
+    """
 
     kind = GAUSSIAN
 
@@ -35,15 +41,39 @@ class Rewards:
 
     @property
     def noise(self) -> float:
-        """Sub-Gaussian scale."""
+        """Sub-Gaussian scale: what a policy is told."""
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, rounds: int) -> Vector:
-        """The randomness of some rounds."""
+        """The randomness of some rounds.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+        rounds : int
+            How many rounds.
+
+        Returns
+        -------
+        ndarray of shape (rounds,)
+            Uniform numbers; for Gaussian rewards standard normal ones.
+        """
         return rng.random(rounds)
 
     def check(self, means: Matrix) -> None:
-        """Raise where rewards with these means cannot be drawn: all but Gaussian ones live in [0, 1]."""
+        """Check that rewards with these means can be drawn: all but Gaussian rewards need means in [0, 1].
+
+        Parameters
+        ----------
+        means : ndarray
+            Mean rewards.
+
+        Raises
+        ------
+        ConfigError
+            If a mean lies outside of [0, 1].
+        """
         if self.kind != GAUSSIAN and not (means.min() >= -ROUNDING and means.max() <= 1 + ROUNDING):
             raise ConfigError(
                 f"Mean rewards must lie in [0, 1] for {type(self).__name__} rewards, but they range from "
@@ -53,7 +83,23 @@ class Rewards:
 
 @dataclass(frozen=True)
 class Gaussian(Rewards):
-    """mean + sigma N(0, 1): the paper's."""
+    """mean + sigma N(0, 1), as in the paper.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation.
+
+    Raises
+    ------
+    ConfigError
+        If sigma is not positive.
+
+    Examples
+    --------
+    >>> Gaussian(0.5).noise
+    0.5
+    """
 
     sigma: float = 1.0
 
@@ -72,7 +118,13 @@ class Gaussian(Rewards):
 
 @dataclass(frozen=True)
 class Bernoulli(Rewards):
-    """1 with probability mean, else 0: clicks and sales. Means must lie in [0, 1]."""
+    """1 with probability mean, else 0: clicks and sales. Means must lie in [0, 1].
+
+    Examples
+    --------
+    >>> Bernoulli().noise
+    0.5
+    """
 
     kind = BERNOULLI
 
@@ -84,7 +136,23 @@ class Bernoulli(Rewards):
 
 @dataclass(frozen=True)
 class Bounded(Rewards):
-    """Uniform around the mean, at most `width` to either side, and never outside [0, 1]."""
+    """Uniform around the mean, at most `width` to either side, and never outside of [0, 1].
+
+    Parameters
+    ----------
+    width : float
+        Half the range, at most 0.5.
+
+    Raises
+    ------
+    ConfigError
+        If `0 < width <= 0.5` does not hold.
+
+    Examples
+    --------
+    >>> Bounded(width=0.2).noise
+    0.2
+    """
 
     width: float = 0.5
     kind = BOUNDED

@@ -1,7 +1,14 @@
 """Planning: before going live, how long until the learner acts freely, what is at stake, what is gained.
 
 A company knows its baseline's mean reward and hopes for some gain. Worlds that fit are drawn, and policies simulated in
-them: SafeLUCB, which is recommended, and the paper's, with the theorem's bound beside what was seen.
+them: SafeLUCB, which is recommended, and the paper's, with the theorem's bound beside what was observed.
+
+>>> found = plan(
+...     dim=4, actions=5, noise=0.5, baseline_reward=0.3, gain=0.2, per_day=100, days=1, alphas=[0.2],
+...     policies=["paper"], runs=2,
+... )
+>>> found.policies, found.rounds
+(['CLUCB'], 100)
 """
 
 import math
@@ -21,9 +28,9 @@ from surefoot.simulation.realisations import Baseline, FixedRealisation
 from surefoot.simulation.rewards import Gaussian
 from surefoot.simulation.worlds import World
 
-FREE_FROM = 0.8  # a learner acts freely once the baseline has not been played in the last fifth of what was simulated
+FREE_FROM = 0.8  # a learner acts freely if the baseline was not played in the last fifth of the simulation
 KINDS = ("safe", "paper")
-MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and the rest is said to be free play
+MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolated from there
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,10 @@ class PlanWorld(World):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a manager asked, for one policy and alpha. Rounds and days are medians over runs, `slow` nine runs of ten.
+    """What a manager asked, for one policy and alpha. Rounds and days are medians over runs; `slow`: nine runs of ten.
 
-    A run is free where the baseline was not played in its last fifth; then `free_round` follows the last time it was.
-    `bound_rounds` is the theorem's bound for CLUCB; it says nothing of the others, and is infinite there.
+    A run is free if the baseline was not played in its last fifth; `free_round` then follows the last time it was.
+    `bound_rounds` is the theorem's bound for CLUCB; for other policies it is infinite.
     """
 
     alpha: float
@@ -133,8 +140,44 @@ def plan(
 ) -> Plan:
     """Simulate `days` of traffic for every policy and alpha, in worlds that fit what is known.
 
-    `policies` holds "safe" for SafeLUCB, "paper" for CLUCB or, where the baseline's reward is not `known`, CLUCB2, or
-    both. SafeLUCB is told `reward_range`, between which every mean reward lies. Without a `ridge` each takes its own.
+    Parameters
+    ----------
+    dim, actions : int
+        Features of an action, and actions to choose from.
+    noise : float
+        Standard deviation of a reward.
+    baseline_reward : float
+        Mean reward of today's strategy.
+    gain : float
+        Gain hoped for, as a share: 0.1 is 10% more.
+    per_day, days : float
+        Decisions a day, and how many days to look ahead.
+    alphas : sequence of float
+        Shares of the baseline's reward to try.
+    delta : float
+        Probability that the guarantee may fail.
+    ridge : float, optional
+        Regulariser; by default each policy's own.
+    known : bool
+        Whether the baseline's reward is known.
+    reward_range : (low, high), optional
+        Range of every mean reward, told to SafeLUCB.
+    policies : sequence of {"safe", "paper"}
+        SafeLUCB, and the paper's CLUCB or, if the baseline's reward is not `known`, CLUCB2.
+    runs : int
+        Number of simulated worlds.
+    seed : int
+        Seed of the worlds.
+
+    Returns
+    -------
+    Plan
+        One answer per policy and alpha.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
     """
     positive("per_day", per_day, hint="per_day is the number of decisions a day.")
     positive("days", days, hint="days is how far to look ahead.")
@@ -190,7 +233,7 @@ def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world:
     is_free = last <= FREE_FROM * simulated
     free = np.where(is_free, last + 1, math.inf)
     extra = outcome.measures["earned"][:, -1] - outcome.measures["owed"][:, -1]
-    # Beyond what was simulated a free learner goes on as in the last tenth; one that is not free gains nothing more.
+    # Beyond the simulation a free learner continues as in its last tenth; one that is not free gains nothing more.
     tail = int(np.searchsorted(outcome.checkpoints, 0.9 * simulated))
     late = outcome.measures["earned"] - outcome.measures["owed"]
     rate = (late[:, -1] - late[:, tail]) / max(1, simulated - int(outcome.checkpoints[tail]))

@@ -1,7 +1,7 @@
 """Sweeps: policies x alphas x worlds x seeds into one table, resumable after any interruption.
 
-Every finished chunk of runs is a file. A sweep that was stopped, by Ctrl-C or by a kill, goes on from those files with
-the same call, and ends with the same table as one that was never stopped.
+Every finished chunk of runs is a file. A sweep that was stopped, by Ctrl-C or by a kill, continues from those files
+with the same call, and ends with the same table as one that was never stopped.
 """
 
 import hashlib
@@ -37,7 +37,36 @@ Progress = Callable[[int, int], None]  # rounds done, rounds in all
 
 @dataclass(frozen=True)
 class Part:
-    """Some policies in one world with one seed: they share realisations and noise."""
+    """Some policies in one world with one seed: they share realisations and noise.
+
+    Parameters
+    ----------
+    name : str
+        Name of the world in the table.
+    world : World
+        Where realisations are drawn from.
+    specs : sequence of Spec
+        The policies, each with its own name or alpha.
+    runs : int
+        Number of realisations.
+    horizon : int
+        Rounds of a run.
+    seed : int
+        Seed of the realisations.
+    watched : sequence of float
+        Alphas by which violations are counted, in addition to the policies' own.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid, two policies have the same name and alpha, or a policy refuses its settings.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import PaperWorld, Spec
+    >>> Part("paper", PaperWorld(), [Spec("CLUCB", alpha=0.1)], runs=10, horizon=1000).alphas
+    [0.1]
+    """
 
     name: str
     world: World
@@ -58,7 +87,7 @@ class Part:
         self._check_settings()
 
     def _check_names(self) -> None:
-        """Two policies that the table could not tell apart are refused."""
+        """Refuse two policies that the table could not tell apart."""
         seen = [(shown_name(spec), spec.alpha) for spec in self.specs]
         for name, alpha in seen:
             if seen.count((name, alpha)) > 1:
@@ -69,7 +98,7 @@ class Part:
                 )
 
     def _check_settings(self) -> None:
-        """What the policies themselves refuse is refused here, before any work."""
+        """Let every policy check its settings before any work is done."""
         (realisation,) = self.world.realisations(self.seed, [0])
         first = realisation.take(1)
         for spec in self.specs:
@@ -77,7 +106,7 @@ class Part:
 
     @property
     def alphas(self) -> list[float]:
-        """The alphas by which violations are judged."""
+        """The alphas by which violations are counted."""
         return sorted({*self.watched, *(spec.alpha for spec in self.specs if spec.alpha is not None)})
 
     @property
@@ -101,7 +130,22 @@ class Part:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Several parts, and what they are called in the table."""
+    """Several parts that end in one table.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        What to simulate.
+    title : str
+        Title of the report.
+
+    Examples
+    --------
+    >>> from surefoot.simulation import PaperWorld, Spec
+    >>> part = Part("paper", PaperWorld(), [Spec("CLUCB", alpha=0.1)], runs=10, horizon=1000)
+    >>> Sweep([part]).rounds
+    10000
+    """
 
     parts: Sequence[Part]
     title: str = "simulation"
@@ -118,7 +162,7 @@ class Sweep:
 
 
 def claim_folder(sweep: Sweep, folder: Path) -> None:
-    """Make the folder this sweep's, or refuse where it holds a result of other settings."""
+    """Make the folder this sweep's, or raise if it holds a result of other settings."""
     settings = json.dumps(sweep.describe(), indent=2, sort_keys=True)
     path = folder / "settings.json"
     if path.exists():
@@ -141,7 +185,40 @@ def claim_folder(sweep: Sweep, folder: Path) -> None:
 def run_sweep(
     sweep: Sweep, folder: Path, *, threads: int | None = None, progress: Progress | None = None
 ) -> "pl.DataFrame":
-    """Run what is not there yet, write results.csv and results.parquet, and return the table."""
+    """Run what is not there yet, write results.csv and results.parquet, and return the table.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        What to simulate.
+    folder : Path
+        Where chunks and results are kept; empty, or of this very sweep.
+    threads : int, optional
+        All cores by default.
+    progress : callable, optional
+        Called with rounds done and rounds in all.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per policy, checkpoint and measure, with mean, standard error and quantiles.
+
+    Raises
+    ------
+    ConfigError
+        If the folder holds other files, or a result of other settings.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surefoot.simulation import ArmsWorld, Baseline, Spec
+    >>> world = ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2))
+    >>> sweep = Sweep([Part("arms", world, [Spec("UCB")], runs=2, horizon=20)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run_sweep(sweep, Path(folder), threads=1)
+    >>> table["policy"].unique().to_list()
+    ['UCB']
+    """
     claim_folder(sweep, folder)
     cells = folder / "cells"
     cells.mkdir(exist_ok=True)

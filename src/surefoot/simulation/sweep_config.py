@@ -1,4 +1,4 @@
-"""A sweep from a TOML file. Every key is known or refused, with the nearest name that is."""
+"""A sweep from a TOML file. An unknown key is refused, with the nearest name that is known."""
 
 import tomllib
 from collections.abc import Collection, Mapping
@@ -37,7 +37,39 @@ TOP_KEYS = ("title", "runs", "horizon", "seed", "seeds", "watched", "worlds", "p
 
 
 def read_sweep(path: Path) -> Sweep:
-    """The sweep that a TOML file describes."""
+    """The sweep that a TOML file describes.
+
+    Parameters
+    ----------
+    path : Path
+        The file; docs/simulation.md shows its keys.
+
+    Returns
+    -------
+    Sweep
+        Ready for `run_sweep`.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing, is not TOML, or holds an unknown key or an invalid value.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = '''
+    ... runs = 2
+    ... horizon = 20
+    ... worlds.small = {kind = "paper", actions = 20}
+    ... policies = [{policy = "CLUCB", alpha = [0.05, 0.1]}]
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "sweep.toml"
+    ...     _ = file.write_text(text)
+    ...     sweep = read_sweep(file)
+    >>> sweep.title, sweep.rounds
+    ('sweep', 80)
+    """
     try:
         data = tomllib.loads(path.read_text())
     except FileNotFoundError:
@@ -107,7 +139,7 @@ def _specs(entry: Any) -> list[Spec]:
 
 
 def _setting(key: str, value: Any) -> Any:
-    """One setting of a policy, of the right kind; whether it makes sense is for the policy to say."""
+    """One setting of a policy, of the right type; whether its value is valid is for the policy to say."""
     where = f"policies.{key}"
     if key in SPEC_NUMBERS:
         return _number(where, value)

@@ -24,7 +24,28 @@ Instance = Literal["as-written", "normalized"]
 
 @dataclass(frozen=True)
 class World(ABC):
-    """A distribution over realisations. `delay` is the mean number of rounds after which a reward arrives."""
+    """A distribution over realisations: the base of all worlds.
+
+    A world of your own is a frozen dataclass that defines `realise`; `fixed` says whether rows stay the same.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features of an action.
+    actions : int
+        Number of actions.
+    baseline : Baseline
+        What the company plays today.
+    rewards : Rewards
+        How rewards scatter around their means.
+    delay : float
+        Mean number of rounds after which a reward arrives.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range.
+    """
 
     dim: int = 4
     actions: int = 100
@@ -43,10 +64,34 @@ class World(ABC):
 
     @abstractmethod
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
-        """Draw one realisation; the same seed draws the same one."""
+        """Draw one realisation.
+
+        Parameters
+        ----------
+        seed : numpy.random.SeedSequence
+            The same seed draws the same realisation.
+
+        Returns
+        -------
+        Realisation
+            The drawn world.
+        """
 
     def realisations(self, seed: int, runs: Sequence[int]) -> list[Realisation]:
-        """The realisations of some run numbers: run 7 is the same whichever others are asked for."""
+        """The realisations of some run numbers; run 7 is the same whichever others are asked for.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the simulation.
+        runs : sequence of int
+            Run numbers.
+
+        Returns
+        -------
+        list of Realisation
+            One per run number.
+        """
         return [self.realise(np.random.SeedSequence(seed, spawn_key=(run,))) for run in runs]
 
     def _parts(self, seed: np.random.SeedSequence) -> tuple[np.random.Generator, dict[str, Any]]:
@@ -57,10 +102,28 @@ class World(ABC):
 
 @dataclass(frozen=True)
 class PaperWorld(World):
-    """Section 5: fixed features and theta from N(0, I), every mean reward positive, a baseline of rank 10.
+    """Section 5 of the paper: fixed features and theta from N(0, I), every mean reward positive, a baseline of rank 10.
 
-    instance="as-written" keeps them as drawn, so that means are not in [0, 1] as Assumption 2 asks; "normalized"
-    divides theta by the best mean reward, so that the best action pays 1. B = ||theta||, D = max ||phi|| in both.
+    B = ||theta|| and D = max ||phi||.
+
+    Parameters
+    ----------
+    dim, actions, baseline, rewards, delay
+        As in `World`.
+    instance : {"normalized", "as-written"}
+        "normalized" divides theta by the best mean reward, so that the best action pays 1. "as-written" keeps the
+        draws, whose means do not lie in [0, 1] as Assumption 2 asks.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
+    >>> (run,) = PaperWorld(actions=20).realisations(seed=1, runs=[0])
+    >>> round(float(run.take(1).means.max()), 9)
+    1.0
     """
 
     instance: Instance = "normalized"
@@ -87,7 +150,26 @@ class PaperWorld(World):
 
 @dataclass(frozen=True)
 class ContextualWorld(World):
-    """New features every round: nonnegative rows, so that means lie in [0, 1]; or of any sign, with an intercept."""
+    """New feature rows of length 1 in every round, with every mean reward in [0, 1].
+
+    Parameters
+    ----------
+    dim, actions, baseline, rewards, delay
+        As in `World`.
+    sign : {"nonnegative", "any"}
+        Nonnegative rows, or rows of any sign with an intercept.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
+    >>> (run,) = ContextualWorld(sign="any").realisations(seed=1, runs=[0])
+    >>> bool((run.take(100).means >= 0).all())
+    True
+    """
 
     actions: int = 20
     dim: int = 8
@@ -100,7 +182,7 @@ class ContextualWorld(World):
             raise ConfigError(f"`sign` must be 'nonnegative' or 'any', but got {self.sign!r}.")
 
     def realise(self, seed: np.random.SeedSequence) -> FreshRealisation:
-        """Draw theta on a sphere such that every mean reward lies in [0, 1] whatever rows come; rows have length 1."""
+        """Draw theta on a sphere such that every mean reward lies in [0, 1], whatever rows come."""
         rng, shared = self._parts(seed)
         theta = rng.standard_normal(self.dim)
         if self.sign == "nonnegative":
@@ -120,7 +202,26 @@ class ContextualWorld(World):
 
 @dataclass(frozen=True)
 class ArmsWorld(World):
-    """Plain arms, one-hot features, mean rewards uniform in [low, high]."""
+    """Plain arms: one-hot features, mean rewards uniform in [low, high].
+
+    Parameters
+    ----------
+    dim, actions, baseline, rewards, delay
+        As in `World`; `dim` and `actions` must be equal.
+    low, high : float
+        Range of the arms' mean rewards.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
+    >>> (run,) = ArmsWorld(actions=3, dim=3).realisations(seed=1, runs=[0])
+    >>> run.theta.shape
+    (3,)
+    """
 
     actions: int = 10
     dim: int = 10
@@ -145,9 +246,34 @@ class ArmsWorld(World):
 
 @dataclass(frozen=True)
 class FunctionWorld(World):
-    """A world from a plain function of a generator that returns this round's feature rows, and a given theta.
+    """A world from a plain function that returns each round's feature rows, and a given theta.
 
-    `means`, where given, replaces <theta, phi>: a world that is not linear, to see what then happens.
+    Parameters
+    ----------
+    dim, actions, baseline, rewards, delay
+        As in `World`.
+    function : callable
+        A function from a generator to the rows of one round, an array of shape (actions, dim).
+    theta : sequence of float
+        The true theta, of length `dim`.
+    feature_bound : float
+        D: bound on the length of every row.
+    means : callable, optional
+        A function from rows to mean rewards in place of <theta, phi>, for worlds that are not linear.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid or missing.
+
+    Examples
+    --------
+    >>> world = FunctionWorld(
+    ...     dim=2, actions=3, baseline=Baseline(action=0), theta=[0.5, 0.2], function=lambda rng: rng.random((3, 2)) / 2
+    ... )
+    >>> (run,) = world.realisations(seed=1, runs=[0])
+    >>> run.take(4).features.shape
+    (4, 3, 2)
     """
 
     function: Callable[[np.random.Generator], Matrix] | None = None
@@ -163,7 +289,7 @@ class FunctionWorld(World):
             raise ConfigError("`function` must be given, and `theta` must have `dim` entries.")
 
     def realise(self, seed: np.random.SeedSequence) -> Realisation:
-        """The function's rounds, each realisation with its own generator."""
+        """The function's rounds; each realisation has its own generator."""
         _, shared = self._parts(seed)
         theta = finite_array("theta", np.array(self.theta, dtype=np.float64), ndim=1)
         bound = float(np.linalg.norm(theta))
