@@ -146,7 +146,7 @@ def test_a_decision_is_abandoned_only_while_its_reward_has_not_come(
         shop.decide(ROWS, baseline=0, decision_id=name)
     shop.reward("b", 1.0)
     before = journal.head("shop")
-    with pytest.raises(surefoot.errors.DecisionError, match="would choose the data by their values"):
+    with pytest.raises(surefoot.errors.DecisionError, match="would select the data by their values"):
         shop.abandon("b")
     with pytest.raises(surefoot.errors.DecisionError, match="none has the id"):
         shop.abandon("nobody")
@@ -361,7 +361,7 @@ def test_an_alarm_is_answered_once_and_never_another_one_by_mistake(journal: Jou
     shop.decide(ROWS, baseline=0, decision_id="a")
     shop.reward("a", 7.0)
     first = shop.status().alarm_round
-    with pytest.raises(surefoot.errors.AlarmError, match="that of round 9 was to be answered"):
+    with pytest.raises(surefoot.errors.AlarmError, match="the answer is for that of round 9"):
         shop.acknowledge("renew", reason="cents", alarm_round=9)
     for _ in range(2):  # the answer was lost on the way, and the caller asks again
         shop.acknowledge("renew", reason="cents", by="ops", alarm_round=first)

@@ -8,11 +8,11 @@ from surefoot.safety.alarm import RESPONSES
 
 
 def acknowledge(turn: Turn, response: Response, reason: str, by: str, alarm_round: int | None) -> SurefootError | None:
-    """Follow the answer, and write it down; or why that cannot be."""
+    """Apply the answer and write it down, or return the error that refuses it."""
     if response not in RESPONSES:
         return AlarmError(f"`response` must be one of {', '.join(RESPONSES)}, but got {response!r:.80}.")
     if not reason.strip():
-        return InputError("`reason` must say why the alarm is answered so: whoever audits this will ask.")
+        return InputError("`reason` must say why the alarm is answered like this: an auditor will ask.")
     alarm = turn.state.policy.alarm
     meant = alarm_round if alarm_round is not None else 0 if alarm is None else alarm.round
     record = records.Acknowledged(response=response, reason=reason, by=by, alarm_round=meant)
@@ -20,7 +20,7 @@ def acknowledge(turn: Turn, response: Response, reason: str, by: str, alarm_roun
         return None
     if alarm is not None and alarm.round != meant:
         return AlarmError(
-            f"The alarm that is on was raised after round {alarm.round}, but that of round {meant} was to be answered. "
+            f"The alarm that is on was raised after round {alarm.round}, but the answer is for that of round {meant}. "
             "Look at it first: it may be another one."
         )
     try:

@@ -11,7 +11,25 @@ T = TypeVar("T")
 
 
 class Answer(Value, frozen=True, eq=True):
-    """A decision as the journal holds it. Asking again with the same id gives the same answer, `is_repeat` apart."""
+    """A decision as the journal holds it. Asking again with the same id gives the same answer, except for `is_repeat`.
+
+    Attributes
+    ----------
+    record : surefoot.records.Decision
+        The whole record, with the question and the proof.
+    time : float
+        When it was decided, in seconds since 1970.
+    is_repeat : bool
+        Whether it had been decided before this call.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", surefoot.UCB(arms=2))
+    >>> answer = shop.decide(baseline=1, actions=["red", "blue"])
+    >>> answer.action_id, answer.source, answer.mode
+    ('blue', 'baseline', 'shadow')
+    """
 
     record: Decision
     time: float
@@ -19,7 +37,7 @@ class Answer(Value, frozen=True, eq=True):
 
     @property
     def decision_id(self) -> str:
-        """What the reward must be sent with."""
+        """The id to send the reward with."""
         return self.record.decision_id
 
     @property
@@ -34,13 +52,13 @@ class Answer(Value, frozen=True, eq=True):
 
     @property
     def action_id(self) -> str | None:
-        """The caller's own name of that row, where `actions` were given."""
+        """The caller's name of that row, if `actions` were given."""
         names = self.record.asked.actions
         return None if names is None else names[self.record.action]
 
     @property
     def source(self) -> Source:
-        """Whose idea it was, "learner" or "baseline"."""
+        """Who chose the action, "learner" or "baseline"."""
         return self.record.source
 
     @property
@@ -50,20 +68,36 @@ class Answer(Value, frozen=True, eq=True):
 
     @property
     def margin(self) -> float:
-        """By how much the floor was cleared at least, had the learner's proposal been played."""
+        """By how much the learner's proposal clears the floor at least; below 0 it was not allowed."""
         return self.record.certificate.margin
 
     def explain(self) -> str:
-        """Why, in a sentence."""
+        """The reason for the decision, in one sentence."""
         return explained(self.record)
 
 
 class Receipt(Value, frozen=True, eq=True):
     """What became of a reward.
 
-    refused:     None where it was accepted, otherwise "out_of_range", "too_late", "abandoned", "unknown" or "conflict"
-    is_repeat:   the same reward had been accepted before; nothing changed
-    is_recorded: the journal holds it; of very many refusals in one hour the rest is only counted
+    Attributes
+    ----------
+    decision_id : str
+        The decision.
+    value : float
+        The reward.
+    refused : str or None
+        None if it was accepted, otherwise "out_of_range", "too_late", "abandoned", "unknown" or "conflict".
+    is_repeat : bool
+        Whether the same reward had been accepted before; nothing changed.
+    is_recorded : bool
+        Whether the journal holds it; beyond a number of refusals in an hour, the rest are only counted.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", surefoot.UCB(arms=2))
+    >>> shop.reward("visit-1", 1.0).refused
+    'unknown'
     """
 
     decision_id: str
@@ -79,7 +113,7 @@ class Receipt(Value, frozen=True, eq=True):
 
 
 def or_raise(result: T | SurefootError) -> T:
-    """The result, unless it is why there is none."""
+    """The result, or raise the error that stands in its place."""
     if isinstance(result, SurefootError):
         raise result
     return result

@@ -1,4 +1,4 @@
-"""An experiment in an event loop: callers await their answers, and those who wait together are written together.
+"""An experiment in an event loop: callers await their answers, and calls that wait together are written together.
 
 >>> import asyncio, surefoot
 >>> policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0)
@@ -35,9 +35,26 @@ LARGEST_GROUP, LONGEST_MOMENT = 256, 3e-3
 class AsyncExperiment:
     """An experiment whose callers are tasks of one event loop, any number of them at once.
 
-    While one group of calls is in the journal's hands, those that come meanwhile wait; then they are the next group, in
-    one transaction and with one flush. Nobody waits for company: a call that finds the way free goes at once. A caller
-    who is cancelled is not answered, but what was decided stays decided.
+    While one group of calls is being written, new calls wait; they form the next group, written in one transaction with
+    one flush. A call that finds nothing in progress starts at once. A caller that is cancelled gets no answer, but what
+    was decided stays decided.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment; several event loops may share it, each through an AsyncExperiment of its own.
+    executor : Executor, optional
+        Threads in which calls that may block run; by default four of its own.
+
+    Examples
+    --------
+    >>> import asyncio, surefoot
+    >>> async def visit() -> str:
+    ...     journal = surefoot.open_journal("memory:")
+    ...     async with AsyncExperiment(Experiment.create(journal, "shop", surefoot.UCB(arms=2))) as shop:
+    ...         return (await shop.decide(baseline=0)).source
+    >>> asyncio.run(visit())
+    'baseline'
     """
 
     def __init__(self, experiment: Experiment, *, executor: Executor | None = None) -> None:
@@ -56,33 +73,103 @@ class AsyncExperiment:
         actions: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Decide one round, as `Experiment.decide` does; it is durable before it is returned."""
+        """Decide one round, as `Experiment.decide` does; it is durable before it is returned.
+
+        Parameters
+        ----------
+        features, baseline, baseline_reward, decision_id, actions, context
+            As in `Experiment.decide`.
+
+        Returns
+        -------
+        Answer
+            The decision as the journal holds it.
+        """
         return await self.ask(Question(features, baseline, baseline_reward, decision_id, actions, context))
 
     async def ask(self, question: Question) -> Answer:
-        """Decide one round, given as a question."""
+        """Decide one round, given as a question.
+
+        Parameters
+        ----------
+        question : Question
+            The round.
+
+        Returns
+        -------
+        Answer
+            The decision as the journal holds it.
+        """
         answer: Answer = or_raise((await self._put(self.decisions, [read(question)]))[0])
         return answer
 
     async def decide_all(self, questions: Iterable[Question]) -> list[Answer | SurefootError]:
-        """Decide many rounds, in order; a question that is refused has its error for an answer."""
-        # Read here, so that a call that makes no sense is its own caller's error and not that of the whole group.
+        """Decide many rounds, in order.
+
+        Parameters
+        ----------
+        questions : iterable of Question
+            The rounds.
+
+        Returns
+        -------
+        list of Answer or SurefootError
+            One per question; a question that is refused gets its error.
+        """
+        # Read here, so that an invalid question fails its own caller and not the whole group.
         return await self._put(self.decisions, [read_or_error(question) for question in questions])
 
     async def reward(self, decision_id: str, value: float) -> Receipt:
-        """Hand in the reward of a decision."""
+        """Send the reward of a decision.
+
+        Parameters
+        ----------
+        decision_id : str
+            The decision's id.
+        value : float
+            The reward.
+
+        Returns
+        -------
+        Receipt
+            Whether it was accepted, and why not.
+        """
         return (await self.reward_all([(decision_id, value)]))[0]
 
     async def reward_all(self, rewards: Iterable[tuple[str, float]]) -> list[Receipt]:
-        """Hand in many rewards, each accepted or refused on its own."""
+        """Send many rewards, each accepted or refused on its own.
+
+        Parameters
+        ----------
+        rewards : iterable of (decision_id, value)
+            The rewards.
+
+        Returns
+        -------
+        list of Receipt
+            One per reward.
+        """
         return await self._put(self.rewards, [read_reward(*reward) for reward in rewards])
 
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call something that may wait for the journal, such as `experiment.status`, in a thread."""
+        """Call something that may wait for the journal, such as `experiment.status`, in a thread.
+
+        Parameters
+        ----------
+        call : callable
+            What to call.
+        args : object
+            Its arguments, positional and by keyword.
+
+        Returns
+        -------
+        object
+            What the call returns.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._threads(), lambda: call(*args, **kwargs))
 
     async def drain(self) -> None:
-        """Return when nothing waits any more."""
+        """Wait until no call is waiting."""
         while self.decisions.size + self.rewards.size:
             await asyncio.sleep(0.005)
 
@@ -109,14 +196,14 @@ class AsyncExperiment:
 
 
 class Caller(Value, frozen=True):
-    """What one caller brought, and waits for."""
+    """The entries of one caller, and the future that it awaits."""
 
     ready: list[Any]
     answers: asyncio.Future[list[Any]]
 
     def tell(self, error: BaseException) -> None:
-        """There will be no answers; each caller has an error of its own."""
-        # A caller who has gone is not waited for, nor is one whose loop is closed; what was decided stays decided.
+        """Fail the caller's future with an error of its own."""
+        # A caller that has gone, or whose loop is closed, gets no answer; what was decided stays decided.
         if self.answers.done() or self.answers.get_loop().is_closed():
             return
         if isinstance(error, asyncio.CancelledError):
@@ -126,7 +213,7 @@ class Caller(Value, frozen=True):
 
 
 class BatchQueue:
-    """What waits for one verb, in the event loop that calls it."""
+    """Calls that wait for one verb, in the event loop that makes them."""
 
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]]) -> None:
         self._verb = verb
@@ -134,11 +221,11 @@ class BatchQueue:
 
     @property
     def size(self) -> int:
-        """How many entries have not been answered yet; who waited in a loop that is closed waits no more."""
+        """How many entries have not been answered yet; those of a closed loop do not count."""
         return 0 if self._line is None or self._line.loop.is_closed() else self._line.size
 
     def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
-        """Have the entries done with the next group."""
+        """Queue entries for the next group."""
         line = self._line
         if line is None or line.loop is not asyncio.get_running_loop():
             line = self._line = self._begin()
@@ -147,14 +234,14 @@ class BatchQueue:
     def _begin(self) -> "EventLoopQueue":
         if self._line is not None and not self._line.loop.is_closed():
             raise InputError(
-                "An AsyncExperiment must be used in one event loop, but another one has called it before and is still "
-                "open. Make one for each loop: they may share the experiment."
+                "An AsyncExperiment must be used in one event loop, but another one that is still open has used it. "
+                "Make one for each loop: they may share the experiment."
             )
         return EventLoopQueue(self._verb, asyncio.get_running_loop())
 
 
 class EventLoopQueue:
-    """Callers of one verb in one event loop; `size` is how many entries they have brought."""
+    """Callers of one verb in one event loop; `size` counts their entries."""
 
     def __init__(self, verb: Callable[[list[Any]], Future[list[Any]]], loop: asyncio.AbstractEventLoop) -> None:
         self.loop, self.size = loop, 0
@@ -163,7 +250,7 @@ class EventLoopQueue:
         self._task: asyncio.Task[None] | None = None
 
     def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
-        """Have the entries done with the next group."""
+        """Queue entries for the next group."""
         answers: asyncio.Future[list[Any]] = self.loop.create_future()
         self._waiting.append(Caller(ready, answers))
         self.size += len(ready)
@@ -179,7 +266,7 @@ class EventLoopQueue:
                 await self._do(group)
                 if len(group) > 1:
                     await self._gather(len(group), (time.perf_counter() - began) / 2)
-        except BaseException as error:  # the loop is about to end, and nobody else would tell them
+        except BaseException as error:  # the loop is about to end, and the callers must not wait for ever
             for each in self._waiting:
                 each.tell(error)
             self.size, self._waiting = 0, []
@@ -188,7 +275,7 @@ class EventLoopQueue:
             self._task = None
 
     async def _gather(self, callers: int, seconds: float) -> None:
-        """Callers who have just been answered get a moment to come back, so that they are one group again."""
+        """Give callers that were just answered a moment to come back, so that they form one group again."""
         deadline = time.perf_counter() + min(seconds, LONGEST_MOMENT)
         while len(self._waiting) < callers and time.perf_counter() < deadline:
             await asyncio.sleep(0)

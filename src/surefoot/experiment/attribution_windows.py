@@ -1,7 +1,7 @@
 """Attribution windows: decisions whose reward is not learned yet, oldest first.
 
-A sale arrives, a visit without one is never reported: so a reward waits until its window closes, and is learned then,
-in the order of the decisions, or the default where none came (docs/mathematics.md, "The order of learning").
+A sale arrives, but a visit without one is never reported. So a reward waits until its window closes and is learned
+then, in the order of the decisions; if none came, the default is (docs/mathematics.md, "The order of learning").
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ from surefoot.records import Learned
 
 
 class Waiting(msgspec.Struct):
-    """A decision whose window is open: `value` is its reward, once one came."""
+    """A decision whose window is open; `value` is its reward once one came."""
 
     decision_id: str
     round: int
@@ -27,7 +27,7 @@ class Windows:
 
     def __init__(self, seconds: float, default: float, waiting: Iterable[Waiting] = ()) -> None:
         self._seconds, self._default = seconds, default
-        # Ordered: a plain dict that loses its oldest entry again and again takes ever longer to find the next.
+        # Ordered: a plain dict whose oldest entry is removed again and again takes ever longer to find the next.
         self._open = OrderedDict((entry.decision_id, entry) for entry in waiting)
 
     def __len__(self) -> int:
@@ -45,12 +45,12 @@ class Windows:
         return self._open.get(decision_id)
 
     def due(self, now: float, most: int) -> list[Learned]:
-        """The windows that close by `now`, oldest first, `most` of them at most, with what is to be learned."""
+        """The windows that close by `now`, oldest first, at most `most` of them, with what is to be learned."""
         ripe = takewhile(lambda entry: entry.closes <= now, self._open.values())
         return [self._learned(entry) for entry in islice(ripe, most)]
 
     def close(self, learned: Learned) -> bool:
-        """Take out the oldest window; false where that is not the one that is meant."""
+        """Remove the oldest window; false if that is not the one that is meant."""
         oldest = next(iter(self._open.values()), None)
         if oldest is None or (oldest.decision_id, oldest.round) != (learned.decision_id, learned.round):
             return False
@@ -58,7 +58,7 @@ class Windows:
         return True
 
     def abandon(self, decision_id: str) -> None:
-        """Take out the window of a decision whose reward will never be learned."""
+        """Remove the window of a decision whose reward will never be learned."""
         del self._open[decision_id]
 
     def _learned(self, entry: Waiting) -> Learned:

@@ -16,7 +16,7 @@ from surefoot.safety.proof import Piece, Proof
 
 
 def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate:
-    """The certificate and its whole proof; `with_sets` writes ellipsoids out that cannot be told from their count."""
+    """The certificate and its whole proof; `with_sets` writes out ellipsoids that their count does not determine."""
     return records.Certificate(
         guaranteed=number(certificate.guaranteed),
         required=number(certificate.required),
@@ -29,7 +29,7 @@ def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate
 
 
 def explained(record: records.Decision) -> str:
-    """Why, in a sentence."""
+    """The reason for the decision, in one sentence."""
     found = record.certificate
     return Certificate(
         float(found.guaranteed),

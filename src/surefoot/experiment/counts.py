@@ -1,4 +1,4 @@
-"""Counts that are kept from event to event, so that a status costs nothing however long the experiment."""
+"""Counts that are kept from event to event, so that a status costs nothing however long the experiment is."""
 
 import math
 
@@ -52,7 +52,7 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def promise_round(self) -> int:
-        """The round from which on the promise counts."""
+        """The round from which the promise counts."""
         return 1 + max((round_ for round_, response in self.restarts if response == "renew"), default=0)
 
     @property
@@ -95,7 +95,7 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         self.took_in(learned.value, is_default=learned.is_default)
 
     def restarted(self, round_: int, response: Response, earned: float, baseline: float) -> None:
-        """Begin anew: margins of before rested on what was contradicted."""
+        """Start again: earlier margins rested on what was contradicted."""
         self.restarts = [*self.restarts, (round_, response)]
         keeps = response == "relearn"
         self.carried_reward = self.carried_reward + earned if keeps else 0.0

@@ -28,7 +28,7 @@ def read_settings(
     history: tuple[ArrayLike, ArrayLike] | None,
     description: str,
 ) -> Created:
-    """Everything that defines an experiment; the policy it describes has been made once, to see that it can be."""
+    """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
         raise ConfigError(f"`mode` must be one of {', '.join(MODES)}, but got {mode!r}.")
     if not isinstance(policy, Policy):
@@ -64,7 +64,7 @@ def read_settings(
 
 
 def _refuse_used(policy: Policy, created: Created) -> None:
-    """What the policy has seen before is in no event, and would be lost."""
+    """What a used policy has seen is in no event, and would be lost."""
     new = new_policy(created)
     fresh = type(policy)(**policy.settings)
     if pack({**policy.state(), "id": ""}) != pack({**fresh.state(), "id": ""}) or new.rounds:
@@ -80,7 +80,7 @@ def _read_window(seconds: float | None) -> float | None:
 
 def _read_default(default: float | None, window: float | None) -> float | None:
     if window is None and default is not None:
-        raise ConfigError("`default_reward` needs a `reward_window`: without one, nobody knows that no reward came.")
+        raise ConfigError("`default_reward` needs a `reward_window`: without one, a missing reward is never noticed.")
     if window is None:
         return None
     try:

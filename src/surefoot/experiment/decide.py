@@ -1,4 +1,4 @@
-"""The verb `decide`: look the id up, ask the policy, write, and only then answer."""
+"""The verb `decide`: look up the id, ask the policy, write, and only then answer."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from surefoot.policies import Decision
 
 
 def decide(turn: Turn, question: Read) -> Answer | SurefootError:
-    """The decision; or why there is none, returned so that the rest of the turn still counts."""
+    """The decision, or the error that refuses it, returned so that the rest of the transaction still counts."""
     found = turn.transaction.find(question.key)
     if found is not None:
         return _again(found, question)

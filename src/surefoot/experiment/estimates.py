@@ -1,4 +1,4 @@
-"""What was earned by the newest estimate, and what the baseline would have earned: for people, not for proofs."""
+"""What was earned and what the baseline would have earned, by the newest estimate: for people, not for proofs."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from surefoot.policies.safe_lucb import SafeLUCB
 
 
 def estimates(policy: Policy) -> tuple[float, float]:
-    """What was played has earned by the newest estimate, and what the baseline would have; nan where unknown."""
+    """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
     if isinstance(policy, LinearPolicy):
         return _linear(policy)
     if isinstance(policy, ArmPolicy):

@@ -1,8 +1,8 @@
 """An experiment as a table: Parquet and CSV for people and notebooks, DSJSON for Vowpal Wabbit.
 
-Every decision of surefoot is deterministic: the gate says yes or no, nothing is drawn. So its probability is 1, and
-importance weights over such a log say nothing of the actions that were not played. Each row is marked
-(`is_deterministic`, and `_deterministic` in DSJSON), so that an off-policy estimator can refuse it.
+Decisions of surefoot are deterministic: the gate says yes or no, and nothing is drawn. So their propensity is 1, and
+importance weights over such a log say nothing of actions that were not played. Each row is marked (`is_deterministic`,
+and `_deterministic` in DSJSON), so that an off-policy estimator can refuse it.
 """
 
 import math
@@ -25,14 +25,16 @@ EXTRA = "Export to Parquet and CSV needs polars: pip install 'surefoot[simulatio
 
 
 def export(journal: Journal, name: str, path: Path, *, format: str | None = None) -> int:  # noqa: A002
-    """Write every decision of an experiment with its reward to a file, and return how many rows it has.
+    """Write every decision of an experiment with its reward to a file, and return the number of rows.
 
-    The format is the file's ending unless it is named. DSJSON holds the decisions whose reward is learned.
+    The format is the file's suffix unless it is given. DSJSON holds only decisions whose reward is learned.
     """
     chosen = (format or path.suffix.lstrip(".")).lower()
     chosen = {"json": "dsjson", "jsonl": "dsjson"}.get(chosen, chosen)
     if chosen not in FORMATS:
-        raise ConfigError(f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Name one, or end so.")
+        raise ConfigError(
+            f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Give one, or use it as suffix."
+        )
     rows = list(decisions(journal, name))
     if chosen == "dsjson":
         return _write_dsjson(rows, path)
@@ -45,7 +47,7 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
 
 
 def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
-    """Every decision with the reward that was learned of it, oldest first."""
+    """Every decision with the reward that was learned for it, oldest first."""
     rows: dict[str, dict[str, Any]] = {}
     catalogues: dict[str, list[list[float]]] = {}
     windowed = False

@@ -22,7 +22,7 @@ ALLOWED: dict[ModeName, tuple[ModeName, ...]] = {
 
 
 def change_mode(turn: Turn, mode: ModeName, reason: str) -> ModeName | ModeError:
-    """Go over to another mode, and return the one before; staying in the same changes nothing."""
+    """Change the mode, and return the one before; the same mode again changes nothing."""
     before = turn.state.mode
     if mode != before and mode not in ALLOWED[before]:
         return ModeError(

@@ -1,4 +1,4 @@
-"""A policy by its name: the kinds that are known, and a new one of such a kind with the settings it is given."""
+"""Policies by name: which are known, and a new one with given settings."""
 
 import inspect
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ POLICIES: tuple[str, ...] = get_args(PolicyName)  # those of surefoot; programs 
 
 
 def policy_kind(name: str) -> type[Policy]:
-    """The kind of that name: surefoot's own, or one that a module which has been imported defines.
+    """The policy class of that name: surefoot's own, or one that an imported module defines.
 
     >>> policy_kind("CLUBC")
     Traceback (most recent call last):
@@ -30,7 +30,7 @@ def policy_kind(name: str) -> type[Policy]:
 
 
 def make_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> Policy:
-    """A new policy; settings that its kind does not take, or lacks, are named, and `advice` says how to give them."""
+    """A new policy; unknown and missing settings are named, and `advice` says how to give them."""
     kind: Any = policy_kind(name)
     try:
         made: Policy = kind(**settings)

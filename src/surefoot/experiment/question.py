@@ -21,7 +21,20 @@ LONGEST_TEXT = 2000
 
 
 class Question(Value, frozen=True, eq=True):
-    """One decision to be made: one of a batch, with the same fields as `Experiment.decide`."""
+    """One decision of a batch, with the fields of `Experiment.decide`.
+
+    Parameters
+    ----------
+    features, baseline, baseline_reward, decision_id, actions, context
+        As in `Experiment.decide`.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", surefoot.UCB(arms=2))
+    >>> [answer.round for answer in shop.decide_all([Question(baseline=0), Question(baseline=0)])]
+    [1, 2]
+    """
 
     features: ArrayLike | Catalogue | None = None
     baseline: int | str | None = None
@@ -43,7 +56,7 @@ class Read(Value, frozen=True):
 
 
 def read(question: Question, *, is_fallback: bool = False) -> Read:
-    """Check the form of a question; whether its content will do is the policy's to say."""
+    """Check the form of a question; the policy checks its content."""
     if not isinstance(question, Question):
         raise InputError(f"Questions must be `surefoot.experiment.Question`s, but got {question!r:.80}.")
     rows, catalogue = _read_features(question.features)
@@ -64,7 +77,7 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
 
 
 def read_or_error(question: Question) -> Read | SurefootError:
-    """The same, with the error for an answer where there is one."""
+    """The same, or the error instead of raising it."""
     try:
         return read(question)
     except SurefootError as error:
@@ -72,13 +85,13 @@ def read_or_error(question: Question) -> Read | SurefootError:
 
 
 def read_id(decision_id: str) -> str:
-    """A decision's id, if it can be one."""
+    """A decision's id, if it is valid."""
     check_text("decision_id", decision_id, LONGEST_ID)
     return decision_id
 
 
 def read_text(name: str, text: str) -> str:
-    """A reason, or who gave it: a text that a journal can keep."""
+    """A reason or a person's name: a text that a journal can keep."""
     try:
         is_fine = len(text) <= LONGEST_TEXT and isinstance(text.encode(), bytes)
     except (AttributeError, TypeError, UnicodeEncodeError):
@@ -100,7 +113,7 @@ def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:
                 "a set without rows cannot be recalled from a journal."
             )
     rows = real_array("features", features, ndim=2)
-    # Not the caller's own array, which may be filled anew before its turn comes.
+    # A copy, since the caller may reuse its array before this question's turn comes.
     return rows.copy() if rows is features else rows, None
 
 
@@ -110,7 +123,7 @@ def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] 
     try:
         names = list(actions)
         "".join(names).encode()
-    except (TypeError, ValueError):  # no texts, or half a character
+    except (TypeError, ValueError):  # not texts, or an unpaired surrogate
         names = [""]
     if not all(0 < len(name) <= LONGEST_ID for name in names):
         raise InputError(f"`actions` must be texts of 1 to {LONGEST_ID} characters, but got {actions!r:.80}.")

@@ -1,16 +1,16 @@
-"""The verbs `reward` and `abandon`: accept a reward once, or refuse it and say why; or do without it for ever.
+"""The verbs `reward` and `abandon`: accept a reward once, or refuse it and say why; or settle a decision without one.
 
 unknown       no decision has this id
-conflict      another value was accepted for it before
+conflict      another value was accepted before
 too_late      its window has closed, in seconds or in rounds; what was learned then stands
 abandoned     the decision was settled without its reward
-out_of_range  not finite, or too large to be computed with
+out_of_range  not finite, or too large to compute with
 
-A reward outside of the declared bounds is *accepted*, and raises the alarm: refusing it would choose the data by their
+A reward outside of the declared bounds is *accepted* and raises the alarm: refusing it would select the data by their
 values.
 
-Refusals are recorded, but somebody who sends endless nonsense must not fill the disk: beyond `MOST_RECORDED` in an hour
-for one reason they are only counted, and the next one that is recorded holds the count.
+Refusals are recorded, but a flood of them must not fill the disk: beyond `MOST_RECORDED` in an hour for one reason they
+are only counted, and the next one that is recorded holds the count.
 """
 
 import math
@@ -32,13 +32,13 @@ MOST_RECORDED = 100
 
 
 class Refuser:
-    """Counts refusals that are not recorded; they are forgotten with the process."""
+    """Counts refusals that are not recorded; the count is lost with the process."""
 
     def __init__(self) -> None:
         self.unrecorded: dict[Reason, int] = {}
 
     def refuse(self, turn: Turn, decision_id: str, value: float, reason: Reason) -> Receipt:
-        """Record a refusal, or only count it where there were too many."""
+        """Record a refusal, or only count it if there were too many."""
         entry = turn.state.tally.refusals.get(reason, Refusals())
         if entry.recorded_in(turn.now) >= MOST_RECORDED:
             self.unrecorded[reason] = self.unrecorded.get(reason, 0) + 1
@@ -84,7 +84,7 @@ def _is_too_late(turn: Turn, waiting: Waiting | None, decision: Event | None) ->
 
 
 def abandon(turn: Turn, decision_id: str, reason: str) -> bool | DecisionError:
-    """Settle a decision without its reward; false where it was abandoned before."""
+    """Settle a decision without its reward; false if it was abandoned before."""
     decision = turn.transaction.find(f"d:{decision_id}")
     if decision is None:
         return DecisionError(f"A decision must exist to be abandoned, but none has the id {decision_id!r:.80}.")
@@ -96,7 +96,7 @@ def abandon(turn: Turn, decision_id: str, reason: str) -> bool | DecisionError:
     if settled is not None or is_late or not turn.state.policy.settlement.awaits(round_of(decision)):
         return DecisionSettledError(
             f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
-            "or its window has closed. To drop a reward that is known would choose the data by their values."
+            "or its window has closed. Dropping a known reward would select the data by their values."
         )
     record = records.Abandoned(decision_id=decision_id, reason=reason)
     turn.write(records.ABANDONED, record, f"r:{decision_id}")

@@ -1,7 +1,7 @@
 """Snapshots: a state as bytes, so that opening an experiment does not replay all of it.
 
-They only ever save time. One that is missing, damaged, or of a shape that this version does not know is passed over for
-the one before it and in the end for the events themselves, and the state is the same to the bit.
+They only save time. A snapshot that is missing, damaged, or of an unknown format is skipped for the one before it and
+finally for the events themselves; the state is the same to the bit.
 """
 
 from typing import Any
@@ -62,7 +62,7 @@ def pack(value: Any) -> bytes:
 
 
 def rebuild(view: View) -> State:
-    """The state at the newest snapshot that can be used, or else at the first event."""
+    """The state at the newest usable snapshot, or else at the first event."""
     start = begin(view)
     event = view.latest(records.SNAPSHOT)
     while event is not None:

@@ -1,6 +1,6 @@
-"""What an experiment knows at a head of its chain: events in, state out, the same bits in every process.
+"""The state of an experiment at a head of its chain: events in, state out, the same bits in every process.
 
-The process that decides advances its state as it writes; every other one, and whoever recovers, by `apply`.
+The process that decides advances its state as it writes; all others, and a recovery, advance it by `apply`.
 """
 
 import math
@@ -23,7 +23,7 @@ from surefoot.policies import Policy
 from surefoot.records import FORMAT, Created, ModeName, Record
 
 R = TypeVar("R", bound=Record)
-MOST_CATALOGUES = 4  # kept at hand; older ones are read from the journal again
+MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
 
 
 class State:
@@ -34,13 +34,13 @@ class State:
         self.mode: ModeName = created.mode
         self.windows = new_windows(created)
         self.tally = Tally()
-        self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; with windows, those know
+        self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
         self.answer: records.Acknowledged | None = None  # to the alarm that was answered last
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.catalogues: OrderedDict[str, Catalogue] = OrderedDict()
 
     def apply(self, event: Event, view: View) -> None:
-        """Take up the event that follows the head."""
+        """Apply the event that follows the head."""
         if event.previous != self.head.hash:
             raise JournalCorruptedError(f"Event {event.number} of {view.name!r} must follow {self.head}, but does not.")
         act = APPLY.get(event.kind)
@@ -55,16 +55,16 @@ class State:
             raise
         except SurefootError as error:
             raise JournalCorruptedError(
-                f"Event {event.number} ({event.kind}) of {view.name!r} cannot be taken up again: {error}"
+                f"Event {event.number} ({event.kind}) of {view.name!r} cannot be applied: {error}"
             ) from error
         self.reached(event.head, event.time)
 
     def reached(self, head: Head, time: float) -> None:
-        """Stand at this head; time never runs backwards."""
+        """Move to this head; time never runs backwards."""
         self.head, self.time = head, max(self.time, time)
 
     def decided(self, record: records.Decision, time: float) -> None:
-        """Count a round that the policy has taken up."""
+        """Count a round that the policy has decided."""
         self.tally.decided(record)
         if self.windows is not None:
             self.windows.begin(record.decision_id, record.round, time)
@@ -75,10 +75,10 @@ class State:
             self.open_ids.pop(record.round - expires, None)
 
     def rewarded(self, record: records.Reward, time: float, round_: Callable[[], int]) -> None:
-        """Keep a reward for its window or, where there are none, let it be learned in its turn.
+        """Keep a reward for its window or, without windows, give it to the policy, which learns it in its turn.
 
-        `round_` tells which decision's it is. One that contradicts the declared bounds raises the alarm: to refuse it
-        would be to choose the data by their values.
+        `round_` tells which round it is for. A reward outside of the declared bounds raises the alarm: refusing it
+        would select the data by their values.
         """
         self.tally.rewarded(record, time)
         if record.refused is not None:
@@ -107,7 +107,7 @@ class State:
             self.windows.abandon(record.decision_id)
 
     def acknowledged(self, record: records.Acknowledged) -> None:
-        """Follow the answer to the alarm."""
+        """Apply the answer to the alarm."""
         earned, baseline = estimates(self.policy)
         self.policy.acknowledge(record.response)
         self.answer = record
@@ -115,7 +115,7 @@ class State:
             self.tally.restarted(self.policy.rounds, record.response, earned, baseline)
 
     def closed(self, record: records.Closed) -> None:
-        """Learn what the windows that closed have brought."""
+        """Learn the rewards of windows that closed."""
         for learned in record.learned:
             if self.windows is None or not self.windows.close(learned):
                 raise JournalCorruptedError(f"Decision {learned.decision_id!r} is not the oldest whose window is open.")
@@ -124,7 +124,7 @@ class State:
 
     @property
     def newest_snapshot(self) -> int:
-        """The number of the newest snapshot's event; 0 where there is none."""
+        """Number of the newest snapshot's event; 0 if there is none."""
         return self.snapshots[-1][0] if self.snapshots else 0
 
     def snapshotted(self, record: records.Snapshot, number: int) -> None:
@@ -132,14 +132,14 @@ class State:
         self.snapshots = [*self.snapshots[-1:], (number, record.digest)]
 
     def remember(self, catalogue: Catalogue) -> None:
-        """Keep a catalogue at hand."""
+        """Keep a catalogue in memory."""
         self.catalogues[catalogue.digest] = catalogue
         self.catalogues.move_to_end(catalogue.digest)
         while len(self.catalogues) > MOST_CATALOGUES:
             self.catalogues.popitem(last=False)
 
     def catalogue(self, digest: str, view: View) -> Catalogue:
-        """The catalogue of this digest, from the journal where it is not at hand."""
+        """The catalogue of this digest, read from the journal if it is not in memory."""
         if digest not in self.catalogues:
             event = view.find(f"c:{digest}")
             if event is None:
@@ -168,14 +168,14 @@ def new_policy(created: Created) -> Policy:
 
 
 def new_windows(created: Created) -> Windows | None:
-    """The windows of an experiment that has some."""
+    """The windows of an experiment that has a reward window."""
     if created.reward_window is None:
         return None
     return Windows(created.reward_window, created.default_reward or 0.0)
 
 
 def decode(event: Event, kind: type[R]) -> R:
-    """What an event holds."""
+    """The record that an event holds."""
     try:
         return msgspec.json.decode(event.payload, type=kind)
     except msgspec.MsgspecError as error:

@@ -1,4 +1,4 @@
-"""Where an experiment stands, in numbers that a manager can read. Kept from event to event: asking costs nothing."""
+"""Where an experiment stands. Counts are kept from event to event, so a status costs nothing."""
 
 import math
 from dataclasses import dataclass
@@ -12,26 +12,57 @@ STALLED = 1000  # rounds for which rewards may wait for one that has not come, b
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An experiment after its newest event.
+    """Where an experiment stands after its newest event, in numbers that a manager can read.
 
-    floor            what must have been earned by now: (1 - alpha) of the baseline's reward, exact where that is known
-                     and estimated otherwise; nan for a policy that keeps none
-    guaranteed       floor + margin: the rewards' means add up to at least `margin` more than the floor, whatever that
-                     is exactly (with probability 1 - delta, if what was declared is true); nan while the alarm is on
-    margin           of the newest learner round, which baseline rounds since can only have raised; nan before the first
-    proposed_margin  of the newest proposal: below 0 it was not allowed
-    worst_margin     the least margin of all learner rounds, and `worst_round` where that was
-    learner_share    learner rounds of all rounds; `allowed_share`: rounds where the gate let the learner, held or not
-    pending          decisions whose reward is not learned yet; `waiting`: those of them whose reward has come and
-                     waits for the reward of `held_up_by`, decided `held_up_rounds` ago; `is_stalled` where that is long
-    estimated_reward what was played has earned by the estimate of today, and `estimated_baseline` what the baseline had
-    abandoned        decisions whose reward will never be learned
-    total_reward     sum of the rewards received, defaults included
-    is_refuted       the alarm is on: data and declarations contradict each other, and only the baseline is played
-    alarm            what happened, in words, and `alarm_round`, after how many rounds; `alarm_answer`, if it was
-                     acknowledged by staying on the baseline, and `alarm_responses`, how it may be answered
-    restarts         how often an alarm was answered by a restart; the promise counts from `promise_round` on, and
-                     `debt` is what must be earned back under it
+    Attributes
+    ----------
+    name, policy, mode : str
+        The experiment, its policy, and who may play.
+    events, time : int and float
+        Number and time of the newest event.
+    rounds, learner_rounds, baseline_rounds : int
+        Rounds decided, and by whom.
+    held_rounds, fallback_rounds : int
+        Baseline rounds that the mode asked for, and those that callers played on their own.
+    learner_share, allowed_share : float
+        Share of rounds that the learner played, and that the gate would have allowed.
+    floor : float
+        What must have been earned by now: (1 - alpha) of the baseline's reward, exact if that is known and estimated
+        otherwise; nan for a policy without a floor.
+    guaranteed : float
+        floor + margin; nan while the alarm is on.
+    margin : float
+        Of the newest learner round, which baseline rounds since can only have raised: the mean rewards add up to at
+        least this much more than the floor, with probability 1 - delta and if what was declared is true. nan before the
+        first.
+    proposed_margin : float
+        Of the newest proposal: below 0 it was not allowed.
+    worst_margin, worst_round : float and int
+        The least margin of all learner rounds, and where that was.
+    pending, waiting : int
+        Decisions whose reward is not learned yet, and those of them whose reward has come and waits for an earlier one.
+    held_up_by, held_up_rounds, is_stalled : str, int and bool
+        The decision that rewards wait for, how many rounds ago it was made, and whether that is long.
+    rewards, learned, defaults, abandoned : int
+        Rewards accepted, learned, learned by default, and decisions settled without one.
+    total_reward : float
+        Sum of the rewards received, defaults included.
+    estimated_reward, estimated_baseline : float
+        What was earned, and what the baseline would have earned, by the newest estimate.
+    refused : dict
+        Refused rewards by reason.
+    is_refuted, alarm, alarm_round, alarm_answer, alarm_responses
+        Whether the alarm is on; what happened, after how many rounds; "stay" if it was acknowledged so; possible
+        answers.
+    restarts, promise_round, debt
+        Alarms answered by a restart, the round from which the promise counts, and what must be earned back under it.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> shop = surefoot.Experiment.create(surefoot.open_journal("memory:"), "shop", surefoot.UCB(arms=2))
+    >>> shop.status().mode, shop.status().rounds
+    ('shadow', 0)
     """
 
     name: str

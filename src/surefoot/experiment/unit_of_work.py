@@ -1,4 +1,4 @@
-"""One turn of an experiment: the state, alone and at the true head, and the means to write on."""
+"""One transaction of an experiment: its state at the true head, and the means to append to it."""
 
 from surefoot import records
 from surefoot.experiment.snapshots import freeze
@@ -6,8 +6,8 @@ from surefoot.experiment.state import State
 from surefoot.journal import Event, Transaction
 from surefoot.records import Record, encode
 
-MOST_CLOSED = 1000  # windows closed in one turn: a turn must be quick, and the rest have their turn soon
-PENDING_PER_EVENT = 16  # so many pending decisions are written down again for each event, at most
+MOST_CLOSED = 1000  # windows closed in one transaction, which must be quick; the rest follow in the next
+PENDING_PER_EVENT = 16  # at most so many pending decisions are written again per event
 
 
 class Turn:
@@ -17,13 +17,13 @@ class Turn:
         self.transaction, self.state, self.now = transaction, state, max(clock, state.time)
 
     def write(self, kind: str, record: Record, key: str | None = None) -> Event:
-        """Append an event; whoever writes it brings the state there."""
+        """Append an event; the caller brings the state to it."""
         event = self.transaction.append(kind, encode(record), time=self.now, key=key)
         self.state.reached(self.transaction.head, event.time)
         return event
 
     def close_windows(self) -> int:
-        """Learn what is due; the number of windows that closed."""
+        """Learn what is due; returns the number of windows that closed."""
         windows = self.state.windows
         learned = [] if windows is None else windows.due(self.now, MOST_CLOSED)
         if learned:
@@ -33,15 +33,15 @@ class Turn:
         return len(learned)
 
     def is_snapshot_due(self, events: int) -> bool:
-        """Whether the newest snapshot is so many events old; where many decisions are pending it may be older.
+        """Whether the newest snapshot is so many events old; with many pending decisions it may be older.
 
-        A snapshot holds every pending decision, and everybody waits while it is taken.
+        A snapshot holds every pending decision, and all callers wait while it is taken.
         """
         since = self.state.head.number - self.state.newest_snapshot
         return since >= max(events, len(self.state.policy.settlement) // PENDING_PER_EVENT)
 
     def snapshot(self) -> None:
-        """Keep the state beside the chain, and let go of the snapshot before the last."""
+        """Attach the state to the chain, and remove the snapshot before the last."""
         state = self.state
         number, hash_ = state.head
         previous = state.newest_snapshot

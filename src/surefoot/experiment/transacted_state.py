@@ -1,0 +1,109 @@
+"""An experiment's state behind the journal's transactions: every call runs alone, on the true head, and is durable.
+
+The state in memory carries the head that it stands for. Where that is not the journal's head it catches up, or is
+rebuilt after a failure, as the contract of `surefoot.journal.contract` says.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Generic, TypeVar
+
+from surefoot.errors import JournalReadOnlyError, SurefootError
+from surefoot.experiment.answer import Answer, Receipt
+from surefoot.experiment.decide import decide
+from surefoot.experiment.question import Read
+from surefoot.experiment.reward import Refuser, receive
+from surefoot.experiment.snapshots import rebuild
+from surefoot.experiment.state import State
+from surefoot.experiment.unit_of_work import Turn
+from surefoot.journal import Journal, Transaction, View
+from surefoot.values import Value
+
+T = TypeVar("T")
+
+
+class Call(Value, Generic[T], frozen=True):
+    """Work for one transaction, and the keys that it will look up; `closes` windows that are due first."""
+
+    act: Callable[[Turn], T]
+    keys: Sequence[str] = ()
+    closes: bool = True
+
+
+class TransactedState:
+    """The state of one experiment, and the ways to work on it inside a transaction."""
+
+    def __init__(self, journal: Journal, name: str, state: State, clock: Callable[[], float], every: int) -> None:
+        self.name = name
+        self._journal, self._clock, self._every = journal, clock, every
+        # Used inside transactions only, which run alone; None once it cannot be trusted.
+        self._state: State | None = state
+        self._created, self._refuser = state.created, Refuser()
+        self._reading = threading.Lock()
+
+    def submit_decisions(
+        self, ready: Sequence[Read | SurefootError], executor: Executor
+    ) -> Future[list[Answer | SurefootError]]:
+        """`decide_all` of questions that have been read, as a future (`Journal.submit`): for `AsyncExperiment`."""
+        return self._submit(self._deciding(ready), executor)
+
+    def submit_rewards(self, ready: Sequence[tuple[str, float]], executor: Executor) -> Future[list[Receipt]]:
+        """`reward_all` of rewards that have been read, as a future."""
+        return self._submit(self._rewarding(ready), executor)
+
+    def _deciding(self, ready: Sequence[Read | SurefootError]) -> "Call[list[Answer | SurefootError]]":
+        def act(turn: Turn) -> list[Answer | SurefootError]:
+            return [decide(turn, entry) if isinstance(entry, Read) else entry for entry in ready]
+
+        return Call(act, keys=[entry.key for entry in ready if isinstance(entry, Read)])
+
+    def _rewarding(self, ready: Sequence[tuple[str, float]]) -> "Call[list[Receipt]]":
+        # With a window, open decisions are in memory; only rewards that come too late need a lookup.
+        needed = () if self._created.reward_window is not None else ready
+        keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
+        return Call(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready], keys=keys)
+
+    def _run(self, call: "Call[T]") -> T:
+        return self._journal.transact(self.name, partial(self._answer, call), keys=call.keys)
+
+    def _submit(self, call: "Call[T]", executor: Executor) -> Future[T]:
+        return self._journal.submit(self.name, partial(self._answer, call), keys=call.keys, executor=executor)
+
+    def _answer(self, call: "Call[T]", transaction: Transaction) -> T:
+        try:
+            turn = Turn(transaction, self._synced(transaction), self._clock())
+            if call.closes:
+                turn.close_windows()
+            result = call.act(turn)
+            if self._every and turn.is_snapshot_due(self._every):
+                turn.snapshot()
+            return result
+        except BaseException:
+            # How far the state got is unknown: the next transaction rebuilds it from what is durable.
+            self._state = None
+            raise
+
+    def _look(self, at: Callable[[State], T]) -> T:
+        try:
+            return self._journal.transact(self.name, lambda transaction: at(self._synced(transaction)))
+        except JournalReadOnlyError:
+            with self._reading:
+                return at(self._synced(self._journal.view(self.name)))
+
+    def _synced(self, view: View) -> State:
+        state, self._state = self._state, None
+        self._state = caught_up(state, view)
+        return self._state
+
+
+def caught_up(state: State | None, view: View) -> State:
+    """The state at the view's head: as it is, after the events that it lacks, or rebuilt."""
+    if state is not None and state.head == view.head:
+        return state
+    if state is None or not view.follows(state.head):
+        state = rebuild(view)
+    for event in view.read(state.head.number):
+        state.apply(event, view)
+    return state
