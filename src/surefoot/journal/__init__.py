@@ -10,13 +10,33 @@ __all__ = ["START", "Event", "Head", "Journal", "Transaction", "View", "canonica
 
 
 def open_journal(url: str | Path, *, read_only: bool = False) -> Journal:
-    """Open the journal at `url`, and make it first where there is none.
+    """Open the journal at `url`, and create it first if there is none.
 
-    "memory:"                a new journal that lasts as long as the process
-    a path, "sqlite:///..."  a SQLite file, with one process that writes and any number that read
-    "postgresql://..."       a PostgreSQL server, with any number of processes that write
+    Parameters
+    ----------
+    url : str or Path
+        "memory:" for a new journal that lasts as long as the process; a path or "sqlite:///..." for a SQLite file, with
+        one process that writes and any number that read; "postgresql://..." for a server, with any number that write.
+    read_only : bool
+        Create, lock and migrate nothing; a journal that does not exist is an error.
 
-    With `read_only=True` nothing is made, locked or migrated, and a journal that does not exist is an error.
+    Returns
+    -------
+    Journal
+        Close it when done, or use it in a `with` statement.
+
+    Raises
+    ------
+    ConfigError
+        If the address is of another kind.
+    JournalError
+        If the journal cannot be opened as asked; the subclass says why.
+
+    Examples
+    --------
+    >>> with open_journal("memory:") as journal:
+    ...     journal.names()
+    []
     """
     text = str(url)
     if text == "memory:":

@@ -48,7 +48,7 @@ ERRORS: tuple[tuple[type[psycopg.Error], type[JournalError]], ...] = (
 
 
 class PooledConnection:
-    """One connection, where nothing is committed before COMMIT is said."""
+    """One connection, on which nothing is committed before COMMIT."""
 
     def __init__(self, url: str, *, read_only: bool) -> None:
         with explaining():
@@ -62,7 +62,7 @@ class PooledConnection:
             return cursor.fetchall() if cursor.description else []
 
     def commit(self) -> None:
-        """Commit; a server that had given the transaction up says ROLLBACK instead, and no error."""
+        """Commit; a server that had aborted the transaction answers ROLLBACK instead of an error."""
         with explaining():
             answer = self._connection.execute("COMMIT").statusmessage
         if answer != "COMMIT":
@@ -74,7 +74,7 @@ class PooledConnection:
         return bool(self._connection.closed)
 
     def rest(self) -> bool:
-        """End what is open, and tell whether the session can be used again."""
+        """End an open transaction, and tell whether the session can be used again."""
         if not self.is_lost and self._connection.info.transaction_status != TransactionStatus.IDLE:
             with suppress(psycopg.Error):
                 self._connection.execute("ROLLBACK")
@@ -96,7 +96,7 @@ class ConnectionPool:
 
     @contextmanager
     def lend(self, greeting: str) -> Iterator[PooledConnection]:
-        """A session that has answered the greeting, so that it is known to be alive."""
+        """A session that has answered a first statement, so that it is known to be alive."""
         with self._free:
             session = self._greeted(greeting)
             try:

@@ -15,14 +15,14 @@ together, for all transactions that wait; this changes how long it takes to find
   - On the truth: `transaction.head` is the true head, after everything that other threads and processes appended.
   - All or nothing: if `work` raises, nothing that it appended remains and its exception comes out of `transact`.
   - Durable: `transact` returns only when what was appended survives the loss of the process and of the machine's
-    power (as far as the disk keeps its word when it is flushed; the in-memory backend keeps nothing).
+    power (as far as the disk is honest about flushes; the in-memory backend keeps nothing).
   - Shared flushes: transactions that wait at the same time may be committed together. Each is still all or nothing
     by itself, in some order; a later one sees the events of an earlier one before those are durable. Should the
     commit fail then, it fails for all of them.
 
 **Futures.** `submit` is `transact` for event loops: it returns at once, with a future of what `transact` would have
-returned or raised. It happens whether or not anybody waits for it: the future cannot be called off. What is hung on the
-future may run in the thread that writes, so it must be quick (`asyncio.wrap_future` is).
+returned or raised. It happens whether or not anybody waits for it: the future cannot be cancelled. Callbacks of the
+future may run in the thread that writes, so they must be quick (`asyncio.wrap_future` is).
 
 **When transact raises**, nothing was acknowledged, and:
   - the exception of `work`, or any `JournalError` but the last: nothing was written.
@@ -39,7 +39,7 @@ before `transact` has returned.
 
 **Attachments** are large bytes beside the chain, such as snapshots, named by their SHA-256: `attach` returns the name,
 which an event's payload should hold, so that the chain vouches for them. They only ever save time: `attachment` gives
-None for one that is missing or damaged, and whoever asks must then be able to do without. `detach` removes one.
+None for one that is missing or damaged, and callers must then be able to do without. `detach` removes one.
 
 **Reading** (`names`, `head`, `read`, `find`, `latest`, `attachment`) is allowed at any time, from any thread, and sees
 durable events only. `read` streams in bounded memory, holds no lock between pages, and ends at the head of the moment
@@ -53,115 +53,89 @@ opened as asked raises `JournalNotFoundError`, `JournalBusyError`, `JournalReadO
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from types import TracebackType
 from typing import Self, TypeVar
 
 from surefoot.errors import JournalBusyError, JournalConflictError, JournalNotFoundError
-from surefoot.journal.events import START, Event, Head, next_event, verified
+from surefoot.journal.events import Event, Head
+from surefoot.journal.view import Transaction as Transaction
+from surefoot.journal.view import View as View
 
 T = TypeVar("T")
-PAGE = 256
-
-
-class View(ABC):
-    """What can be read of one experiment."""
-
-    name: str
-
-    @property
-    @abstractmethod
-    def head(self) -> Head:
-        """Number and hash of the newest event."""
-
-    @abstractmethod
-    def page(self, after: int, limit: int) -> list[Event]:
-        """Up to `limit` events with numbers above `after`, in order, unchecked."""
-
-    @abstractmethod
-    def find(self, key: str) -> Event | None:
-        """The event that carries this key."""
-
-    def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
-        """The events that carry these keys, by their keys."""
-        return {key: event for key in keys if (event := self.find(key)) is not None}
-
-    @abstractmethod
-    def latest(self, kind: str) -> Event | None:
-        """The newest event of this kind."""
-
-    @abstractmethod
-    def attachment(self, digest: str) -> bytes | None:
-        """The attachment of this name; None where it is missing or damaged."""
-
-    def read(self, after: int = 0, *, limit: int | None = None, verify: bool = True) -> Iterator[Event]:
-        """Events with numbers above `after`, in order, `limit` of them at most."""
-        events = self._stream(after, limit)
-        return verified(self.name, events, after=START if after == 0 else None) if verify else events
-
-    def follows(self, head: Head) -> bool:
-        """Whether `head` is a head that this chain once had, so that a state at it can catch up."""
-        if head.number == 0 or head == self.head:
-            return head in (START, self.head)
-        found = self.page(head.number - 1, 1)
-        return bool(found) and found[0].head == head
-
-    def _stream(self, after: int, limit: int | None) -> Iterator[Event]:
-        while limit is None or limit > 0:
-            page = self.page(after, PAGE if limit is None else min(PAGE, limit))
-            yield from page
-            if not page:
-                return
-            after = page[-1].number
-            limit = None if limit is None else limit - len(page)
-
-
-class Transaction(View):
-    """What `work` is given: the experiment as it truly stands, and the means to append to it."""
-
-    def append(self, kind: str, payload: bytes, *, time: float, key: str | None = None) -> Event:
-        """Append an event; it is durable when `transact` returns."""
-        event = next_event(self.name, self.head, kind=kind, payload=payload, time=time, key=key)
-        if key is not None and (found := self.find(key)) is not None:
-            raise JournalConflictError(
-                f"A key must be used once in an experiment, but event {found.number} ({found.kind}) of {self.name!r} "
-                f"has {key=} already. Look it up with `find` before you append."
-            )
-        self._write(event)
-        return event
-
-    @abstractmethod
-    def attach(self, data: bytes) -> str:
-        """Keep bytes beside the chain, and return the SHA-256 they are found by; twice the same is once."""
-
-    @abstractmethod
-    def detach(self, digest: str) -> None:
-        """Remove an attachment, if it is there."""
-
-    @abstractmethod
-    def _write(self, event: Event) -> None:
-        """Store the event and move the head."""
 
 
 class Journal(ABC):
-    """Experiments and their events; see the contract at the top of this module."""
+    """Experiments and their events; the contract at the top of this module says what every backend promises."""
 
     @abstractmethod
     def create(self, name: str, payload: bytes, *, time: float) -> Event:
-        """Begin an experiment with a durable event of kind "created"; `JournalConflictError` where it exists."""
+        """Start an experiment with a durable event of kind "created".
+
+        Parameters
+        ----------
+        name : str
+            A new name.
+        payload : bytes
+            JSON, as `canonical` writes it.
+        time : float
+            Seconds since 1970.
+
+        Returns
+        -------
+        Event
+            Event 1.
+
+        Raises
+        ------
+        JournalConflictError
+            If the experiment exists.
+        """
 
     @abstractmethod
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` alone on the experiment, make what it appended durable, and return what it returned.
 
-        `keys` are those that `work` is going to look up, as far as they are known.
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        work : callable
+            Is given the `Transaction`; runs at most once, in any thread, and must be quick.
+        keys : sequence of str
+            Keys that `work` is going to look up, as far as they are known: a hint that saves time.
+
+        Returns
+        -------
+        object
+            What `work` returned.
+
+        Raises
+        ------
+        JournalError
+            If nothing was written; the exception of `work` comes out as it is.
+        OutcomeUnknownError
+            If contact was lost while committing: look the key up before you try again.
         """
 
     def submit(
         self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
     ) -> "Future[T]":
-        """`transact` as a future, for event loops. A journal that has no thread of its own runs it in `executor`."""
+        """`transact` as a future, for event loops. It happens whether or not anybody waits for it.
+
+        Parameters
+        ----------
+        name, work, keys
+            As in `transact`.
+        executor : Executor
+            Where a journal without a thread of its own runs it.
+
+        Returns
+        -------
+        Future
+            Of what `transact` would return or raise.
+        """
         return executor.submit(self.transact, name, work, keys=keys)
 
     @abstractmethod
@@ -170,30 +144,103 @@ class Journal(ABC):
 
     @abstractmethod
     def view(self, name: str) -> View:
-        """The experiment's durable events; `JournalNotFoundError` where there is no such experiment."""
+        """The experiment's durable events.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+
+        Returns
+        -------
+        View
+            Usable from any thread.
+
+        Raises
+        ------
+        JournalNotFoundError
+            If there is no such experiment.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what is waiting, and let go of files and connections. Closing twice is fine."""
+        """Finish what is waiting, and release files and connections. Closing twice is fine."""
 
     def head(self, name: str) -> Head:
-        """Number and hash of the experiment's newest event."""
+        """Number and hash of an experiment's newest event.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+
+        Returns
+        -------
+        Head
+            Where its chain stands.
+        """
         return self.view(name).head
 
     def read(self, name: str, after: int = 0, *, limit: int | None = None, verify: bool = True) -> Iterator[Event]:
-        """Events of the experiment with numbers above `after`, streamed in order."""
+        """Stream an experiment's events in order (`View.read`).
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        after, limit, verify
+            As in `View.read`.
+
+        Returns
+        -------
+        iterator of Event
+            In the order of their numbers.
+        """
         return self.view(name).read(after, limit=limit, verify=verify)
 
     def find(self, name: str, key: str) -> Event | None:
-        """The event of the experiment that carries this key."""
+        """The event of an experiment that carries a key.
+
+        Parameters
+        ----------
+        name, key : str
+            The experiment and the key.
+
+        Returns
+        -------
+        Event or None
+            None if no event carries it.
+        """
         return self.view(name).find(key)
 
     def latest(self, name: str, kind: str) -> Event | None:
-        """The newest event of this kind in the experiment."""
+        """The newest event of a kind in an experiment.
+
+        Parameters
+        ----------
+        name, kind : str
+            The experiment and the kind.
+
+        Returns
+        -------
+        Event or None
+            None if there is none.
+        """
         return self.view(name).latest(kind)
 
     def attachment(self, name: str, digest: str) -> bytes | None:
-        """The attachment of this name in the experiment; None where it is missing or damaged."""
+        """The attachment of a name in an experiment.
+
+        Parameters
+        ----------
+        name, digest : str
+            The experiment, and the SHA-256 of the bytes.
+
+        Returns
+        -------
+        bytes or None
+            None if it is missing or damaged.
+        """
         return self.view(name).attachment(digest)
 
     def __enter__(self) -> Self:
@@ -214,6 +261,6 @@ def taken(name: str) -> JournalConflictError:
 
 
 def refuse_nesting(owner: int) -> None:
-    """Transactions do not nest: the inner one would wait for the outer one for ever."""
+    """Refuse a transaction inside a transaction: the inner one would wait for the outer one for ever."""
     if owner == threading.get_ident():
         raise JournalBusyError("`work` must not start a transaction of its own: append to the one that it was given.")

@@ -26,7 +26,20 @@ LONGEST_NAME, LONGEST_KIND, LONGEST_KEY = 200, 50, 500
 
 
 class Head(NamedTuple):
-    """Where a chain stands: the number and the hash of its newest event. A state is a state *at* a head."""
+    """Where a chain stands: number and hash of its newest event. A state is always a state *at* a head.
+
+    Attributes
+    ----------
+    number : int
+        0 before the first event.
+    hash : str
+        64 hexadecimal digits, all 0 before the first event.
+
+    Examples
+    --------
+    >>> START.number, START.hash[:8]
+    (0, '00000000')
+    """
 
     number: int
     hash: str
@@ -36,15 +49,30 @@ START = Head(0, "0" * 64)
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One event.
+    """One event of an experiment's chain.
 
-    number:   1, 2, 3, ... within its experiment
-    kind:     a word for what happened, such as "decision"; the journal does not interpret it
-    time:     seconds since 1970, as the writer's clock said
-    payload:  JSON bytes, kept and hashed as they came
-    key:      unique within the experiment, or None; what makes a repeated request findable
-    previous: hash of the event before, 64 zeros for the first
-    hash:     `fingerprint` of all of the above
+    Attributes
+    ----------
+    number : int
+        1, 2, 3, ... within its experiment.
+    kind : str
+        A word for what happened, such as "decision"; the journal does not interpret it.
+    time : float
+        Seconds since 1970, by the writer's clock.
+    payload : bytes
+        JSON, kept and hashed as it came.
+    key : str or None
+        Unique within the experiment; what a repeated request is found by.
+    previous : str
+        Hash of the event before, 64 zeros for the first.
+    hash : str
+        `fingerprint` of all of the above.
+
+    Examples
+    --------
+    >>> event = next_event("shop", START, kind="created", payload=canonical({"alpha": 0.05}), time=0.0)
+    >>> event.number, event.value()
+    (1, {'alpha': 0.05})
     """
 
     number: int
@@ -68,13 +96,30 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 def canonical(value: object) -> bytes:
     """The one way to write a value as JSON: keys sorted, no blanks, shortest floats that read back to the bit.
 
+    Parameters
+    ----------
+    value : object
+        Plain data, or a msgspec struct.
+
+    Returns
+    -------
+    bytes
+        UTF-8 JSON.
+
+    Raises
+    ------
+    InputError
+        If a number is nan or infinite, which JSON cannot express.
+
+    Examples
+    --------
     >>> canonical({"b": 0.1, "a": [1, None]})
     b'{"a":[1,null],"b":0.1}'
     """
     encoded = msgspec.json.encode(value, order="sorted")
     # JSON has no nan or inf, and the encoder writes null for them: only then is it worth looking.
     if b"null" in encoded and _has_infinite(msgspec.to_builtins(value)):
-        raise InputError("A payload must hold finite numbers only, but it has a nan or an inf, which JSON cannot tell.")
+        raise InputError("A payload must hold finite numbers only, but has a nan or an inf, which JSON cannot express.")
     return encoded
 
 
@@ -101,13 +146,13 @@ def next_event(name: str, head: Head, *, kind: str, payload: bytes, time: float,
 
 
 def check_text(what: str, text: str, longest: int) -> None:
-    """Names, kinds and keys are printable and not endless: every backend keeps them, every log shows them."""
+    """Check a name, kind or key: printable and not too long, since every backend keeps it and every log shows it."""
     if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= longest:
         raise InputError(f"`{what}` must be 1 to {longest} printable characters, but got {text!r:.80}.")
 
 
 def verified(name: str, events: Iterable[Event], *, after: Head | None = None) -> Iterator[Event]:
-    """Pass events on as long as they form one unbroken chain, from `after` where it is given."""
+    """Pass events on as long as they form one unbroken chain, from `after` if it is given."""
     for event in events:
         if after is None:
             after = Head(event.number - 1, event.previous)
@@ -120,7 +165,30 @@ def verified(name: str, events: Iterable[Event], *, after: Head | None = None) -
 
 
 def verify(name: str, events: Iterable[Event], *, after: Head = START) -> None:
-    """Raise `JournalCorruptedError` unless the events form one unbroken chain after `after`."""
+    """Check that events form one unbroken chain.
+
+    Parameters
+    ----------
+    name : str
+        The experiment, which the hashes cover.
+    events : iterable of Event
+        The events, in order.
+    after : Head
+        Where the chain begins; by default at its start.
+
+    Raises
+    ------
+    JournalCorruptedError
+        At the first event that does not follow, or is not what its hash says.
+
+    Examples
+    --------
+    >>> first = next_event("shop", START, kind="created", payload=b"{}", time=0.0)
+    >>> verify("shop", [first])
+    >>> verify("another shop", [first])
+    Traceback (most recent call last):
+    surefoot.errors.JournalCorruptedError: Events must form an unbroken chain, but event 1 ...
+    """
     for _ in verified(name, events, after=after):
         pass
 

@@ -1,7 +1,7 @@
 """Group commit: one thread writes, and what waits while it flushes is committed together by the next flush.
 
-A lone caller never waits for company. Where several are at work, the flush of one group is the time in which the next
-one gathers, and callers who have just been answered get a moment, half a flush at most, to come back and join it.
+A single caller never waits for others. With several, the next group gathers during the flush of the last one, and
+callers that were just answered get a moment, at most half a flush, to come back and join it.
 """
 
 import threading
@@ -85,7 +85,7 @@ class Writer:
             began = time.perf_counter()
             try:
                 self._commit(jobs)
-            except BaseException as error:  # a caller must never wait for a thread that is gone
+            except BaseException as error:  # a caller must never wait for a thread that has ended
                 for job in jobs:
                     job.error = job.error or error
             moment = min((time.perf_counter() - began) / 2, LONGEST_MOMENT)
@@ -111,7 +111,7 @@ class Writer:
 
 
 def _settle(future: Future[Any], job: Job) -> None:
-    with suppress(BaseException):  # what somebody hung on a future must not end the thread that all others wait for
+    with suppress(BaseException):  # a callback of a future must not end the thread that all others wait for
         if job.error is None:
             future.set_result(job.result)
         else:

@@ -67,7 +67,7 @@ class MemoryView(View):
         return self._attachments.get(digest)
 
     def keep(self, pending: StagedTransaction[Self]) -> None:
-        """Take in what a transaction gathered."""
+        """Apply what a transaction gathered."""
         self.add(pending.events)
         self._attachments.update({digest: data for digest, data in pending.attachments.items() if data is not None})
         for digest in (digest for digest, data in pending.attachments.items() if data is None):

@@ -1,9 +1,9 @@
-"""A journal on a PostgreSQL server: several processes drive the same experiment, and its ledger stays one.
+"""A journal on a PostgreSQL server: several processes drive the same experiment, which keeps one ledger.
 
-A transaction locks its experiment's row (`SELECT ... FOR UPDATE`), reads the true head, and commits. Should the server
-go away before the commit is sent, nothing was written. Should it go away during the commit, the journal connects again
-and looks: the experiment's row is locked first, which waits until the lost commit has ended one way or the other, and
-then the chain holds the events or it does not. Only if the server stays away is the outcome unknown.
+A transaction locks its experiment's row (`SELECT ... FOR UPDATE`), reads the true head, and commits. If the server goes
+away before the commit is sent, nothing was written. If it goes away during the commit, the journal connects again and
+looks: locking the experiment's row waits until the lost commit has ended one way or the other, and then the chain holds
+the events or it does not. Only if the server stays away is the outcome unknown.
 
 The tables live in a schema of their own, `surefoot`. Open the journal after a fork, never before.
 """
@@ -79,7 +79,7 @@ class PostgresJournal(Journal):
         return sql.SqlView(name, self._read)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._sessions.close()
 
     def _prepare(self) -> None:

@@ -1,8 +1,8 @@
 """Events in SQL tables: the statements that SQLite and PostgreSQL share, written once.
 
 A backend brings `query`, which runs a statement with `?` for its values and returns all rows; connections, locks and
-commits are its own. What is done for many is done in statements for so many at a time, powers of two, which a database
-prepares once and knows again.
+commits are its own. Statements for many rows or keys come in sizes that are powers of two, so that a database prepares
+each of them once.
 """
 
 import hashlib

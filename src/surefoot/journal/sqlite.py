@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Request(Value, frozen=True):
-    """A transaction that waits for its turn; keys that it is going to look up are fetched with those of its group."""
+    """A transaction that waits for its turn; the keys it will look up are fetched with those of its group."""
 
     run: Callable[["Request"], Any]
     name: str
@@ -40,7 +40,7 @@ class Request(Value, frozen=True):
     keys: tuple[str, ...]
 
     def __call__(self) -> Any:
-        """Its turn has come."""
+        """Run it."""
         return self.run(self)
 
 
@@ -66,7 +66,7 @@ class SqliteJournal(Journal):
     def submit(
         self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = (), executor: Executor
     ) -> "Future[T]":
-        """Run `work` in the writing thread; nobody else's thread waits for it."""
+        """Run `work` in the writing thread; no other thread waits for it."""
         return self._writing().submit(Request(self._transact, name, work, tuple(keys)))
 
     def names(self) -> list[str]:
@@ -78,7 +78,7 @@ class SqliteJournal(Journal):
         return sql.SqlView(name, self._file.read)
 
     def close(self) -> None:
-        """Finish what is waiting, move the log into the file, and let the lock go."""
+        """Finish what is waiting, move the log into the file, and release the lock."""
         if self._writer is not None:
             self._writer.close()
         self._file.close()
@@ -93,7 +93,7 @@ class SqliteJournal(Journal):
     def _commit(self, jobs: list[Job]) -> None:
         self._requests = [job.work for job in jobs if isinstance(job.work, Request)]
         try:
-            self._writing()  # a commit may have failed since the jobs were let in
+            self._writing()  # a commit may have failed since the jobs were accepted
             self._file.connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._run(job)
@@ -128,8 +128,8 @@ class SqliteJournal(Journal):
             job.result = job.work()
         except BaseException as error:
             job.error = error
-        # SQLite may have undone everything, the experiments that this group created included. Whatever was written now
-        # would be committed by itself.
+        # SQLite may have rolled everything back, with the experiments that this group created. Later statements would
+        # be committed on their own.
         if not self._file.connection.in_transaction:
             raise JournalUnavailableError(f"{self.path}: the transaction was undone ({job.error}).") from job.error
 
@@ -149,7 +149,7 @@ class SqliteJournal(Journal):
         except sqlite3.Error as error:
             if code_of(error) == sqlite3.SQLITE_FULL:
                 raise
-            # After a flush that failed nobody knows what the disk holds, so that going on could contradict it.
+            # After a failed flush it is unknown what the disk holds, and later writes could contradict it.
             self._broken = f"A commit to {self.path} failed ({error})."
             raise OutcomeUnknownError(
                 f"{self._broken} Open the journal again, and look up what you wrote by its key."

@@ -53,7 +53,7 @@ class SqliteFile:
             raise explained(error, self.path) from error
 
     def close(self) -> None:
-        """Move the log into the file, and let the lock go."""
+        """Move the log into the file, and release the lock."""
         with self._lock:
             while self._connections:
                 self._connections.pop().close()

@@ -1,7 +1,7 @@
 """Events that wait to be written, over those that are: what a transaction sees and appends to.
 
-Nothing touches the backend before `work` has returned, so a transaction that fails leaves nothing to undo. They can be
-stacked: a transaction over its group, the group over the tables.
+Nothing reaches the backend before `work` has returned, so a transaction that fails leaves nothing to undo. Stages can
+be stacked: a transaction over its group, the group over the tables.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ V = TypeVar("V", bound=View)
 
 
 class StagedTransaction(Transaction, Generic[V]):
-    """A transaction over a view that nobody else changes meanwhile."""
+    """A transaction over a view that nothing else changes meanwhile."""
 
     def __init__(self, over: V) -> None:
         self.name, self.over, self.base = over.name, over, over.head
         self.events: list[Event] = []
         self.attachments: dict[str, bytes | None] = {}
         self._head, self._is_over = self.base, False
-        # What is known of keys: those that wait here, and those that were looked up below, None where in vain.
+        # Known keys: those that wait here, and those that were looked up below; None if no event carries them.
         self._known: dict[str, Event | None] = {}
 
     @property
@@ -39,7 +39,7 @@ class StagedTransaction(Transaction, Generic[V]):
         return below + self.events[skipped : skipped + limit - len(below)]
 
     def find(self, key: str) -> Event | None:
-        """The event that carries this key; nothing is looked up below twice."""
+        """The event that carries this key; each key is looked up below once."""
         if key not in self._known:
             self._known[key] = self.over.find(key)
         return self._known[key]
@@ -48,7 +48,7 @@ class StagedTransaction(Transaction, Generic[V]):
         """Look up many keys below at once."""
         unknown = [key for key in keys if isinstance(key, str) and key not in self._known]
         if unknown:
-            with suppress(JournalCorruptedError):  # whoever needs that event looks it up again, and is told
+            with suppress(JournalCorruptedError):  # a caller that needs the event looks it up again, and gets the error
                 found = self.over.find_all(unknown)
                 self._known.update((key, found.get(key)) for key in unknown)
 
@@ -61,23 +61,23 @@ class StagedTransaction(Transaction, Generic[V]):
         return self.attachments[digest] if digest in self.attachments else self.over.attachment(digest)
 
     def attach(self, data: bytes) -> str:
-        """Have bytes kept beside the chain."""
+        """Stage bytes to be kept beside the chain."""
         self._refuse_if_closed()
         digest = hashlib.sha256(data).hexdigest()
         self.attachments[digest] = data
         return digest
 
     def detach(self, digest: str) -> None:
-        """Have an attachment removed."""
+        """Stage the removal of an attachment."""
         self._refuse_if_closed()
         self.attachments[digest] = None
 
     def finish(self) -> None:
-        """Take nothing more: `work` has returned."""
+        """Accept nothing more: `work` has returned."""
         self._is_over = True
 
     def absorb(self, other: "StagedTransaction[StagedTransaction[V]]") -> None:
-        """Take over what a finished transaction over this one has gathered."""
+        """Add what a finished transaction over this one has gathered."""
         for event in other.events:
             self._add(event)
         self.attachments.update(other.attachments)

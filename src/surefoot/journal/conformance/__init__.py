@@ -1,6 +1,6 @@
 """The contract of `surefoot.journal.contract` as checks that run on any journal.
 
-A new backend is held to it by running every one of `CHECKS` on a fresh, empty journal of its kind:
+A new backend passes every one of `CHECKS` on a fresh, empty journal:
 
 >>> from surefoot.journal.in_memory import MemoryJournal
 >>> for rule in CHECKS:

@@ -2,8 +2,9 @@
 
 from surefoot.errors import JournalConflictError, JournalNotFoundError
 from surefoot.journal.conformance.rules import NAME, append, begin, check, refused
-from surefoot.journal.contract import PAGE, Journal, Transaction
+from surefoot.journal.contract import Journal, Transaction
 from surefoot.journal.events import START, Event, Head, canonical, verify
+from surefoot.journal.view import PAGE
 
 ODD_FLOATS = [0.0, 0.1, 1e300, 5e-324, 1.7976931348623157e308, 1 / 3, 1754000000.123457]
 

@@ -10,7 +10,7 @@ CHECKS: list[Callable[[Journal], None]] = []
 
 
 def check(rule: Callable[[Journal], None]) -> Callable[[Journal], None]:
-    """List a rule among `CHECKS`."""
+    """Add a rule to `CHECKS`."""
     CHECKS.append(rule)
     return rule
 

@@ -1,0 +1,215 @@
+"""One experiment of a journal: what can be read of it, and what a transaction may append.
+
+`surefoot.journal.contract` says in words what both promise.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+
+from surefoot.errors import JournalConflictError
+from surefoot.journal.events import START, Event, Head, next_event, verified
+
+PAGE = 256
+
+
+class View(ABC):
+    """What can be read of one experiment: durable events and, inside a transaction, the transaction's own."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def head(self) -> Head:
+        """Number and hash of the newest event."""
+
+    @abstractmethod
+    def page(self, after: int, limit: int) -> list[Event]:
+        """One page of events, in order and unchecked.
+
+        Parameters
+        ----------
+        after : int
+            Number of the last event that is not wanted.
+        limit : int
+            How many events at most.
+
+        Returns
+        -------
+        list of Event
+            Empty at the end.
+        """
+
+    @abstractmethod
+    def find(self, key: str) -> Event | None:
+        """The event that carries a key.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+
+        Returns
+        -------
+        Event or None
+            None if no event carries it.
+        """
+
+    def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
+        """The events that carry some keys.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            The keys.
+
+        Returns
+        -------
+        dict of str to Event
+            Without the keys that no event carries.
+        """
+        return {key: event for key in keys if (event := self.find(key)) is not None}
+
+    @abstractmethod
+    def latest(self, kind: str) -> Event | None:
+        """The newest event of a kind.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "decision".
+
+        Returns
+        -------
+        Event or None
+            None if there is none.
+        """
+
+    @abstractmethod
+    def attachment(self, digest: str) -> bytes | None:
+        """The attachment of a name.
+
+        Parameters
+        ----------
+        digest : str
+            SHA-256 of its bytes.
+
+        Returns
+        -------
+        bytes or None
+            None if it is missing or damaged.
+        """
+
+    def read(self, after: int = 0, *, limit: int | None = None, verify: bool = True) -> Iterator[Event]:
+        """Stream events in order, in bounded memory.
+
+        Parameters
+        ----------
+        after : int
+            Number of the last event that is not wanted.
+        limit : int, optional
+            How many events at most.
+        verify : bool
+            Whether to check each event against its hash and its predecessor.
+
+        Returns
+        -------
+        iterator of Event
+            Raises JournalCorruptedError at the first event that is wrong.
+        """
+        events = self._stream(after, limit)
+        return verified(self.name, events, after=START if after == 0 else None) if verify else events
+
+    def follows(self, head: Head) -> bool:
+        """Whether the chain once had this head, so that a state at it can catch up.
+
+        Parameters
+        ----------
+        head : Head
+            Number and hash of an event.
+
+        Returns
+        -------
+        bool
+            Whether it is in the chain.
+        """
+        if head.number == 0 or head == self.head:
+            return head in (START, self.head)
+        found = self.page(head.number - 1, 1)
+        return bool(found) and found[0].head == head
+
+    def _stream(self, after: int, limit: int | None) -> Iterator[Event]:
+        while limit is None or limit > 0:
+            page = self.page(after, PAGE if limit is None else min(PAGE, limit))
+            yield from page
+            if not page:
+                return
+            after = page[-1].number
+            limit = None if limit is None else limit - len(page)
+
+
+class Transaction(View):
+    """What `work` is given: the experiment at its true head, and the means to append to it."""
+
+    def append(self, kind: str, payload: bytes, *, time: float, key: str | None = None) -> Event:
+        """Append an event; it is durable when `transact` returns.
+
+        Parameters
+        ----------
+        kind : str
+            A word for what happened.
+        payload : bytes
+            JSON, as `canonical` writes it.
+        time : float
+            Seconds since 1970.
+        key : str, optional
+            Unique within the experiment; what a repeated request is found by.
+
+        Returns
+        -------
+        Event
+            With its number and hash.
+
+        Raises
+        ------
+        JournalConflictError
+            If an event has that key already.
+        InputError
+            If a field is invalid.
+        """
+        event = next_event(self.name, self.head, kind=kind, payload=payload, time=time, key=key)
+        if key is not None and (found := self.find(key)) is not None:
+            raise JournalConflictError(
+                f"A key must be used once in an experiment, but event {found.number} ({found.kind}) of {self.name!r} "
+                f"has {key=} already. Look it up with `find` before you append."
+            )
+        self._write(event)
+        return event
+
+    @abstractmethod
+    def attach(self, data: bytes) -> str:
+        """Keep bytes beside the chain; the same bytes twice are kept once.
+
+        Parameters
+        ----------
+        data : bytes
+            Such as a snapshot.
+
+        Returns
+        -------
+        str
+            The SHA-256 that they are found by.
+        """
+
+    @abstractmethod
+    def detach(self, digest: str) -> None:
+        """Remove an attachment, if it is there.
+
+        Parameters
+        ----------
+        digest : str
+            SHA-256 of its bytes.
+        """
+
+    @abstractmethod
+    def _write(self, event: Event) -> None:
+        """Store the event and move the head."""
