@@ -1,4 +1,4 @@
-"""Calling the service: `Client` and `AsyncClient`, typed, with retries that are safe and a fallback to the baseline."""
+"""Calling the service: `Client` and `AsyncClient`, typed, with safe retries and a fallback to the baseline."""
 
 try:
     import httpx as httpx

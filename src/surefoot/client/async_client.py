@@ -19,7 +19,30 @@ T = TypeVar("T")
 
 
 class AsyncClient(Base):
-    """`Client` for asyncio: the same calls, the same promises, awaited."""
+    """`Client` for asyncio: the same calls, awaited, with the same promises.
+
+    Parameters
+    ----------
+    url, token, timeout, patience, queue
+        As in `Client`.
+    transport : httpx.AsyncBaseTransport, optional
+        For tests.
+
+    Raises
+    ------
+    ConfigError
+        If the address or a number is invalid.
+
+    Examples
+    --------
+    >>> async def visit() -> str:
+    ...     shop = AsyncClient("http://127.0.0.1:9", timeout=0.05)        # nobody listens there
+    ...     decision = await shop.decide("shop", ["blue", "red"])
+    ...     await shop.close(0.0)
+    ...     return decision.action_id
+    >>> asyncio.run(visit())
+    'blue'
+    """
 
     def __init__(
         self,
@@ -51,7 +74,18 @@ class AsyncClient(Base):
         context_features: Sequence[float] | None = None,
         decision_id: str | None = None,
     ) -> Decision:
-        """Decide one round; the first action is the baseline unless another is named."""
+        """Decide one round; without an answer in time, the baseline is played and booked later.
+
+        Parameters
+        ----------
+        experiment, actions, catalogue, baseline, baseline_reward, context, context_features, decision_id
+            As in `Client.decide`.
+
+        Returns
+        -------
+        Decision
+            What to play; `is_fallback` if it was chosen here.
+        """
         body = requests.question(
             actions,
             catalogue=catalogue,
@@ -71,7 +105,18 @@ class AsyncClient(Base):
             return told
 
     async def reward(self, experiment: str, decision_id: str, value: float) -> Receipt:
-        """Hand in the reward of a decision; where the service cannot be reached, it waits."""
+        """Send the reward of a decision; if the service cannot be reached, it waits.
+
+        Parameters
+        ----------
+        experiment, decision_id, value
+            As in `Client.reward`.
+
+        Returns
+        -------
+        Receipt
+            Whether it was accepted, refused, or queued.
+        """
         if not self.later.holds(experiment, decision_id):
             try:
                 return await self._ask(requests.reward(experiment, decision_id, value), self.timeout)
@@ -82,40 +127,125 @@ class AsyncClient(Base):
         return Receipt(decision_id, float(value), is_queued=True)
 
     async def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
-        """Register actions that stay the same, and return the catalogue's name."""
+        """Register actions that stay the same.
+
+        Parameters
+        ----------
+        experiment, actions, feature_map
+            As in `Client.register`.
+
+        Returns
+        -------
+        str
+            The catalogue's name, for `decide`.
+        """
         catalogue = await self._patiently(requests.register(experiment, actions, feature_map))
         self.know(catalogue, actions)
         return catalogue
 
     async def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-        """Begin an experiment."""
+        """Create an experiment; needs an admin's token.
+
+        Parameters
+        ----------
+        name, settings, fields
+            As in `Client.create_experiment`.
+
+        Returns
+        -------
+        dict
+            The experiment as the service shows it.
+        """
         return await self._patiently(requests.create_experiment(name, settings, fields))
 
     async def experiment(self, name: str) -> dict[str, Any]:
-        """Where an experiment stands."""
+        """Where an experiment stands.
+
+        Parameters
+        ----------
+        name
+            As in `Client.experiment`.
+
+        Returns
+        -------
+        dict
+            Its status, as the service shows it.
+        """
         return await self._patiently(requests.read_experiment(name))
 
     async def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
-        """Go over to another mode."""
+        """Change the mode of an experiment; needs an admin's token.
+
+        Parameters
+        ----------
+        name, mode, reason
+            As in `Client.set_mode`.
+
+        Returns
+        -------
+        dict
+            The answer of the service.
+        """
         return await self._patiently(requests.set_mode(name, mode, reason))
 
     async def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
-        """Say that a decision's reward will never be learned, so that no other waits for it (`Policy.abandon`)."""
+        """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
+
+        Parameters
+        ----------
+        experiment, decision_id, reason
+            As in `Client.abandon`.
+
+        Returns
+        -------
+        dict
+            The answer of the service.
+        """
         return await self._patiently(requests.abandon(experiment, decision_id, reason))
 
     async def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
-        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise; needs an admin's token.
+        """Answer the alarm; needs an admin's token.
 
-        `alarm_round` is that of the alarm you mean, from `experiment(name)`: no other one is answered by mistake.
+        Parameters
+        ----------
+        name, response, reason, alarm_round
+            As in `Client.acknowledge`.
+
+        Returns
+        -------
+        dict
+            The answer of the service.
         """
         return await self._patiently(requests.acknowledge(name, response, reason, alarm_round))
 
     async def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
-        """A decision with its explanation, its question and its proof."""
+        """A decision with its explanation, its question and its proof.
+
+        Parameters
+        ----------
+        experiment, decision_id
+            As in `Client.decision`.
+
+        Returns
+        -------
+        dict
+            The decision, as the service shows it.
+        """
         return await self._patiently(requests.read_decision(experiment, decision_id))
 
     async def flush(self, seconds: float = 30.0) -> bool:
-        """Tell the service what waits; whether all of it was told within so many seconds."""
+        """Send what waits.
+
+        Parameters
+        ----------
+        seconds
+            As in `Client.flush`.
+
+        Returns
+        -------
+        bool
+            Whether all of it was sent.
+        """
         deadline = time.monotonic() + seconds
         async with self._telling:
             while (entry := self.later.peek()) is not None:
@@ -138,7 +268,13 @@ class AsyncClient(Base):
         return True
 
     async def close(self, seconds: float = 5.0) -> None:
-        """Tell what waits, for so many seconds at most, and close the connections."""
+        """Send what waits, and close the connections.
+
+        Parameters
+        ----------
+        seconds
+            As in `Client.close`.
+        """
         if self._http.is_closed:
             return
         if self._teller is not None:

@@ -1,4 +1,4 @@
-"""A client that waits for its answers, and never breaks the shop."""
+"""A blocking client that always has an action to play, even if the service is down."""
 
 import threading
 import time
@@ -21,11 +21,32 @@ T = TypeVar("T")
 class Client(Base):
     """Decisions and rewards of a service, for any number of threads.
 
-    `decide` always returns an action: where the service gives none within `timeout` seconds, retries included, that is
-    the baseline, and the round is booked when the service is back. Rewards that cannot be handed in wait, too. At most
-    `queue` requests wait, in memory; beyond that the oldest are dropped and counted (`later.lost`). Mistakes of the
-    caller's raise `ServiceError`.
+    `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, it is the
+    baseline, and the round is booked when the service is back. Rewards that cannot be sent wait, too, in `later`.
+    Mistakes of the caller raise `ServiceError`.
 
+    Parameters
+    ----------
+    url : str, optional
+        The service's address; by default the environment's SUREFOOT_URL.
+    token : str, optional
+        By default the environment's SUREFOOT_TOKEN.
+    timeout : float
+        Seconds for a decision or a reward, retries included.
+    patience : float
+        Seconds for every other call, retries included.
+    queue : int
+        Requests that may wait in memory; beyond that the oldest are dropped and counted (`later.lost`).
+    transport : httpx.BaseTransport, optional
+        For tests.
+
+    Raises
+    ------
+    ConfigError
+        If the address or a number is invalid.
+
+    Examples
+    --------
     >>> from surefoot import Client
     >>> shop = Client("http://127.0.0.1:9", timeout=0.05)        # nobody listens there
     >>> decision = shop.decide("shop", {"blue": [0.6, 0.1], "red": [0.9, 0.3]}, decision_id="visit-1")
@@ -63,7 +84,39 @@ class Client(Base):
         context_features: Sequence[float] | None = None,
         decision_id: str | None = None,
     ) -> Decision:
-        """Decide one round; the first action is the baseline unless another is named."""
+        """Decide one round; without an answer in time, the baseline is played and booked later.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        actions : mapping of str to features, or sequence of str, optional
+            The actions by name; names alone for plain arms.
+        catalogue : str, optional
+            What `register` returned, in place of `actions`.
+        baseline : str, optional
+            The action you would play today; by default the first.
+        baseline_reward : float or (low, high), optional
+            Mean reward of the baseline in this round, where the policy takes it.
+        context : mapping, optional
+            JSON data to keep beside the decision.
+        context_features : sequence of float, optional
+            The context, for a catalogue with a feature map.
+        decision_id : str, optional
+            Your id of the decision; asking again with it is safe.
+
+        Returns
+        -------
+        Decision
+            What to play; `is_fallback` if it was chosen here.
+
+        Raises
+        ------
+        ServiceError
+            If the service refuses the question.
+        InputError
+            If a fallback is needed and the actions are not known here.
+        """
         body = requests.question(
             actions,
             catalogue=catalogue,
@@ -83,7 +136,22 @@ class Client(Base):
             return told
 
     def reward(self, experiment: str, decision_id: str, value: float) -> Receipt:
-        """Hand in the reward of a decision; where the service cannot be reached, it waits."""
+        """Send the reward of a decision; if the service cannot be reached, it waits.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        decision_id : str
+            The decision.
+        value : float
+            The reward.
+
+        Returns
+        -------
+        Receipt
+            Whether it was accepted, refused, or queued.
+        """
         if not self.later.holds(experiment, decision_id):
             try:
                 return self._ask(requests.reward(experiment, decision_id, value), self.timeout)
@@ -94,40 +162,149 @@ class Client(Base):
         return Receipt(decision_id, float(value), is_queued=True)
 
     def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
-        """Register actions that stay the same, and return the catalogue's name."""
+        """Register actions that stay the same.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        actions : mapping of str to features
+            The actions by name.
+        feature_map : mapping, optional
+            How a context and an action's features become a row (docs/service.md).
+
+        Returns
+        -------
+        str
+            The catalogue's name, for `decide`.
+        """
         catalogue = self._patiently(requests.register(experiment, actions, feature_map))
         self.know(catalogue, actions)
         return catalogue
 
     def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-        """Begin an experiment."""
+        """Create an experiment; needs an admin's token.
+
+        Parameters
+        ----------
+        name : str
+            A new name.
+        settings : mapping
+            The policy's settings.
+        fields : object
+            Further fields of the request, such as `policy` or `mode`.
+
+        Returns
+        -------
+        dict
+            The experiment as the service shows it.
+        """
         return self._patiently(requests.create_experiment(name, settings, fields))
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """Where an experiment stands."""
+        """Where an experiment stands.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+
+        Returns
+        -------
+        dict
+            Its status, as the service shows it.
+        """
         return self._patiently(requests.read_experiment(name))
 
     def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
-        """Go over to another mode."""
+        """Change the mode of an experiment; needs an admin's token.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        mode : {"guarded", "paused"}
+            The new mode.
+        reason : str
+            Why; kept in the journal.
+
+        Returns
+        -------
+        dict
+            The answer of the service.
+        """
         return self._patiently(requests.set_mode(name, mode, reason))
 
     def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
-        """Say that a decision's reward will never be learned, so that no other waits for it (`Policy.abandon`)."""
+        """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        decision_id : str
+            The decision.
+        reason : str
+            Why; kept in the journal.
+
+        Returns
+        -------
+        dict
+            The answer of the service.
+        """
         return self._patiently(requests.abandon(experiment, decision_id, reason))
 
     def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
-        """Answer the alarm: "stay" on the baseline, "relearn", or "renew" the promise; needs an admin's token.
+        """Answer the alarm; needs an admin's token.
 
-        `alarm_round` is that of the alarm you mean, from `experiment(name)`: no other one is answered by mistake.
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        response : {"stay", "relearn", "renew"}
+            Stay on the baseline, learn again under the same promise, or start a new promise.
+        reason : str
+            Why; kept in the journal.
+        alarm_round : int
+            Which alarm is meant, from `experiment(name)`, so that another one is not answered by mistake.
+
+        Returns
+        -------
+        dict
+            The answer of the service.
         """
         return self._patiently(requests.acknowledge(name, response, reason, alarm_round))
 
     def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
-        """A decision with its explanation, its question and its proof."""
+        """A decision with its explanation, its question and its proof.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        decision_id : str
+            The decision.
+
+        Returns
+        -------
+        dict
+            The decision, as the service shows it.
+        """
         return self._patiently(requests.read_decision(experiment, decision_id))
 
     def flush(self, seconds: float = 30.0) -> bool:
-        """Tell the service what waits; whether all of it was told within so many seconds."""
+        """Send what waits.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to try.
+
+        Returns
+        -------
+        bool
+            Whether all of it was sent.
+        """
         deadline = time.monotonic() + seconds
         with self._telling:
             while (entry := self.later.peek()) is not None:
@@ -150,7 +327,13 @@ class Client(Base):
         return True
 
     def close(self, seconds: float = 5.0) -> None:
-        """Tell what waits, for so many seconds at most, and close the connections."""
+        """Send what waits, and close the connections.
+
+        Parameters
+        ----------
+        seconds : float
+            How long to try.
+        """
         if self._http.is_closed:
             return
         self._closing.set()

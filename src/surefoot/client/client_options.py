@@ -13,7 +13,7 @@ from surefoot.errors import ConfigError
 
 
 class Base:
-    """What both clients share: where the service is, how long it may take, and what waits to be told."""
+    """What both clients share: where the service is, how long it may take, and what waits to be sent."""
 
     def __init__(self, url: str | None, token: str | None, timeout: float, patience: float, queue: int) -> None:
         self.url = (url or os.environ.get("SUREFOOT_URL", "")).rstrip("/")

@@ -1,4 +1,4 @@
-"""What a caller is told: decisions and receipts, as typed data."""
+"""What a caller gets: decisions and receipts, as typed data."""
 
 from typing import Any, Literal
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """What the gate saw; None where a number is not finite. The learner was allowed exactly where margin >= 0."""
+    """What the gate saw; None if a number is not finite. The learner was allowed exactly if margin >= 0."""
 
     guaranteed: float | None = None
     required: float | None = None
@@ -17,7 +17,32 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What to play. `is_fallback`: the service was not reached in time, and the baseline was chosen right here."""
+    """What to play.
+
+    Attributes
+    ----------
+    decision_id : str
+        What to send the reward with.
+    action_id, action : str and int
+        Name and row of the action.
+    source : {"learner", "baseline"}
+        Who chose it.
+    mode, round : str and int
+        The experiment's mode, and the number of the decision; "" and 0 for a fallback.
+    explanation : str
+        The reason, in one sentence.
+    is_repeat : bool
+        Whether it had been decided before this call.
+    is_fallback : bool
+        Whether the service was not reached in time and the baseline was chosen here.
+    certificate : Certificate
+        What the gate saw.
+
+    Examples
+    --------
+    >>> Decision("visit-1", "blue", 0, "baseline").is_fallback
+    False
+    """
 
     decision_id: str
     action_id: str
@@ -32,7 +57,26 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What became of a reward; `is_queued`: it waits here until the service can be reached."""
+    """What became of a reward.
+
+    Attributes
+    ----------
+    decision_id : str
+        The decision.
+    value : float
+        The reward.
+    refused : str or None
+        None if it was accepted, otherwise why it was refused.
+    is_repeat : bool
+        Whether the same reward had been accepted before.
+    is_queued : bool
+        Whether it waits here until the service can be reached.
+
+    Examples
+    --------
+    >>> Receipt("visit-1", 1.0, is_queued=True).is_accepted
+    True
+    """
 
     decision_id: str
     value: float
@@ -42,7 +86,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the reward counts, or will be handed in."""
+        """Whether the reward counts, or will be sent."""
         return self.refused is None
 
 

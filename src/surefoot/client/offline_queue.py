@@ -1,7 +1,8 @@
-"""What could not be told to the service yet: rounds that were played without it, and rewards.
+"""What could not be sent to the service yet: rounds that were played without it, and rewards.
 
-Kept in memory, in order, and bounded: when it is full, the oldest entry goes, and is counted. Losing one costs a round
-that is not counted and a reward that is not learned; the guarantee does not rest on it, for the baseline was played.
+Kept in memory, in order, and bounded: when it is full, the oldest entry is dropped and counted. Losing one costs a
+round that is not counted and a reward that is not learned; the guarantee does not rest on it, since the baseline was
+played.
 """
 
 import threading
@@ -17,7 +18,7 @@ BOOKING, REWARD = "fallbacks", "reward-batches"
 
 
 class Entry(msgspec.Struct):
-    """One request that waits."""
+    """One waiting request."""
 
     experiment: str
     kind: str
@@ -27,7 +28,7 @@ class Entry(msgspec.Struct):
 
 
 class Later:
-    """Requests that wait, oldest first; bookings come before the rewards of the same decision, as they came in."""
+    """Waiting requests, oldest first; bookings come before the rewards of the same decision."""
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()
@@ -39,7 +40,7 @@ class Later:
         return len(self._waiting)
 
     def put(self, entry: Entry) -> None:
-        """Keep a request for later."""
+        """Queue a request."""
         with self._lock:
             self._waiting[entry.experiment, entry.kind, entry.decision_id] = entry
             while len(self._waiting) > self._most:
@@ -51,14 +52,14 @@ class Later:
         return (experiment, BOOKING, decision_id) in self._waiting
 
     def peek(self) -> Entry | None:
-        """The oldest."""
+        """The oldest entry."""
         with self._lock:
             return next(iter(self._waiting.values()), None)
 
     def refuse(self, entry: Entry, error: ServiceError) -> bool:
-        """Note what the service would not take, and whether it is done with.
+        """Note that the service refused an entry, and return whether it is done with.
 
-        A question may still be on its way when its decision is given up: until that is over, it is given up again.
+        A question may still be in transit when its decision is abandoned: until that is over, it is abandoned again.
         """
         if not entry.kind.endswith("/abandon"):
             self.refused.append(str(error))
@@ -69,7 +70,7 @@ class Later:
         return True
 
     def postpone(self, entry: Entry) -> bool:
-        """Put an entry behind all others; false where there is nothing but such that wait for their time."""
+        """Move an entry behind all others; false if only entries that wait for their time are left."""
         with self._lock:
             key = entry.experiment, entry.kind, entry.decision_id
             if key in self._waiting:
@@ -77,11 +78,11 @@ class Later:
             return not all(each.until for each in self._waiting.values())
 
     def heard(self, experiment: str, decision_id: str) -> None:
-        """A decision that was heard of after all is not given up."""
+        """Drop the abandonment of a decision whose answer arrived after all."""
         with self._lock:
             self._waiting.pop((experiment, f"decisions/{decision_id}/abandon", decision_id), None)
 
     def done(self, entry: Entry) -> None:
-        """Let go of one that was told."""
+        """Remove an entry that was sent."""
         with self._lock:
             self._waiting.pop((entry.experiment, entry.kind, entry.decision_id), None)

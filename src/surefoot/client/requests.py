@@ -1,4 +1,4 @@
-"""The calls of the API as plain values, shared by both clients: what to send, and how to read what comes back."""
+"""The calls of the API as plain values, shared by both clients: what to send, and how to read the answer."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +57,7 @@ def decide(experiment: str, body: dict[str, Any]) -> Call[Decision]:
 
 
 def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
-    """Hand in one reward; a refusal is a receipt, too."""
+    """Send one reward; a refusal is a receipt, too."""
 
     def read(answer: httpx.Response) -> Receipt:
         return _receipt(decision_id, value, _read(answer, dict[str, Any])["results"][0])
@@ -76,7 +76,7 @@ def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] |
 
 
 def create_experiment(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
-    """Begin an experiment."""
+    """Create an experiment."""
     return _plain("POST", "/v1/experiments", {"name": name, "settings": dict(settings), **fields})
 
 
@@ -86,7 +86,7 @@ def read_experiment(name: str) -> Call[dict[str, Any]]:
 
 
 def set_mode(name: str, mode: str, reason: str) -> Call[dict[str, Any]]:
-    """Go over to another mode."""
+    """Change the mode."""
     return _plain("PUT", f"{_path(name)}/mode", {"mode": mode, "reason": reason})
 
 
@@ -107,14 +107,14 @@ def read_decision(experiment: str, decision_id: str) -> Call[dict[str, Any]]:
 
 
 def booking(entry: Entry) -> Call[dict[str, Any]]:
-    """The call that tells an entry of the queue."""
+    """The call that sends an entry of the queue."""
     return _plain("POST", f"{_path(entry.experiment)}/{entry.kind}", entry.body)
 
 
 def fallback(body: dict[str, Any], names: Sequence[str], *, never_sent: bool) -> tuple[Decision, dict[str, Any]]:
-    """The baseline, chosen here; and the round as it is to be booked later.
+    """The baseline, chosen here, and the round as it is to be booked later.
 
-    Where the service may have seen the question it may have decided it, so that the round has an id of its own.
+    If the service may have seen the question it may have decided it, so the round gets an id of its own.
     """
     if not names:
         raise InputError("`actions` must be known here for a fallback: give them, or register the catalogue here.")
@@ -140,20 +140,20 @@ def booked(experiment: str, body: dict[str, Any]) -> Entry:
 
 
 def unheard(experiment: str, decision_id: str) -> Entry:
-    """A decision that the service may have made and nobody heard of: it has no reward, and no other may wait for it."""
+    """Abandons a decision that the service may have made without an answer arriving: it has no reward to wait for."""
     body = {"reason": "The caller did not hear of it in time, and played the baseline."}
     until = time.monotonic() + LONGEST_UNDER_WAY
     return Entry(experiment, f"decisions/{decision_id}/abandon", decision_id, body, until)
 
 
 def rewarded(experiment: str, decision_id: str, value: float) -> Entry:
-    """A reward that waits to be handed in."""
+    """A reward that waits to be sent."""
     body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
     return Entry(experiment, REWARD, decision_id, body)
 
 
 def problem(answer: httpx.Response) -> ServiceError:
-    """What the service said when it refused."""
+    """The service's refusal as an error."""
     try:
         found = msgspec.json.decode(answer.content, type=dict[str, Any])
     except msgspec.MsgspecError:

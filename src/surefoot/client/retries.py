@@ -1,4 +1,4 @@
-"""How often a call is tried, for both clients: until its time is up, with pauses that grow."""
+"""How often a call is tried, for both clients: until its time is up, with growing pauses."""
 
 import random
 import time
@@ -15,7 +15,7 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx
 
 
 class LostError(Exception):
-    """No usable answer in time; `never_sent` where the service cannot have seen any of the attempts."""
+    """No usable answer in time; `never_sent` if the service cannot have seen any of the attempts."""
 
     def __init__(self, error: ServiceError, *, never_sent: bool) -> None:
         super().__init__(str(error))
@@ -34,12 +34,12 @@ class Attempts:
         return max(0.001, self._deadline - time.monotonic())
 
     def refused(self, answer: httpx.Response) -> float:
-        """Seconds to rest after an answer that another attempt may better."""
+        """Seconds to wait after an answer that another attempt may improve."""
         self._never_sent = False
         return self._rest(problem(answer))
 
     def failed(self, error: httpx.HTTPError) -> float:
-        """Seconds to rest after an attempt without any answer."""
+        """Seconds to wait after an attempt without any answer."""
         self._never_sent = self._never_sent and isinstance(error, NEVER_SENT)
         return self._rest(ServiceError(f"The service must answer, but did not: {type(error).__name__}."))
 
@@ -52,5 +52,5 @@ class Attempts:
 
 
 def pause(attempt: int) -> float:
-    """Seconds before the next attempt: twice as long each time, with a part that is drawn, so that callers spread."""
+    """Seconds before the next attempt: exponential backoff with jitter."""
     return float(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))
