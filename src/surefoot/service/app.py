@@ -1,4 +1,4 @@
-"""The app: routes over registry, problems for errors, and the shell around it all."""
+"""The app: routes over the registry, problems for errors, and the middleware around it all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -34,7 +34,7 @@ baseline would have earned. Every decision is durable before it is answered, and
 
 
 class Service:
-    """The ASGI app of one server. `stopping` ends live streams, which would hold a stop up otherwise."""
+    """The ASGI app of one server. `stopping` ends live streams, which would otherwise delay a stop."""
 
     def __init__(self, settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> None:
         self.requests = RequestLog(write if settings.log in ("debug", "info") else None)
@@ -46,7 +46,7 @@ class Service:
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
         fast_path = FastPath(self.handlers, settings.limits.body_bytes)
-        self._shell = Middleware(self.litestar, fast_path, settings, self.metrics, self.requests)
+        self._middleware = Middleware(self.litestar, fast_path, settings, self.metrics, self.requests)
 
     async def start(self) -> None:
         """Open the journal."""
@@ -54,13 +54,13 @@ class Service:
         await self.registry.start()
 
     def stop(self) -> None:
-        """End live streams; may be called from any thread, and from a signal's handler."""
+        """End live streams; may be called from any thread, and from a signal handler."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.stopping.set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve."""
-        await self._shell(scope, receive, send)
+        await self._middleware(scope, receive, send)
 
     def _summaries(self) -> list[response_models.Summary]:
         return [
@@ -70,7 +70,30 @@ class Service:
 
 
 def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
-    """The app of a server with these settings; `write` is where the log of its requests goes."""
+    """The ASGI app of a server with these settings, for `serve` or for another ASGI server.
+
+    Parameters
+    ----------
+    settings : Settings
+        The server's settings.
+    write : callable, optional
+        Where request logs go, as bytes; standard error by default, None for nowhere.
+
+    Returns
+    -------
+    Service
+        The app.
+
+    Raises
+    ------
+    ConfigError
+        If no server can run with these settings.
+
+    Examples
+    --------
+    >>> create_app(Settings(), write=None).settings.port
+    8080
+    """
     settings.check()
     return Service(settings, write=write)
 
@@ -158,5 +181,5 @@ def _on_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Respon
 
 
 def _on_mistake(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    log.error("a mistake of ours", exc_info=error, extra={"request_id": visit_of(request.scope).request_id})
+    log.error("unexpected error", exc_info=error, extra={"request_id": visit_of(request.scope).request_id})
     return _answer(request, problem("internal"))

@@ -1,4 +1,4 @@
-"""Who is asking, what the log should know of a request, and the guard that routes are marked with."""
+"""Who is asking, what is logged of a request, and the guard that routes are marked with."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""From what came over the wire to what an experiment is asked: limits, actions, catalogues and feature maps."""
+"""From a request to an experiment's question: limits, actions, catalogues and feature maps."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -43,14 +43,14 @@ class Known:
 
 
 class Catalogues:
-    """The catalogues of all experiments, by their hash. They are kept beside the chain, in the journal."""
+    """The catalogues of all experiments, by their hash; the journal keeps them as attachments."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
 
     async def register(self, opened: OpenExperiment, catalogue: request_models.Catalogue) -> tuple[str, Known]:
-        """Keep a catalogue; registering it twice is registering it once."""
+        """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
         known = Known(catalogue)
         data = canonical(catalogue)

@@ -1,4 +1,4 @@
-"""The demo: a service, its page and simulated visitors in one process, with a journal that is gone when it ends."""
+"""The demo: a service, its page and simulated visitors in one process, with a journal that is deleted at the end."""
 
 import math
 import signal
@@ -27,9 +27,9 @@ def run(
     seed: int = 1,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Run the demo until Ctrl-C, or for so many seconds; port 0 takes one that is free.
+    """Run the demo until Ctrl-C, or for so many seconds; port 0 takes a free one.
 
-    It listens on the loopback address only, and reaches nothing else.
+    It listens on the loopback address only, and connects to nothing else.
     """
     if not 0 < rate < math.inf:
         raise ConfigError(f"`rate > 0` must hold, but got {rate}; it is visitors a second.")
@@ -77,7 +77,7 @@ def _listening(port: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def _ending(seconds: float | None) -> Iterator[Callable[[], None]]:
-    """Ctrl-C, SIGTERM and the end of the time, counted from the call of what is yielded, are all the same end."""
+    """Treat Ctrl-C, SIGTERM and the end of the time alike; the time counts from the call of what is yielded."""
     timer = threading.Timer(seconds or 0.0, _interrupt)
     timer.daemon = True
     before = signal.signal(signal.SIGTERM, _on_end)

@@ -4,7 +4,7 @@ A visitor is new (-1) or returning (+1), and clicks on what is shown with the pr
 
     mean[shown] + slope[shown] * visitor
 
-so that the features of an action are a one for its mean and the visitor for its slope: dim = 2 * actions.
+so the features of an action are a one for its mean and the visitor for its slope: dim = 2 * actions.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Choice:
     slopes: tuple[float, ...]
 
     def chance(self, action: int, *, visitor: int) -> float:
-        """That this visitor clicks."""
+        """The probability that this visitor clicks."""
         return self.means[action] + self.slopes[action] * visitor
 
     def rows(self, visitor: int) -> Matrix:

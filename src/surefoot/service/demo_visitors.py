@@ -1,4 +1,4 @@
-"""The demo's visitors: a thread that asks the service what to show, and tells it of the clicks, as a shop would."""
+"""The demo's visitors: a thread that asks the service what to show and sends the clicks, as a shop would."""
 
 import heapq
 import http.client
@@ -21,7 +21,7 @@ PATIENCE = 900.0  # the first run on a machine compiles the policies, and small 
 
 
 class Visitors:
-    """`rate` visitors a second, who come until `stop` is called; `failure` is what ended them before."""
+    """`rate` visitors a second until `stop` is called; `failure` is the error that ended them earlier."""
 
     def __init__(self, port: int, *, rate: float, seed: int, say: Callable[[str], None]) -> None:
         self.port, self.failure, self.counts = port, None, Counter[tuple[str, str]]()
@@ -34,16 +34,16 @@ class Visitors:
     failure: Exception | None
 
     def start(self, *, on_open: Callable[[], None], on_end: Callable[[], None]) -> None:
-        """Let them come; `on_open` is called before the first, `on_end` when they cannot go on."""
+        """Start the visitors; `on_open` is called before the first, `on_end` if they cannot continue."""
         self._on_open, self._on_end = on_open, on_end
         self._thread.start()
 
     def stop(self) -> None:
-        """Let no more come."""
+        """Send no more visitors."""
         self._stopping.set()
 
     def join(self) -> None:
-        """Wait for the last one to leave."""
+        """Wait until the last visitor is served."""
         self.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=30)
@@ -63,7 +63,7 @@ class Visitors:
             self._open()
             self._on_open()
             self._visit()
-        except Exception as error:  # a thread has nobody to raise to: whoever started it looks here
+        except Exception as error:  # a thread cannot raise to its starter, which looks here
             if not self._stopping.is_set():
                 self.failure = error
                 self._on_end()
@@ -116,7 +116,7 @@ class Visitors:
             heapq.heappush(self._clicks, (when, choice.name, answer["decision_id"]))
 
     def _send_clicks(self) -> None:
-        """Only clicks are ever reported: where none comes, the window closes, and 0 is learned."""
+        """Only clicks are reported: if none comes, the window closes and 0 is learned."""
         due = []
         while self._clicks and self._clicks[0][0] <= time.monotonic():
             due.append(heapq.heappop(self._clicks))

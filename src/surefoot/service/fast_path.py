@@ -1,8 +1,8 @@
-"""The fast_path way for the two requests that an app makes all the time: one decision, one reward.
+"""The fast path for the two requests that an app makes all the time: one decision, one reward.
 
-The same structs, rules and answers as their routes, which describe them in the OpenAPI document and take over where a
-request is not plain; but straight from the bytes to the handlers and back, without the layers between. Those layers
-cost more than half of what a decision takes.
+It has the same structs, rules and answers as their routes, which describe them in the OpenAPI document and take over if
+a request is unusual; but it goes straight from the bytes to the handlers and back. The layers in between cost more than
+half of what a decision takes.
 """
 
 import re
@@ -26,13 +26,13 @@ _encode = msgspec.json.Encoder().encode
 
 
 class FastPath:
-    """Serves what goes this way, and nothing else."""
+    """Serves these two requests, and nothing else."""
 
     def __init__(self, handlers: Handlers, most: int) -> None:
         self._handlers, self._most = handlers, most
 
     async def answer(self, scope: Any, receive: Receive, visit: Visit) -> tuple[int, bytes] | None:
-        """Status and body; None where the request must go the long way. Refusals are raised, as everywhere."""
+        """Status and body; None if the request must take its route. Refusals are raised."""
         if scope["method"] != "POST":
             return None
         found = PATHS.fullmatch(scope["path"])

@@ -1,9 +1,9 @@
-"""Features as Personalizer's users send them (nested JSON, with words in it) as rows of the experiment's dimension.
+"""Features as Personalizer's users send them (nested JSON with words) as rows of the experiment's dimension.
 
 Each pair of a path and its value is a feature; those of the context are also crossed with each action's id and
 features, so that they can change which action is best. Features are hashed to one of `dim` places, with a sign, and
-rows are scaled to length 1 (or to feature_bound, where that is less). The linear model over these is what the guarantee
-assumes; more dimensions mean fewer collisions.
+rows are scaled to length 1 (or to feature_bound, if that is less). The guarantee assumes a linear model over these;
+more dimensions mean fewer collisions.
 
 >>> rows = hashed([{"time": "morning"}], [("a", [{"size": 2}]), ("b", [{"size": 3}])], dim=8, bound=1.0)
 >>> rows.shape, [round(float(length), 6) for length in np.linalg.norm(rows, axis=1)]
@@ -59,7 +59,7 @@ def _place(word: str, dim: int) -> tuple[int, float]:
 
 
 def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, float]]:
-    """A number is a feature of its path, a word or a truth one of path and value; lists and objects hold others."""
+    """A number is a feature of its path, a word or a boolean one of path and value; lists and objects hold others."""
     if depth > DEEPEST:
         raise InputError(f"`features` must not be nested more than {DEEPEST} deep.")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The handlers: one decision, one reward, one batch, from what came over the wire to what is answered."""
+"""The handlers: one decision, one reward or one batch, from the request to the answer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from surefoot.service.registry import OpenExperiment, Registry
 
 
 class Handlers:
-    """Where callers are served."""
+    """What routes call to serve decisions and rewards."""
 
     def __init__(self, registry: Registry, catalogues: Catalogues, metrics: Metrics) -> None:
         self._registry, self._catalogues, self._metrics = registry, catalogues, metrics
@@ -42,7 +42,7 @@ class Handlers:
     async def book(
         self, name: str, asked: request_models.Fallback, visit: Visit
     ) -> tuple[int, response_models.Decided]:
-        """A round that the caller played alone."""
+        """A round that the caller played on its own."""
         opened = await self._registry.find(name)
         question = await self._read(opened, asked)
         answer = await self._registry.run(

@@ -1,7 +1,7 @@
-"""An experiment's history: a bounded series of where it stood, and its last decisions, read from the journal itself.
+"""An experiment's history: a bounded series of its status, and its newest decisions, read from the journal.
 
-Points are taken while the service runs. What happened before it started is replayed from the events, if there are few
-enough; a long past is told by its beginning and by what it came to.
+Points are taken while the service runs. What happened before it started is replayed from the events if there are few
+enough; a long past is shown by its beginning and by its result.
 """
 
 import threading
@@ -55,7 +55,7 @@ def point_of(status: Status) -> Point:
 
 
 class StatusHistory:
-    """Up to `most` points; when there are more, every second one of the older half goes."""
+    """Up to `most` points; when there are more, every second one of the older half is dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -63,11 +63,11 @@ class StatusHistory:
 
     @property
     def events(self) -> int:
-        """Up to which event the picture goes."""
+        """The number of the event up to which the history goes."""
         return self.points[-1].events if self.points else 0
 
     def add(self, point: Point) -> None:
-        """Go on with a later point."""
+        """Add a later point."""
         if point.events <= self.events:
             return
         self.points = [*self.points, point]  # a new list: whoever reads the old one is not disturbed

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, on standard error. What a request carried is never logged: no token can be.
+"""Structured logs: one JSON object a line, on standard error. The content of requests is never logged, so no token is.
 
 >>> import logging
 >>> record = logging.LogRecord("surefoot.service", logging.INFO, "", 0, "request", (), None)
@@ -41,8 +41,8 @@ class JsonFormatter(logging.Formatter):
 
 
 class RequestLog:
-    """One line for each request, written together with those that come soon after: a write for each would cost more
-    than some requests do. `write` is where they go; None keeps none.
+    """One line per request, written together with those that follow soon: a write for each would cost more than some
+    requests do. `write` is where they go; None keeps none.
     """
 
     def __init__(self, write: Callable[[bytes], object] | None) -> None:

@@ -1,7 +1,7 @@
-"""The shell: what every request passes on its way in and every answer on its way out, matched by a route or not.
+"""The middleware: what every request passes on its way in and every answer on its way out, matched by a route or not.
 
-In: a name of its own, the token, the rate. Out: security headers, one line in the log, one
-count in the metrics. Nothing that a caller sent is logged, apart from method and route.
+In: an id, the token, the rate. Out: security headers, one line in the log, one count in the metrics. Of what a caller
+sent, only method and route are logged.
 """
 
 import secrets
@@ -51,12 +51,12 @@ MOST_CALLERS = 10_000
 
 
 class Middleware:
-    """An ASGI app around the app."""
+    """The ASGI app around the app."""
 
     def __init__(
         self, app: Litestar, fast_path: FastPath, settings: Settings, metrics: Metrics, requests: RequestLog
     ) -> None:
-        self._express, self._requests = fast_path, requests
+        self._fast_path, self._requests = fast_path, requests
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         self._rates = Rates(settings.limits.rate, settings.limits.burst)
@@ -82,7 +82,7 @@ class Middleware:
                 await out.allow(allowed)
                 return
             timely = _In(receive).receive
-            quick = await self._express.answer(scope, timely, visit)
+            quick = await self._fast_path.answer(scope, timely, visit)
             if quick is not None:
                 await out.answer(*quick)
             else:
@@ -92,7 +92,7 @@ class Middleware:
         except SurefootError as error:
             await out.refuse(as_problem(error))
         except Exception:
-            log.exception("a mistake of ours", extra={"request_id": visit.request_id})
+            log.exception("unexpected error", extra={"request_id": visit.request_id})
             if not out.status:
                 await out.refuse(ProblemError("internal"))
         finally:
@@ -114,7 +114,7 @@ class Middleware:
             raise ProblemError("no-token", WWW_Authenticate='Bearer realm="surefoot"')
 
     def _refuse_host(self, headers: dict[bytes, bytes]) -> None:
-        """Pages of other sites must not reach a server without tokens by a name that they made point here."""
+        """Refuse DNS rebinding: pages of other sites must not reach a server without tokens under a name of theirs."""
         host = headers.get(b"host", b"").decode("latin-1")
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
@@ -142,7 +142,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class _In:
-    """The body of a request; one that ends before it is whole came too slowly, or not at all."""
+    """The body of a request; one that ends early came too slowly, or not at all."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._is_whole = receive, False
@@ -188,7 +188,7 @@ class _Out:
 
 
 def as_problem(error: SurefootError) -> ProblemError:
-    """The answer to an error of the library's; what went wrong on our side is told to the log only."""
+    """The answer to an error of the library; failures on our side are only logged."""
     found = of_error(error)
     if found.status >= 500:
         log.error("the journal failed", extra={"error": type(error).__name__, "detail": str(error)})
@@ -198,7 +198,7 @@ def as_problem(error: SurefootError) -> ProblemError:
 
 
 class Rates:
-    """A bucket for each caller: `burst` requests at once, `rate` a second in the long run; 0 is no limit."""
+    """A token bucket for each caller: `burst` requests at once, `rate` a second in the long run; 0 is no limit."""
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate, self._burst = rate, float(burst)
@@ -220,7 +220,7 @@ class Rates:
 
 
 def _refuse_media_type(method: str, headers: dict[bytes, bytes]) -> None:
-    """A body must say that it is JSON: what another site's form can send without being asked never does."""
+    """A body must be declared as JSON, which the form of another site cannot do without a preflight request."""
     has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
     media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     if method in ("POST", "PUT", "PATCH") and has_body and media != b"application/json":

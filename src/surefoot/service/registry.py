@@ -1,4 +1,4 @@
-"""The registry: the experiments that this server has open, each with its queue, its history and its last decisions."""
+"""The registry: the experiments that this server has open, each with queue, history and newest decisions."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ THREADS = 16
 
 
 class BoundedExperiment(AsyncExperiment):
-    """An experiment that turns callers away when too many wait."""
+    """An experiment that refuses calls when too many wait."""
 
     def __init__(self, experiment: Experiment, executor: Executor, *, most: int) -> None:
         super().__init__(experiment, executor=executor)
@@ -50,24 +50,24 @@ class OpenExperiment:
         self._status: Status | None = None
 
     def look(self) -> Status:
-        """The newest status; the picture and the last decisions go on with it. May wait for the journal."""
+        """The newest status, which is added to the history. May wait for the journal."""
         if self._status is None or self._journal.head(self.name).number != self._status.events:
             self._status = self.experiment.status()
         self.history.add(point_of(self._status))
         return self._status
 
     def replay(self) -> None:
-        """Draw the past, once, before anybody looks."""
+        """Fill the history with the past, once, before anybody looks."""
         for point in replayed(self._journal.view(self.name), self._most):
             self.history.add(point)
 
     def newest(self, limit: int, *, after: int = 0) -> list[Answer]:
-        """The last decisions, the newest first, whichever server made them. May wait for the journal."""
+        """The newest decisions first, whichever server made them. May wait for the journal."""
         self.recent.catch_up(self._journal, self.name)
         return self.recent.newest(limit, after=after)
 
     def keep(self) -> None:
-        """What must happen even if nobody calls: close windows that are due."""
+        """Close windows that are due even if nobody calls, and update the status."""
         if self.experiment.settings.reward_window is not None:
             self.experiment.close_windows()
         self.look()
@@ -102,7 +102,7 @@ class Registry:
         return await asyncio.get_running_loop().run_in_executor(self.executor, lambda: call(*args, **kwargs))
 
     async def start(self) -> None:
-        """Open the journal, and begin to keep its experiments."""
+        """Open the journal, and start to look after its experiments."""
         self._journal = await self.run(open_journal, self.settings.database)
         self._keeper = asyncio.create_task(self._keep())
 
@@ -117,13 +117,13 @@ class Registry:
             try:
                 await self.run(opened.experiment.snapshot)
             except JournalError as error:
-                log.warning("no snapshot", extra={"experiment": opened.name, "error": type(error).__name__})
+                log.warning("snapshot failed", extra={"experiment": opened.name, "error": type(error).__name__})
         if self._journal is not None:
             await self.run(self._journal.close)
         self.executor.shutdown()
 
     async def create(self, name: str, policy: Policy, **settings: Any) -> OpenExperiment:
-        """Begin an experiment."""
+        """Create an experiment."""
         every = self.settings.snapshot_every
         made = await self.run(
             Experiment.create, self.journal, name, policy, clock=self._clock, snapshot_every=every, **settings
@@ -131,12 +131,12 @@ class Registry:
         return await self._enter(made)
 
     async def find(self, name: str) -> OpenExperiment:
-        """The opened of an experiment; `JournalNotFoundError` where there is none."""
+        """The open experiment of that name; `JournalNotFoundError` if there is none."""
         found = self._registry.get(name)
         return found if found is not None else await self._open(name)
 
     async def names(self) -> list[str]:
-        """The experiments of the journal, whoever made them."""
+        """All experiments of the journal, whoever created them."""
         return await self.run(self.journal.names)
 
     async def _open(self, name: str) -> OpenExperiment:
@@ -169,9 +169,11 @@ class Registry:
             opened = await self.find(name)
             await self.run(opened.keep)
             self._failed.discard(name)
-        except Exception as error:  # one that is damaged must not stop the others
+        except Exception as error:  # a damaged experiment must not stop the others
             if name not in self._failed:
-                log.error("an experiment cannot be kept", extra={"experiment": name, "error": type(error).__name__})
+                log.error(
+                    "an experiment cannot be maintained", extra={"experiment": name, "error": type(error).__name__}
+                )
             self._failed.add(name)
 
 
@@ -179,7 +181,7 @@ _warm: set[str] = set()
 
 
 def warm_up(created: Created) -> None:
-    """Have a policy of the same kind decide and learn once; it is thrown away."""
+    """Let a throw-away policy of the same kind decide and learn once, so that its code is compiled."""
     if created.policy in _warm:
         return
     policy = make_policy(created.policy, created.settings)

@@ -1,4 +1,4 @@
-"""Running the app on uvicorn: connections that dawdle are closed, and a stop is graceful."""
+"""Running the app on uvicorn: slow connections are closed, and a stop is graceful."""
 
 import asyncio
 import gc
@@ -24,12 +24,12 @@ class Server(uvicorn.Server):
         self._service = service
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop; a second time, stop at once. (uvicorn would end the process by the same signal again.)"""
+        """Begin to stop; a second signal stops at once. (uvicorn would end the process by the same signal again.)"""
         self.force_exit = self.should_exit
         self.stop()
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second; look for callers who dawdle twice a second."""
+        """Ten times a second; look for slow connections twice a second."""
         if counter % 5 == 0:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Protocol):
@@ -52,7 +52,7 @@ TOO_SLOW = _too_slow()
 
 
 class Together:
-    """A transport that sends what is written in one turn of the loop in one go: a head and its body are one packet."""
+    """A transport that joins what is written in one turn of the loop: a head and its body are one packet."""
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._waiting = transport, loop, list[bytes]()
@@ -79,9 +79,9 @@ class Together:
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, which remembers since when it waits for a head or a body, and can lose its patience.
+    """uvicorn's protocol with timeouts for the head and the body of a request.
 
-    One look at all connections now and then is cheaper than timers for every request.
+    Checking all connections now and then is cheaper than a timer for every request.
     """
 
     _awaited: str | None = None
@@ -108,7 +108,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def close_timed_out(self, limits: Limits) -> None:
-        """Hang up where the caller takes too long; one who has sent a head is told."""
+        """Close the connection if the caller takes too long; one that has sent a head gets an answer."""
         waited = self.loop.time() - self._since
         if self._awaited == "head" and waited > limits.head_seconds:
             self.transport.close()
@@ -144,7 +144,25 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
 
 
 def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> None:
-    """Serve until told to stop."""
+    """Serve until told to stop (Ctrl-C, or SIGTERM).
+
+    Parameters
+    ----------
+    settings : Settings
+        The server's settings.
+    sockets : list of socket, optional
+        Sockets to listen on in place of `settings.host` and `settings.port`.
+
+    Raises
+    ------
+    ConfigError
+        If no server can run with these settings, or it could not start.
+
+    Examples
+    --------
+    >>> settings = Settings(database="shop.journal", port=8080)
+    >>> serve(settings)                                          # doctest: +SKIP
+    """
     configure(settings.log)
     service = create_app(settings)
     log.info(
@@ -165,7 +183,7 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
 
 
 def _calm_collector() -> None:
-    """What was loaded at the start lives for ever: looking through it again and again costs half of the speed."""
+    """What was loaded at the start lives as long as the process: searching it again and again costs half the speed."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -32,15 +32,31 @@ Seconds = Annotated[float, Meta(gt=0)]
 class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What one caller may ask for; more is refused before any work is done.
 
-    body_bytes:          the largest request body
-    actions, dimensions: of one decision
-    batch:               decisions or rewards in one request
-    rate:                requests a second of one token (of one address where there are no tokens), 0 for no limit
-    burst:               requests at once before the rate counts
-    waiting:             decisions and rewards that may wait for one experiment
-    live:                pages that may follow experiments at a time
-    head_seconds:        for the head of a request to arrive, and `body_seconds` for the rest of it
-    connections:         open at a time
+    Parameters
+    ----------
+    body_bytes : int
+        Size of a request body.
+    actions, dimensions : int
+        Of one decision.
+    batch : int
+        Decisions or rewards in one request.
+    rate : float
+        Requests a second of one token, or of one address if there are no tokens; 0 for no limit.
+    burst : int
+        Requests at once before the rate counts.
+    waiting : int
+        Decisions and rewards that may wait for one experiment.
+    live : int
+        Pages that may follow experiments at a time.
+    head_seconds, body_seconds : float
+        For the head of a request to arrive, and for the rest of it.
+    connections : int
+        Open at a time.
+
+    Examples
+    --------
+    >>> Limits(rate=50.0).burst
+    100
     """
 
     body_bytes: Count = 1_000_000
@@ -57,16 +73,33 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Everything that a server can be told.
+    """All settings of a server.
 
-    database:          a SQLite file, or postgresql://... for several servers
-    host, port:        where to listen; without tokens only loopback addresses are allowed
-    tokens:            the file that `surefoot token` writes; None asks for none
-    window_seconds:    how often windows are looked at
-    snapshot_every:    events between two snapshots of an experiment
-    stop_seconds:      for requests that are being answered when the server is told to stop
-    history_points:    of each experiment's picture
-    log:               what is logged
+    Parameters
+    ----------
+    database : str
+        A SQLite file, or postgresql://... for several servers.
+    host, port : str and int
+        Where to listen; without tokens only loopback addresses are allowed.
+    tokens : str, optional
+        The file that `surefoot token` writes; without one, no token is asked for.
+    window_seconds : float
+        How often reward windows are checked.
+    snapshot_every : int
+        Events between two snapshots of an experiment.
+    stop_seconds : float
+        For requests in progress when the server is told to stop.
+    history_points : int
+        Points of each experiment's chart.
+    log : {"debug", "info", "warning", "error"}
+        What is logged.
+    limits : Limits
+        What one caller may ask for.
+
+    Examples
+    --------
+    >>> Settings(port=9000).is_open
+    True
     """
 
     database: str = "surefoot.journal"
@@ -82,11 +115,17 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody is asked for a token."""
+        """Whether no token is asked for."""
         return self.tokens is None
 
     def check(self) -> None:
-        """Refuse what no server can run with."""
+        """Check that a server can run with these settings.
+
+        Raises
+        ------
+        ConfigError
+            If `host` can be reached from other machines and there are no tokens.
+        """
         if self.is_open and not is_loopback(self.host):
             raise ConfigError(
                 f"Without tokens `host` must be a loopback address, but got {self.host!r}: anyone could decide. "
@@ -101,7 +140,32 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 def load(
     file: Path | None = None, *, environment: Mapping[str, str] | None = None, given: Mapping[str, Any] | None = None
 ) -> Settings:
-    """The settings of a file, with the environment's over them, and those `given` over both."""
+    """The settings of a file, overridden by the environment and by what is given here.
+
+    Parameters
+    ----------
+    file : Path, optional
+        A TOML file.
+    environment : mapping of str to str, optional
+        Such as `os.environ`: SUREFOOT_PORT sets `port`, SUREFOOT_LIMITS_RATE sets `limits.rate`.
+    given : mapping, optional
+        Settings by name; None leaves one as it is.
+
+    Returns
+    -------
+    Settings
+        Checked.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or a setting is unknown or invalid.
+
+    Examples
+    --------
+    >>> load(environment={"SUREFOOT_PORT": "9000"}).port
+    9000
+    """
     found = {} if file is None else _read(file)
     for name, text in (environment or {}).items():
         if name.startswith(PREFIX) and name not in OTHERS:
@@ -110,14 +174,14 @@ def load(
     try:
         settings = msgspec.convert(found, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"A setting must have its type: {error}.") from None
+        raise ConfigError(f"Every setting must have the right type: {error}.") from None
     settings.check()
     return settings
 
 
 @lru_cache(1024)
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach the address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

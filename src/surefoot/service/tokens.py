@@ -1,9 +1,9 @@
 """Tokens: who may decide, read, or administer.
 
 A token is `surefoot_<id>_<secret>`; the file holds its id, its roles and the SHA-256 of the whole. The secret is 256
-random bits, which nobody can guess however quick the hash: a slow one (scrypt) protects words that people choose, and
-would cost every request a tenth of a second here. Hashes are compared in constant time, and an unknown id is compared
-too, so that the time of an answer tells nothing.
+random bits, which cannot be guessed however fast the hash is: a slow one (scrypt) protects passwords that people
+choose, and would cost every request a tenth of a second here. Hashes are compared in constant time, and an unknown id
+is compared too, so that the time of an answer reveals nothing.
 """
 
 import hashlib
@@ -34,12 +34,27 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
 
     def allows(self, role: Role) -> bool:
-        """Whether it may act in this role; an admin may in all."""
+        """Whether it may act in this role; an admin may act in all."""
         return role in self.roles or "admin" in self.roles
 
 
 class TokenFile:
-    """The tokens in a file, readable by its owner only. A change is noticed without a restart."""
+    """The tokens in a file that only its owner can read. A running server notices changes.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; it need not exist yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tokens = TokenFile(Path(folder) / "tokens")
+    ...     secret = tokens.create(["decide"], note="the shop")
+    ...     tokens.find(secret).roles, tokens.find("surefoot_0_guess")
+    (['decide'], None)
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -48,7 +63,13 @@ class TokenFile:
         self._looked = -1.0
 
     def all(self) -> list[Token]:
-        """The tokens, oldest first; none where there is no file."""
+        """The tokens, oldest first; none if there is no file.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be read, or is not a token file.
+        """
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -61,7 +82,25 @@ class TokenFile:
             raise ConfigError(f"`tokens` must be a file of `surefoot token`, but {self.path} is not: {error}") from None
 
     def create(self, roles: list[Role], *, note: str = "") -> str:
-        """Make a token, and return it: the only time that anyone sees it."""
+        """Create a token and return it; only its hash is kept.
+
+        Parameters
+        ----------
+        roles : list of {"decide", "read", "admin"}
+            What it may do; an admin may do everything.
+        note : str
+            What it is for.
+
+        Returns
+        -------
+        str
+            The token.
+
+        Raises
+        ------
+        ConfigError
+            If a role is unknown, or the file cannot be written.
+        """
         if not roles or not set(roles) <= set(ROLES):
             raise ConfigError(f"`roles` must be some of {', '.join(ROLES)}, but got {', '.join(roles) or 'none'}.")
         identity = secrets.token_hex(4)
@@ -71,7 +110,18 @@ class TokenFile:
         return token
 
     def revoke(self, identity: str) -> None:
-        """Let a token open nothing any more."""
+        """Remove a token, which is refused from then on.
+
+        Parameters
+        ----------
+        identity : str
+            Its id: the word after the first underscore.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such token, or the file cannot be written.
+        """
         tokens = self.all()
         rest = [token for token in tokens if token.id != identity]
         if len(rest) == len(tokens):
@@ -79,7 +129,18 @@ class TokenFile:
         self._write(rest)
 
     def find(self, presented: str) -> Token | None:
-        """The token that was presented, if it is one."""
+        """The token that was presented, if it is valid.
+
+        Parameters
+        ----------
+        presented : str
+            What the caller sent.
+
+        Returns
+        -------
+        Token or None
+            Its id and roles.
+        """
         self._refresh()
         known = self._known.get(presented.split("_", 2)[1]) if presented.count("_") >= 2 else None
         is_right = hmac.compare_digest(digest(presented), NOBODY if known is None else known.hash)

@@ -1,7 +1,7 @@
-"""The page at `/`: experiments for people to look at. `handlers` is mounted by the service's app.
+"""The page at `/`: experiments for people to look at. The service's app mounts `handlers`.
 
 Plain HTML, CSS and JavaScript, read from this package when the app is made: nothing is built, and nothing is loaded
-from anywhere else. The page holds no data: it asks the API for them, with the token of whoever looks.
+from elsewhere. The page holds no data: it asks the API, with the viewer's token.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class File:
         self.tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
     def answer(self, request: Request[Any, Any, Any]) -> Response[bytes]:
-        """The file, or that the browser has it already."""
+        """The file, or that the browser has it already (304)."""
         headers = {"ETag": self.tag, "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == self.tag:
             return Response(b"", status_code=304, headers=headers, media_type=self.media_type)
