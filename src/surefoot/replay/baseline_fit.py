@@ -86,7 +86,37 @@ class Fit:
 def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, float] | None = None) -> Fit:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes.
 
-    `reward_bounds` hold every single reward; without them the range that was seen stands in, with a doubt.
+    Parameters
+    ----------
+    log : Log
+        What `read_log` returned, or an `ArrayLog`.
+    level : float
+        Level of the intervals.
+    reward_bounds : (low, high), optional
+        Range of rewards if it is known; otherwise the observed range is used, with a doubt.
+
+    Returns
+    -------
+    Fit
+        Estimates with intervals, doubts, and `declared`, what to tell a policy.
+
+    Raises
+    ------
+    ConfigError
+        If `level` does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> from surefoot.replay import ArrayLog
+    >>> log = ArrayLog(
+    ...     features=[[[1.0, 0.0], [0.0, 1.0]]] * 40,
+    ...     actions=[0, 1] * 20,
+    ...     rewards=[0.2, 0.9, 0.4, 0.7] * 10,
+    ...     baselines=0,
+    ... )
+    >>> found = fit_baseline(log, reward_bounds=(0.0, 1.0))
+    >>> found.rows, found.declared.noise
+    (40, 0.5)
     """
     fraction("level", level, hint="level is the share of intervals that cover.")
     first = _First(log)

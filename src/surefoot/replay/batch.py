@@ -86,8 +86,34 @@ class Log(ABC):
 
 
 class ArrayLog(Log):
-    """A log that is in memory: arrays as in `Batch`, with one baseline for all rounds or one per round.
+    """A log in memory: one round per row.
 
+    Parameters
+    ----------
+    features : array_like of shape (rounds, actions, dim)
+        Feature rows.
+    actions : array_like of shape (rounds,)
+        The row that was played.
+    rewards : array_like of shape (rounds,) or (rounds, actions)
+        Its reward, or the reward of every action where that is known.
+    baselines : int or array_like of shape (rounds,)
+        The row that the baseline plays.
+    propensities : array_like of shape (rounds,), optional
+        Probability with which the played action was chosen.
+    names : sequence of str, optional
+        Names of the actions; their numbers by default.
+    name : str
+        Name of the log in reports.
+    feature_bound : float, optional
+        Bound on the length of every row; by default that of the longest.
+
+    Raises
+    ------
+    InputError
+        If an array is not finite or does not match the others, or a row or propensity is out of range.
+
+    Examples
+    --------
     >>> log = ArrayLog(features=[[[1.0, 0.0], [0.0, 1.0]]] * 3, actions=[0, 1, 1], rewards=[1.0, 0.0, 1.0], baselines=0)
     >>> log.dim, log.rows, log.actions
     (2, 3, ('0', '1'))

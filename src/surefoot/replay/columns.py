@@ -17,11 +17,31 @@ from surefoot.replay.table_reader import Frame
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The mapping: names of columns; `context` may use patterns such as "x*".
+    """Which columns of a table hold what.
 
-    `baseline` is a column with the action that the baseline would have played. `features` is a column of lists, one
-    list of numbers per action: then `context` is not needed, and actions are numbers from 0. `categorical` names
-    contexts whose numbers are mere labels. Without `reward`, the table is one of labels: `action` is the right one.
+    Parameters
+    ----------
+    action : str
+        The action that was played; in a table of labels, without `reward`, the right one.
+    reward : str or None
+        Its reward.
+    propensity : str, optional
+        Probability with which it was chosen.
+    context : tuple of str
+        Columns of the context, or patterns such as "x*".
+    categorical : tuple of str
+        Context columns whose numbers are labels.
+    baseline : str, optional
+        The action that the baseline would have played.
+    id : str, optional
+        A column that must not repeat.
+    features : str, optional
+        A column of lists, one list of numbers per action; then `context` is not needed, and actions are numbers from 0.
+
+    Examples
+    --------
+    >>> Columns(action="arm", reward="click", context=("x*",)).needed
+    ['arm', 'click', 'x*']
     """
 
     action: str = "action"
@@ -34,7 +54,25 @@ class Columns:
     features: str | None = None
 
     def resolve(self, header: Sequence[str], path: object) -> "Columns":
-        """The mapping with patterns replaced by the columns that they match; raises where a column is missing."""
+        """Replace patterns by the columns that they match.
+
+        Parameters
+        ----------
+        header : sequence of str
+            The table's columns.
+        path : object
+            The table, for messages.
+
+        Returns
+        -------
+        Columns
+            Without patterns.
+
+        Raises
+        ------
+        LogError
+            If a column is missing.
+        """
         context: list[str] = []
         for pattern in self.context:
             found = [name for name in header if name == pattern] or fnmatch.filter(header, pattern)
@@ -53,7 +91,18 @@ class Columns:
         return list(dict.fromkeys([*(name for name in single if name), *self.context]))
 
     def is_categorical(self, name: str) -> bool:
-        """Whether a context column was declared to hold labels."""
+        """Whether a context column was declared to hold labels.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+
+        Returns
+        -------
+        bool
+            True for labels.
+        """
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.categorical)
 
 

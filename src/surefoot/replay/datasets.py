@@ -23,10 +23,10 @@ HEALTH = ("physlm", "disea", "hlthg", "hlthf", "hlthp")
 
 
 def actg175() -> ContextLog:
-    """AIDS Clinical Trials Group Study 175, from `lifelines`: 2,139 patients, four treatments drawn by lot.
+    """AIDS Clinical Trials Group Study 175, from `lifelines`: 2,139 patients, randomised to four treatments.
 
-    Reward: 1 where the CD4 count after 20 weeks is no lower than before. Baseline: zidovudine alone, the treatment of
-    that time. Every arm had the same chance, so that rejection replay is unbiased. (Hammer et al. 1996)
+    Reward: 1 if the CD4 count after 20 weeks is no lower than before. Baseline: zidovudine alone, the treatment of that
+    time. Every arm had the same probability, so rejection replay is unbiased. (Hammer et al. 1996)
     """
     _package("lifelines")
     table = pl.read_csv(str(files("lifelines") / "datasets" / "ACTG175.csv"))
@@ -43,10 +43,10 @@ def actg175() -> ContextLog:
 
 
 def digits(*, trained_on: int = 60, directions: int = 6) -> ContextLog:
-    """Handwritten digits, from scikit-learn: 1,797 pictures of 8 x 8 points, seen along a few principal directions.
+    """Handwritten digits, from scikit-learn: 1,797 pictures of 8 x 8 points, projected on a few principal directions.
 
-    An action is a guess, and pays 1 where it is right. Directions are those of the first pictures, and the baseline is
-    the nearest of their ten means; these pictures then are no part of the log.
+    An action is a guess, and pays 1 if it is right. Directions come from the first pictures, and the baseline is the
+    nearest of their ten means; those pictures are not part of the log.
     """
     data = _package("sklearn.datasets").load_digits()
     points = data.images.reshape(len(data.images), -1) / 16
@@ -71,11 +71,11 @@ def wine(*, trained_on: int = 12) -> ContextLog:
 
 
 def rand_hie() -> ContextLog:
-    """The RAND Health Insurance Experiment, from `statsmodels`: 20,190 person-years, five plans given by lot.
+    """The RAND Health Insurance Experiment, from `statsmodels`: 20,190 person-years, families randomised to five plans.
 
-    An action is the share of the bill that families pay; reward 1 where the person saw a doctor that year. Baseline:
-    the 95% plan. Propensities are the plans' shares, since the lottery's own are not in the data. Rows of one person
-    follow one another: they are not independent, and intervals are too narrow by that.
+    An action is the share of the bill that families pay; reward 1 if the person saw a doctor that year. Baseline: the
+    95% plan. Propensities are the plans' shares, since those of the randomisation are not in the data. Rows of one
+    person follow one another: they are not independent, and intervals are too narrow by that.
     """
     data = _package("statsmodels.api").datasets.randhie.load_pandas().data
     table = pl.DataFrame({name: data[name].to_numpy() for name in data.columns})

@@ -73,10 +73,56 @@ def replay(
     watched: Sequence[float] = (),
     progress: Progress | None = None,
 ) -> list[ReplayOutcome]:
-    """Every policy over the same rows, in one pass: memory does not grow with the log.
+    """Evaluate policies on a log, all over the same rows in one pass: memory does not grow with the log.
 
-    `uniform` says that every action had the same chance, for logs that do not hold propensities. Rejection of rows
-    with unequal propensities draws from `seed`.
+    Parameters
+    ----------
+    log : Log
+        What `read_log` returned, or an `ArrayLog`.
+    specs : sequence of surefoot.simulation.Spec
+        The policies.
+    declared : Declared
+        What they are told before they start.
+    evaluator : {"rejection", "shadow", "full"}
+        How the log answers for decisions that it did not make; docs/replay.md compares them.
+    uniform : bool
+        Whether every action had the same probability, for logs without propensities.
+    seed : int
+        For the rejection of rows with unequal propensities.
+    level : float
+        Level of the intervals.
+    watched : sequence of float
+        Alphas by which rounds below the floor are counted, in addition to the policies' own.
+    progress : callable, optional
+        Called with rows done and rows in all.
+
+    Returns
+    -------
+    list of Outcome
+        One per policy: counts, curves, and estimates with intervals.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid, or replay cannot play a policy.
+    LogError
+        If the log is empty.
+    EvidenceError
+        If the log cannot answer, for example without propensities.
+    AssumptionError
+        If a row is longer than the log's `feature_bound`.
+
+    Examples
+    --------
+    >>> from surefoot.replay import ArrayLog
+    >>> log = ArrayLog(
+    ...     features=[[[1.0, 0.0], [0.0, 1.0]]] * 8, actions=[0, 1] * 4, rewards=[0.2, 0.9] * 4, baselines=0
+    ... )
+    >>> (found,) = replay(
+    ...     log, [Spec("LUCB")], declared=Declared(noise=0.5, theta_bound=1.0, baseline_reward=0.2), uniform=True
+    ... )
+    >>> found.rows, found.evaluator
+    (8, 'rejection')
     """
     if evaluator == OLD_IMPORTANCE:
         warnings.warn(f"The evaluator {evaluator!r} is called 'importance' now.", DeprecationWarning, stacklevel=2)

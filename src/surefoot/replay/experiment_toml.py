@@ -105,7 +105,45 @@ class Configuration:
 def configuration_of(
     fit: Fit, log: TableLog, *, policy: str, alpha: float, delta: float, ridge: float
 ) -> Configuration:
-    """The configuration that a fit suggests."""
+    r"""The experiment's configuration that a fit suggests.
+
+    Parameters
+    ----------
+    fit : Fit
+        What `fit_baseline` returned.
+    log : TableLog
+        The log that was fitted, a table read by `read_log`.
+    policy : str
+        Name of the policy.
+    alpha : float
+        Share of the baseline's reward you accept losing.
+    delta : float
+        Probability that the guarantee may fail.
+    ridge : float
+        Regulariser lambda.
+
+    Returns
+    -------
+    Configuration
+        Writes itself as TOML, makes the policy, and maps a context to feature rows.
+
+    Raises
+    ------
+    AssumptionError
+        If the baseline's mean reward is negative in the log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from surefoot.replay import fit_baseline, read_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.csv"
+    ...     _ = path.write_text("action,reward,age\n" + "red,0.2,30\nblue,0.7,40\n" * 20)
+    ...     log = read_log(path, baseline="red")
+    ...     found = configuration_of(fit_baseline(log), log, policy="SafeLUCB", alpha=0.1, delta=0.01, ridge=1.0)
+    >>> sorted(found.actions), found.baseline
+    (['blue', 'red'], 'red')
+    """
     declared = fit.declared
     one = None if log.follows_log or log.columns.baseline else log.actions[log.baseline_row]
     return Configuration(
@@ -125,7 +163,29 @@ def configuration_of(
 
 
 def read_configuration(path: str | Path) -> Configuration:
-    """The configuration in a TOML file; a key that is not known is refused."""
+    """The experiment's configuration in a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `Configuration.write` or `surefoot fit-baseline --out` wrote.
+
+    Returns
+    -------
+    Configuration
+        Makes the policy, and maps a context to feature rows.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing, is not TOML, or holds an unknown key or an invalid value.
+
+    Examples
+    --------
+    >>> read_configuration("missing.toml")
+    Traceback (most recent call last):
+    surefoot.errors.ConfigError: `missing.toml` must be a TOML file, but there is none. Check the path.
+    """
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Open a log by its name: the one door for the command line and for programs."""
+"""Open a log by its name, for the command line and for programs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,9 +23,50 @@ def read_log(
     action_features: Mapping[str, Sequence[float]] | None = None,
     max_bad: int = 0,
 ) -> Log:
-    """A log in a file: Parquet, CSV, JSON lines or VW's DSJSON, told by its name unless `format` is given.
+    r"""Open a log in a file: Parquet, CSV, JSON lines or Vowpal Wabbit's DSJSON.
 
-    Nothing is read twice into memory: a log may be larger than it. One pass over it finds actions and ranges.
+    The log may be larger than memory: one pass over it finds actions and ranges, and it is then read in batches.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; text files may be gzipped.
+    format : {"parquet", "csv", "jsonl", "dsjson"}, optional
+        By default told by the file's name and content.
+    columns : Columns, optional
+        Which columns hold what; by default guessed from the header.
+    baseline : str
+        The action played today, or "logged" if what was logged is the baseline.
+    actions : sequence of str, optional
+        Names of all actions; by default those in the log.
+    encoder : Encoder, optional
+        How contexts become numbers; by default fitted to the log.
+    action_features : mapping of str to sequence of float, optional
+        Features of every action, to be multiplied with the context.
+    max_bad : int
+        Unusable rows to leave out before giving up.
+
+    Returns
+    -------
+    Log
+        For `replay`, `fit_baseline` and `history`.
+
+    Raises
+    ------
+    LogError
+        If the file cannot be read, a column is missing, or too many rows are unusable.
+    ConfigError
+        If `columns` or `action_features` are given for DSJSON.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "log.csv"
+    ...     _ = file.write_text("action,reward,age\nred,0.2,30\nblue,0.7,40\n")
+    ...     log = read_log(file, baseline="red")
+    >>> sorted(log.actions), log.rows
+    (['blue', 'red'], 2)
     """
     place = Path(path)
     kind = format or format_of(place)

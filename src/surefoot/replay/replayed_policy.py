@@ -22,10 +22,29 @@ PLAYABLE = tuple(name for name, code in CODES.items() if code is not None and na
 @takes_old_name("reward_range", "reward_bounds")
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is told to a policy before it starts, from knowledge or from `fit_baseline`.
+    """What a policy is told before it starts, from knowledge or from `fit_baseline`.
 
-    `baseline_reward` is the baseline's mean reward: CLUCB is told it, and the floor in reports is drawn by it where the
-    log cannot say what the baseline would have earned in a round. `reward_bounds` hold every single reward.
+    Parameters
+    ----------
+    noise : float
+        Sub-Gaussian scale of a reward.
+    theta_bound : float
+        Bound on the length of theta.
+    baseline_reward : float
+        The baseline's mean reward. CLUCB is told it, and reports draw the floor by it where the log cannot say what the
+        baseline would have earned in a round.
+    reward_bounds : (low, high), optional
+        Range of rewards.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> Declared(noise=0.5, theta_bound=1.0, baseline_reward=0.3).reward_bounds is None
+    True
     """
 
     noise: float

@@ -1,4 +1,4 @@
-"""What was played and what it earned, as plain arrays: what a policy needs to start warm."""
+"""What was played and what it earned, as plain arrays: what a policy needs for a warm start."""
 
 import numpy as np
 
@@ -8,12 +8,31 @@ from surefoot.replay.batch import Log
 
 
 def history(log: Log, *, most: int = 1_000_000) -> tuple[Matrix, Vector]:
-    """Feature rows (rounds, dim) and rewards of the logged actions, the first `most` of them.
+    """Feature rows and rewards of the logged actions, for a policy's `warm_start` or `Experiment.create(history=...)`.
 
-    They may enter a confidence set as long as actions were chosen without looking at the rewards to come. Scale them as
-    the experiment will: a log read with the experiment's own configuration does.
+    They may enter a confidence set if actions were chosen without looking at the rewards to come. Scale them as the
+    experiment will: a log read with the experiment's own configuration does.
 
-    >>> from surefoot.replay.batch import ArrayLog
+    Parameters
+    ----------
+    log : Log
+        What `read_log` returned, or an `ArrayLog`.
+    most : int
+        How many rows to take at most, from the start.
+
+    Returns
+    -------
+    tuple of ndarray
+        Rows of shape (rounds, dim), and their rewards.
+
+    Raises
+    ------
+    EvidenceError
+        If the log is a table of labels or ratings, in which nothing was played.
+
+    Examples
+    --------
+    >>> from surefoot.replay import ArrayLog
     >>> rows = [[[1.0, 0.0], [0.0, 1.0]]] * 2
     >>> history(ArrayLog(features=rows, actions=[1, 0], rewards=[0.5, 0.2], baselines=0))
     (array([[0., 1.], [1., 0.]]), array([0.5, 0.2]))
