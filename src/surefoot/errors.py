@@ -30,7 +30,19 @@ SurefootError
 
 
 class SurefootError(Exception):
-    """The base of every error of this package."""
+    """The base of every error of this package.
+
+    Catch it to catch all of them; the tree is in the docstring of `surefoot.errors`.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> try:
+    ...     surefoot.UCB(arms=1)
+    ... except SurefootError as error:
+    ...     print(type(error).__name__, isinstance(error, ValueError))
+    ConfigError True
+    """
 
 
 class ConfigError(SurefootError, ValueError):

@@ -1,8 +1,8 @@
 """An audit from outside: every recorded decision checked from the raw events, by code that no decision ran through.
 
 The audit shares nothing with `surefoot.policies`, `surefoot.safety` and `surefoot.linear` (a linter contract holds
-that): it sums up what was played and learned by itself, solves afresh with plain NumPy, and has its own copy of every
-formula. So it disagrees where either side is wrong.
+that): it sums up what was played and learned by itself, solves again with plain NumPy, and has its own copy of every
+formula. So it disagrees if either side is wrong.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,35 @@ Progress = Callable[[int, int], None]
 def audit(journal: Journal, name: str, *, progress: Progress | None = None, expect: str | None = None) -> Report:
     """Check one experiment of a journal, from its first event to its last.
 
-    `expect` is the hash of an event that must be in the chain, such as the head that an earlier audit reported: it
-    shows that nothing was cut off or rewritten since.
+    Parameters
+    ----------
+    journal : Journal
+        The journal, which may be open read-only.
+    name : str
+        The experiment.
+    progress : callable, optional
+        Called with events checked and events in all.
+    expect : str, optional
+        Hash of an event that must be in the chain, such as the head of an earlier report: it shows that nothing was cut
+        off or rewritten since.
+
+    Returns
+    -------
+    Report
+        What was checked, and every finding.
+
+    Raises
+    ------
+    JournalNotFoundError
+        If the journal has no such experiment.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> journal = surefoot.open_journal("memory:")
+    >>> shop = surefoot.Experiment.create(journal, "shop", surefoot.UCB(arms=2))
+    >>> audit(journal, "shop").is_clean
+    True
     """
     auditor, view = Auditor(name), journal.view(name)
     start = _head(view, auditor)
@@ -49,8 +76,8 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     )
 
 
-def _head(view: View, auditor: Auditor) -> Head | None:
-    """What the journal itself says of its end."""
+def _head(view: View, walk: Auditor) -> Head | None:
+    """What the journal itself says is its end."""
     try:
         return view.head
     except JournalCorruptedError as error:
