@@ -24,14 +24,15 @@ from surefoot.reports.audit_page import as_html
 
 def audit(
     journal: Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")],
-    experiment: Annotated[str | None, typer.Option(help="Its name; all of the journal's by default.")] = None,
+    experiment: Annotated[str | None, typer.Option(help="Name of the experiment; all of them by default.")] = None,
     expect: Annotated[
-        str | None, typer.Option(help="Hash of an event that must be in the chain, such as a head kept elsewhere.")
+        str | None,
+        typer.Option(help="Hash of an event that must be in the chain, such as the head of an earlier audit."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report to this file (.html or .md).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Check every recorded decision from the raw events. Exit code 0: clean; 1: findings; 2: cannot be read."""
+    """Check every recorded decision from the raw events. Exit code 0: clean; 1: findings; 2: unreadable."""
     if report is not None and report.suffix not in (".html", ".md"):
         raise ConfigError(f"`--report` must end in .html or .md, but got {report}.")
     with open_journal(journal, read_only=True) as opened:

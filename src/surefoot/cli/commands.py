@@ -45,7 +45,7 @@ class Commands(TyperGroup):
             return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that was called; where its packages are missing, ModuleNotFoundError tells."""
+        """The command that was called; raises ModuleNotFoundError if its packages are missing."""
         if args[0] in COMMANDS:
             load(args[0])
         return super().resolve_command(ctx, args)

@@ -21,7 +21,7 @@ from surefoot.experiment.policy_by_name import POLICIES, make_policy
 from surefoot.journal import Journal, open_journal
 from surefoot.records import ModeName, Response
 
-experiment = typer.Typer(help="Create experiments in a journal, and look at them.", no_args_is_help=True)
+experiment = typer.Typer(help="Create and inspect experiments in a journal.", no_args_is_help=True)
 
 JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")]
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
@@ -35,15 +35,17 @@ def create(
     policy: Annotated[str, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = "SafeLUCB",
     settings: Annotated[Path | None, typer.Option(help="TOML file with the policy's settings.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; as often as needed.")
+        list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; repeat for several.")
     ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
-    default_reward: Annotated[float | None, typer.Option(help="What is learned where no reward came.")] = None,
-    reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: other rewards raise the alarm.")] = None,
-    description: Annotated[str, typer.Option(help="What it is about.")] = "",
+    default_reward: Annotated[
+        float | None, typer.Option(help="What is learned if no reward came within the window.")
+    ] = None,
+    reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
+    description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
 ) -> None:
-    """Create an experiment; the journal is made where there is none."""
+    """Create an experiment, and the journal if there is none."""
     made = make_policy(policy, _settings(settings, set_ or []), advice="Give them with --set or --settings.")
     with open_journal(journal) as opened:
         Experiment.create(
@@ -103,9 +105,9 @@ def abandon(
     decision_id: Annotated[str, typer.Argument(help="The decision whose reward is lost.")],
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
 ) -> None:
-    """Say that a decision's reward will never be learned, so that no other waits for it.
+    """Settle a decision without its reward, so that no other reward waits for it.
 
-    Nothing may have led to this that the reward can have influenced: neither the reward, nor what came after it.
+    Valid only if neither the reward nor anything that came after it has influenced this step.
     """
     with open_journal(journal) as opened:
         is_new = Experiment.open(opened, name).abandon(decision_id, reason=reason)
@@ -120,9 +122,9 @@ def acknowledge(
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")],
     by: Annotated[str, typer.Option(help="Who answers.")] = "",
 ) -> None:
-    """Answer the alarm: stay on the baseline, relearn under the same promise, or renew the promise.
+    """Answer the alarm: stay on the baseline, relearn under the same promise, or start a new promise (renew).
 
-    relearn charges every round of the learner so far at its worst, which may never be repaid; renew begins a new
+    relearn charges every learner round so far at its worst case, which may never be earned back; renew starts a new
     ledger.
     """
     with open_journal(journal) as opened:
@@ -136,7 +138,7 @@ def export(
     name: NameArgument,
     out: Annotated[Path, typer.Argument(help="The file to write: .parquet, .csv or .dsjson.")],
     format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="parquet, csv or dsjson; by the file's ending otherwise.")
+        str | None, typer.Option(help="parquet, csv or dsjson; by the file's suffix by default.")
     ] = None,
 ) -> None:
     """Write every decision with its reward to a file: Parquet, CSV, or Vowpal Wabbit's DSJSON."""
@@ -165,7 +167,7 @@ def _settings(file: Path | None, pairs: list[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A number, a list or a table as JSON; anything else is a word."""
+    """A number, a list or a table as JSON; anything else is a string."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -191,7 +193,7 @@ def _print(status: Status) -> None:
     if status.is_stalled:
         text = (
             f"WARNING: {status.waiting:,} rewards have waited for that of {status.held_up_by!r} for "
-            f"{status.held_up_rounds:,} rounds. Send it, or give the decision up (surefoot experiment abandon)."
+            f"{status.held_up_rounds:,} rounds. Send it, or abandon the decision (surefoot experiment abandon)."
         )
         console.print(Text(text, "bold yellow"))
 
@@ -201,16 +203,16 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
     worst = f"round {status.worst_round:,}" if status.worst_round else "the learner has not played"
     return [
         ("mode", status.mode, _MODES[status.mode]),
-        ("alarm", _alarm(status), "whether data and declared assumptions contradict each other"),
-        ("floor", _number(status.floor), "what must have been earned by now, by today's estimate of the baseline"),
-        ("guaranteed", _number(status.guaranteed), "what has been earned at least, if what was declared is true"),
+        ("alarm", _alarm(status), "whether the data contradict what was declared"),
+        ("floor", _number(status.floor), "what must have been earned by now, by the newest estimate of the baseline"),
+        ("guaranteed", _number(status.guaranteed), "what has been earned at least, if the declarations are true"),
         ("margin", _number(status.margin), "guaranteed above the floor, at the learner's newest round"),
         ("worst moment", _number(status.worst_margin), f"the least margin so far: {worst}"),
         ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
         ("learner's share", f"{status.learner_share:.1%}", f"the gate allowed it in {status.allowed_share:.1%}"),
         ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
-        ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come, and wait for an earlier one"),
-        ("rewards given up", f"{status.abandoned:,}", "settled without their reward"),
+        ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come and wait for an earlier one"),
+        ("rewards abandoned", f"{status.abandoned:,}", "settled without their reward"),
         ("rewards refused", f"{sum(status.refused.values()):,}", refused),
         *_restarts(status),
         ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),

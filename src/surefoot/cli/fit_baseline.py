@@ -1,4 +1,4 @@
-"""`surefoot fit-baseline LOG`: what a log says of the baseline, and a configuration from it."""
+"""`surefoot fit-baseline LOG`: estimate the baseline from a log, and write a configuration."""
 
 import json
 from pathlib import Path
@@ -47,8 +47,8 @@ def fit_baseline(
     action_features: ActionFeatures = None,
     reward_bounds: RewardBounds = None,
     policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
-    alpha: Annotated[float, typer.Option(help="Share of the baseline you accept losing.")] = 0.1,
-    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
+    alpha: Annotated[float, typer.Option(help="Share of the baseline's reward you accept losing.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
     ridge: Annotated[float, typer.Option(help="Regulariser.")] = 1.0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
@@ -56,7 +56,7 @@ def fit_baseline(
     out: Annotated[Path | None, typer.Option(help="Write the configuration to this TOML file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Estimate the baseline's reward, noise and bounds from a log, with intervals, and say what looks doubtful."""
+    """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
     columns = columns_of(log, format, action, reward, propensity, context, categorical, baseline_column, id_column)
     read = read_log(
         log,

@@ -12,25 +12,27 @@ from surefoot.replay.log_files import format_of
 from surefoot.replay.table_reader import open_table
 
 LogArgument = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON.")]
-BaselineOption = Annotated[str, typer.Option(help="Today's action; 'logged': what was logged is the baseline.")]
+BaselineOption = Annotated[
+    str, typer.Option(help="Today's action, or 'logged' if the logged actions are the baseline's.")
+]
 ActionColumn = Annotated[str | None, typer.Option("--action", help="Column of the action that was played.")]
 RewardColumn = Annotated[str | None, typer.Option("--reward", help="Column of its reward.")]
-PropensityColumn = Annotated[str | None, typer.Option("--propensity", help="Column of the chance that it had.")]
+PropensityColumn = Annotated[
+    str | None, typer.Option("--propensity", help="Column of the probability with which it was chosen.")
+]
 Context = Annotated[
-    list[str] | None, typer.Option("--context", help="Context column or pattern (x*); once per column.")
+    list[str] | None, typer.Option("--context", help="Context column or pattern (x*); repeat for several.")
 ]
 Categorical = Annotated[list[str] | None, typer.Option(help="Context column whose numbers are labels.")]
 BaselineColumn = Annotated[str | None, typer.Option(help="Column of the action that the baseline would play.")]
-IdColumn = Annotated[str | None, typer.Option("--id", help="Column that must never repeat.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column of ids, which must not repeat.")]
 ActionFeatures = Annotated[
-    Path | None, typer.Option(help="CSV: an action a line, then its features; gives products with the context.")
+    Path | None,
+    typer.Option(help="CSV with one action per line: its name, then its features, to be multiplied with the context."),
 ]
-RewardBounds = Annotated[
-    str | None,
-    typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
-]
-FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; told by the name otherwise.")]
-MaxBad = Annotated[int, typer.Option(help="Bad rows to leave out before giving up.")]
+RewardRange = Annotated[str | None, typer.Option(help="Range that rewards never leave, such as 0,1.")]
+FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; by the file's name by default.")]
+MaxBad = Annotated[int, typer.Option(help="Number of bad rows to leave out before giving up.")]
 
 
 def columns_of(
@@ -45,7 +47,7 @@ def columns_of(
     id_: str | None,
     label: str | None = None,
 ) -> Columns | None:
-    """What was said about columns, completed by what the header suggests; None where all is left to the header."""
+    """The columns that were named, completed from the header; None if none was named."""
     given = (action, reward, propensity, context, categorical, baseline, id_, label)
     if format_ not in (None, "parquet", "csv", "jsonl", "dsjson"):
         raise ConfigError(f"`--format` must be parquet, csv, jsonl or dsjson, but got {format_!r}.")
@@ -82,7 +84,7 @@ def parse_pair(text: str | None) -> tuple[float, float] | None:
 
 
 def read_action_features(path: Path | None) -> dict[str, tuple[float, ...]] | None:
-    """Features of every action: its name, then numbers; a first line that is no such row is a header."""
+    """Features of every action: its name, then numbers; a first line of another form is a header."""
     if path is None:
         return None
     found: dict[str, tuple[float, ...]] = {}

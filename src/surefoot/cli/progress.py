@@ -1,4 +1,4 @@
-"""A progress bar with rate and time left, drawn only where somebody can see it."""
+"""A progress bar with rate and time left, drawn only in a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Report]:
-    """A function that takes rounds done and rounds in all, and shows them."""
+    """A function of rounds done and rounds in all that shows them."""
     columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), _Rate(), TimeElapsedColumn())
     with Progress(
         *columns, TextColumn("left"), TimeRemainingColumn(), console=console, speed_estimate_period=120

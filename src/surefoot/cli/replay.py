@@ -54,10 +54,10 @@ FREE = "LUCB"
 def replay(
     log: LogArgument,
     policy: Annotated[
-        list[str] | None, typer.Option(help=f"Policy to replay, once per policy: {', '.join(PLAYABLE)}.")
+        list[str] | None, typer.Option(help=f"Policy to replay; repeat for several: {', '.join(PLAYABLE)}.")
     ] = None,
     alpha: Annotated[
-        str, typer.Option(help="Share of the baseline you accept losing; several between commas.")
+        str, typer.Option(help="Share of the baseline's reward you accept losing; several separated by commas.")
     ] = "0.1",
     evaluator: Annotated[
         str | None, typer.Option(help="rejection (default), importance, or full (default where --label is given).")
@@ -71,25 +71,27 @@ def replay(
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
     label: Annotated[
-        str | None, typer.Option(help="Column of right answers: the table then knows every action's reward.")
+        str | None, typer.Option(help="Column of correct labels: the reward of every action is then known.")
     ] = None,
     action_features: ActionFeatures = None,
-    uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same chance.")] = False,
-    config: Annotated[Path | None, typer.Option(help="Settings written by fit-baseline; else fitted now.")] = None,
-    noise: Annotated[float | None, typer.Option(help="Noise of a reward, instead of the fitted one.")] = None,
-    theta_bound: Annotated[float | None, typer.Option(help="Bound on theta, instead of the fitted one.")] = None,
+    uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="Configuration written by fit-baseline; fitted now by default.")
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help="Noise of a reward, in place of the fitted one.")] = None,
+    theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, in place of the fitted one.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
-    reward_bounds: RewardBounds = None,
-    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
+    reward_bounds: RewardRange = None,
+    delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
     ridge: Annotated[float, typer.Option(help="Regulariser of the policies.")] = 1.0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
-    seed: Annotated[int, typer.Option(help="Seed, where rows have to be drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the rejection of rows.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder; results/replay-NAME by default.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
-    """What policies would have done on a log: table, figures and report.html."""
+    """Show what policies would have done on a log: table, figures and report.html."""
     range_ = parse_pair(reward_bounds)
     specs = _specs(policy or PLAYABLE, parse_numbers("--alpha", alpha), delta, ridge, range_)
     told = read_configuration(config) if config is not None else None
@@ -139,7 +141,7 @@ def _specs(
 ) -> list[Spec]:
     specs = []
     for name in policies:
-        # Rewards within a range have means within it: a fact that SafeLUCB can use.
+        # Rewards within a range have their means within it, which SafeLUCB can use.
         known: dict[str, Any] = {"reward_range": range_} if name == "SafeLUCB" and range_ is not None else {}
         floors: Sequence[float | None] = [None] if name == FREE else alphas
         specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]

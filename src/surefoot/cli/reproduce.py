@@ -1,4 +1,4 @@
-"""`surefoot reproduce`: the paper's experiment, whole, with one command."""
+"""`surefoot reproduce`: the paper's whole experiment with one command."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,9 +30,11 @@ DEFAULT_ALPHAS = ",".join(f"{alpha:g}" for alpha in ALPHAS)
 def reproduce(
     out: Annotated[Path | None, typer.Option(help="Folder for figures, table and report.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rounds: seconds instead of minutes.")] = False,
-    runs: Annotated[int | None, typer.Option(help="Realisations; without it, 1,000 and for SafeLUCB 300.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Rounds of a realisation.")] = None,
-    alphas: Annotated[str, typer.Option(help="Alphas between commas.")] = DEFAULT_ALPHAS,
+    runs: Annotated[
+        int | None, typer.Option(help="Number of realisations; by default 1,000, and 300 for SafeLUCB.")
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Rounds per realisation.")] = None,
+    alphas: Annotated[str, typer.Option(help="Alphas, separated by commas.")] = DEFAULT_ALPHAS,
     seed: Annotated[int, typer.Option(help="Seed: same seed, same bits.")] = 0,
     instance: Annotated[str, typer.Option(help="as-written, normalized, or both.")] = "both",
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,

@@ -17,9 +17,9 @@ ConfigOption = Annotated[
 def serve(
     config: ConfigOption = None,
     database: Annotated[str | None, typer.Option(help="A SQLite file, or postgresql://...")] = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen at.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen at.")] = None,
-    tokens: Annotated[str | None, typer.Option(help="The file that `surefoot token` writes.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="Token file, as `surefoot token` writes it.")] = None,
 ) -> None:
     """Serve decisions over HTTP until told to stop (Ctrl-C, or SIGTERM)."""
     settings = read_settings(config, database=database, host=host, port=port, tokens=tokens)
@@ -33,5 +33,5 @@ def serve(
 
 
 def read_settings(config: Path | None, **given: str | int | None) -> Settings:
-    """The settings of the file, the environment and the options, the later over the earlier."""
+    """The settings of the file, overridden by the environment and then by the options."""
     return load(config, environment=os.environ, given=given)

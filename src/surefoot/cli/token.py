@@ -14,18 +14,18 @@ from surefoot.service.tokens import ROLES, Role, TokenFile
 token = typer.Typer(help="Create and revoke the service's tokens.", no_args_is_help=True)
 
 FileOption = Annotated[
-    Path, typer.Option("--tokens", envvar="SUREFOOT_TOKENS", help="The file that the tokens are kept in.")
+    Path, typer.Option("--tokens", envvar="SUREFOOT_TOKENS", help="File in which the tokens are kept.")
 ]
 DEFAULT = Path("surefoot.tokens")
 
 
 @token.command()
 def create(
-    role: Annotated[list[str], typer.Option(help=f"One of {', '.join(ROLES)}; as often as needed.")],
+    role: Annotated[list[str], typer.Option(help=f"One of {', '.join(ROLES)}; repeat for several.")],
     tokens: FileOption = DEFAULT,
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
 ) -> None:
-    """Make a token and print it: the only time that it is shown. A running server takes it up within a second."""
+    """Create a token and print it, this once. A running server accepts it within a second."""
     if note and len(note) > 200:
         raise ConfigError(f"`--note` must have at most 200 characters, but got {len(note)}.")
     made = TokenFile(tokens).create([_role(one) for one in role], note=note)
