@@ -293,7 +293,7 @@ def _model(dim: int, delta: float, noise: float, ridge: float, theta_bound: floa
         )
     return _Model(
         dim=dim,
-        delta=arrays.fraction("delta", delta, hint="It is the chance that the guarantee fails; 0.001 is common."),
+        delta=arrays.fraction("delta", delta, hint="It is the probability that the guarantee fails; 0.001 is common."),
         noise=arrays.nonnegative("noise", noise, hint="It is the sub-Gaussian scale of the reward noise."),
         ridge=arrays.positive("ridge", ridge, hint=_RIDGE_HINT),
         theta_bound=arrays.positive("theta_bound", theta_bound, hint="It bounds the Euclidean norm of theta."),

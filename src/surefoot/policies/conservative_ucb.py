@@ -192,7 +192,7 @@ def arm_settings(arms: int, alpha: float, delta: float, noise: float, known: flo
     return np.array(
         [
             fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing."),
-            fraction("delta", delta, hint="delta is the chance that the guarantee fails."),
+            fraction("delta", delta, hint="delta is the probability that the guarantee fails."),
             noise,
             bounds,
             -1.0 if known is None else known,

@@ -44,7 +44,7 @@ def setting_array(
 ) -> Vector:
     """Checked settings as compiled code reads them; without a floor to keep, alpha is None."""
     settings = np.zeros(SETTINGS)
-    settings[DELTA] = fraction("delta", delta, hint="delta is the chance that the guarantee fails.")
+    settings[DELTA] = fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
     settings[NOISE] = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
     settings[RIDGE] = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
     settings[THETA_BOUND] = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")

@@ -90,7 +90,7 @@ class Spec:
             raise ConfigError(
                 f"`policy` must be one that can be simulated, but got {self.policy!r}. {nearest(self.policy, CODES)}"
             )
-        fraction("delta", self.delta, hint="delta is the chance that the guarantee fails.")
+        fraction("delta", self.delta, hint="delta is the probability that the guarantee fails.")
         if self.ridge is not None:
             positive("ridge", self.ridge, hint="ridge is the regulariser lambda.")
         if self.is_conservative:
