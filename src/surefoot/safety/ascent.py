@@ -1,8 +1,8 @@
 """The ascent over a working set of facts: the weights at which they prove most, in closed form face by face.
 
 On the face where only the working facts have weight the maximum of h.mu - ||p - A^T mu|| has a closed form; on the way
-there a weight that would turn negative leaves (`surefoot.safety.split_search` says what the letters mean). Where the
-value would rise for ever, no theta satisfies all facts.
+there a weight that would turn negative leaves (`surefoot.safety.split_search` says what the letters mean). If the
+value would rise without bound, no theta satisfies all facts.
 """
 
 import math
@@ -15,13 +15,13 @@ from surefoot.safety.split import NORMAL, WEIGHT, dot, largest, rounding_of, wei
 
 FOUND, REFUTED = 0, 1
 DEPENDENT = 1e-11  # squared sine below which a normal counts as a combination of the others
-SMOOTH = 1e-7  # the norm is smoothed where this little is left of the question: at a corner every weight would do
+SMOOTH = 1e-7  # the norm is smoothed if this little is left of the question: at its corner any weight is optimal
 CONTRADICTION = 1e-6  # relative gap between facts that counts as a contradiction, and not as rounding
 
 
 @compiled_large
 def drop(work: Matrix, normals: Matrix, levels: Vector, k: int, count: int) -> int:
-    """Take fact k out of the working set; the order of the others stays."""
+    """Remove fact k from the working set; the order of the others stays."""
     for i in range(k, count - 1):
         for j in range(work.shape[1]):
             work[i, j] = work[i + 1, j]
@@ -87,9 +87,9 @@ def _solve(lower: Matrix, count: int, right: Vector) -> Vector:
 
 @compiled_large
 def _blocking(work: Matrix, direction: Vector, most: float) -> tuple[int, float]:
-    """Which weight turns negative first along a direction, and after which step; (-1, most) where none does."""
+    """Which weight turns negative first along a direction, and after which step; (-1, most) if none does."""
     who, step = -1, most
-    least = -1e-12 * largest(direction)  # what rounding may have made of zero
+    least = -1e-12 * largest(direction)  # rounding of zero
     for k in range(direction.size):
         if direction[k] < least and -work[k, WEIGHT] / direction[k] < step:
             who, step = k, -work[k, WEIGHT] / direction[k]
@@ -98,9 +98,9 @@ def _blocking(work: Matrix, direction: Vector, most: float) -> tuple[int, float]
 
 @compiled_large
 def _contradicts(flat: Vector, start: int, radius: float, bound: float, work: Matrix, ray: Vector) -> bool:
-    """Whether weights along `ray` prove <theta, 0> > 0, rounding given away: only then is no theta left for sure.
+    """Whether weights along `ray` prove <theta, 0> > 0 despite rounding: only then is it certain that no theta is left.
 
-    What looks like it in the whitened space may be the rounding of an ill-conditioned set, or of one that says nothing.
+    In the whitened space, rounding of an ill-conditioned set, or of one that says nothing, may look the same.
     """
     d, most = work.shape[1] - NORMAL, largest(ray)
     tried = work[: ray.size].copy()
@@ -131,7 +131,7 @@ def climb(
     size = math.sqrt(dot(p, p))
     while count > 0:
         odd = _factor(normals, count, lower)
-        if odd >= 0:  # a combination of others: weight moves from them to it, or back, and the rest of q stays
+        if odd >= 0:  # a combination of others: weight moves between them and it, and the rest of q stays
             mix = _solve(lower, odd, _project(normals, odd, normals[odd]))
             gain, total = levels[odd], abs(levels[odd])
             for k in range(odd):
@@ -166,10 +166,10 @@ def climb(
                 direction[k] += scale * outward[k]
             least = 1e-12 * largest(direction)
             for k in range(count):
-                goal = direction[k] if abs(direction[k]) > least else 0.0  # what rounding made of nothing
+                goal = direction[k] if abs(direction[k]) > least else 0.0  # rounding of zero
                 direction[k] = goal - work[k, WEIGHT]
             who, step = _blocking(work, direction, 1.0)
-        else:  # no u of the ellipsoid meets all of them with equality: the value rises along this way without end
+        else:  # no u of the ellipsoid meets all of them with equality: the value rises along this ray without bound
             direction = outward
             who, step = _blocking(work, direction, np.inf)
             if who < 0:

@@ -14,7 +14,7 @@ from surefoot.arrays import Vector
 from surefoot.values import Value
 
 ALIGNMENT = 1e-12  # how far a piece may point away from a linear fact's direction, relative to its length
-ROUNDING = 16.0 * 2.0**-53  # of a weight times a level, given away
+ROUNDING = 16.0 * 2.0**-53  # relative rounding error of a weight times a level
 
 
 class Fact(Protocol):

@@ -1,8 +1,8 @@
 """SafeLUCB's gate: is <theta, q> at least what the constraint asks, by everything that is known?
 
 joint   q whole, by the newest set: one piece where the paper's gate has three.  (contrast certificates, Cheng 2026)
-ledger  q as the last question that was proved and the change since; each piece by its own round's set.  (ibid.)
-facts   the best split that can be found over the set, the ball and every linear fact; joint where that suffices.
+ledger  q as the last proved question and the change since; each piece by its own round's set.  (ibid.)
+facts   the best split found over the set, the ball and every linear fact; joint if that suffices.
 
 All of them rest on one event, the confidence set's. Only the realised sum is another, and has its own share of delta.
 """
@@ -236,7 +236,7 @@ def improve(
     found, size = weigh(flat, start, radius, settings[THETA_BOUND], question, work, count)
     error = rounding_of(d, count, size)
     status = FOUND
-    if not found - error > required:  # the weights of the round before do not suffice any more
+    if not found - error > required:  # the weights of the round before no longer suffice
         found, error, count, status = search(
             flat, start, radius, settings[THETA_BOUND], question, rows, low, high, given, levels, work, count,
             required + 1e-9 * abs(value - required), BUDGET, np.zeros(d),
@@ -282,7 +282,7 @@ def safe_judge(
     record: Vector,
     d: int,
 ) -> bool:
-    """Ask whether the proposal keeps the constraint for every theta that is possible."""
+    """Ask whether the proposal keeps the constraint for every possible theta."""
     pose(state, ledger, proposal, displaced, record, d)
     required = ask(settings, ledger, memory, proposal, displaced, record, d)
     seen = int(state[COUNT])
@@ -309,7 +309,7 @@ def safe_judge(
         is_safe = settle(settings, record, found - error, required, 0.0, d)
     else:
         record[FACTS] = 0.0
-    # After many refusals in a row the next answer is no surprise: looking again a fiftieth later costs a fiftieth more.
+    # After many refusals in a row the next answer is likely the same: waiting a fiftieth longer costs a fiftieth more.
     if is_safe:
         memory[REFUSED] = memory[PAUSE] = 0.0
     elif is_searching:
@@ -371,7 +371,7 @@ def safe_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: i
     """The split that the gate found: linear facts by their weights, tangents by the ball, the rest by the set."""
     at, width = RECORD_HEAD + QUESTION * dim, NORMAL + dim
     question, count = record[at : at + dim].copy(), int(record[FACTS])
-    if count == 0:  # the usual case, and a service writes a proof for every decision
+    if count == 0:  # the usual case, kept fast since a service writes a proof for every decision
         return summed(question, [Piece(known, question, known.lower(question))])
     vectors, ball = np.empty((2 + count, dim)), Ball(float(settings[THETA_BOUND]))
     split_up.dispatcher(record, vectors, dim)

@@ -82,7 +82,7 @@ def support(
 
 @compiled
 def settle(settings: Vector, record: Vector, guaranteed: float, required: float, size: float, d: int) -> bool:
-    """Give away the rounding error of the sums, and judge."""
+    """Subtract the rounding error of the sums, and judge."""
     total = 0.0
     for i in range(3 * d):
         total += record[RECORD_HEAD + i] * record[RECORD_HEAD + i]
@@ -154,7 +154,7 @@ def book(
     record: Vector,
     d: int,
 ) -> None:
-    """Count the round: z and v where the learner plays, w where the baseline does.  (paper, Algorithms 1 and 2)"""
+    """Count the round: z and v if the learner plays, w if the baseline does.  (paper, Algorithms 1 and 2)"""
     if is_learner:
         book_learner(ledger, proposal, displaced, baseline_reward, d)
     else:

@@ -107,7 +107,9 @@ def _ascent(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear], budge
             np.inf, budget, theta,
         )  # fmt: skip
         if status == REFUTED:
-            raise ProofError("No theta satisfies all facts: they contradict each other, so anything would follow.")
+            raise ProofError(
+                "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
+            )
         cuts = [cut for known in others if (cut := _cut(known, theta))]
         if not cuts:
             break
@@ -180,7 +182,7 @@ def _as_proof(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: M
             pieces[id(owner)] = (owner, pieces.get(id(owner), (owner, np.zeros(q.size)))[1] + piece)
             rest -= piece
     if rest @ rest <= 1e-28 * (q @ q):
-        rest = np.zeros(q.size)  # rounding, which is given away
+        rest = np.zeros(q.size)  # only rounding is left, which `rest` bounds
     return assemble(q, [(main, rest), *pieces.values()], main)
 
 
@@ -192,7 +194,9 @@ def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear]) -> Pro
     normals, levels = [fact.normal for fact in linear], [fact.level for fact in linear]
     found = minimise(q / scale, factors, centers, normals, levels)
     if found.is_empty:
-        raise ProofError("No theta satisfies all facts: they contradict each other, so anything would follow.")
+        raise ProofError(
+            "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
+        )
     if not all(np.isfinite(part).all() for part in (*found.pieces, found.weights)):
         raise SolverError(f"The solver must give finite multipliers, but it ended with {found.status}.")
     parts: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, found.pieces, strict=True)]

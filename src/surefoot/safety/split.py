@@ -10,7 +10,7 @@ from surefoot.compiled import compiled, compiled_large, compiled_sum
 from surefoot.linear.ellipsoid import ball_spread, ellipsoid_support
 from surefoot.linear.ridge_layout import EPS
 
-# Kinds of facts. Those before GIVEN change with the ledger and are given anew in every round, in this order.
+# Kinds of facts. Those before GIVEN change with the ledger and are updated in every round, in this order.
 (
     KEPT_LEAST, KEPT_MOST, OWED_LEAST, OWED_MOST, PLAYED_LEAST, PLAYED_MOST, REALISED, PROVED_BEFORE, BASELINE_LEAST,
     BASELINE_MOST, GIVEN,

@@ -9,7 +9,7 @@ is concave, and *any* mu is a valid split: mu_k g_k by fact k, the rest of q by 
 working set of facts. On the face where only they have weight the maximum has a closed form; on the way there a weight
 that would turn negative leaves. Then the fact that the minimiser u violates most joins. The ball joins through its
 tangents, whose pieces add up to one piece of the ball. The value rises with every step, ends at the exact minimum
-over everything known, and may stop at any time. Where it would rise for ever, no theta satisfies all facts.
+over everything known, and may stop at any time. If it would rise without bound, no theta satisfies all facts.
 """
 
 import math
@@ -113,7 +113,7 @@ def _most_violated(
 
 @compiled_large
 def refresh_working(work: Matrix, count: int, given: Matrix, levels: Vector) -> int:
-    """Bring facts that change with the ledger up to date, and drop those that say nothing any more."""
+    """Update facts that change with the ledger, and drop those that no longer say anything."""
     left = 0
     for k in range(count):
         kind = int(work[k, KIND])
