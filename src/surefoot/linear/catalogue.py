@@ -1,4 +1,4 @@
-"""The scores of a catalogue, rows that stay the same from round to round: kept up to date instead of computed anew.
+"""The scores of a catalogue, rows that stay the same from round to round: kept up to date instead of computed again.
 
 In the long run few rows can still be best. Where theta moves by e_s V_s^-1 x_s, the mean of row i moves by at most
 |e_s| ||x_s||_{V_s^-1} times its width, and its width never grows. So with all widths taken at one moment,
@@ -6,7 +6,7 @@ In the long run few rows can still be best. Where theta moves by e_s V_s^-1 x_s,
     UCB_i  <=  mean_i + (beta + travel) width_i,      travel = sum of |e_s| ||x_s||_{V_s^-1} since then,
 
 and rows for which this stays below `bar` for every travel up to `reach` - beta are out of the contest until a bound
-breaks. Only the others, the short list, follow each observation. Then all are scored afresh and the list is made anew.
+breaks. Only the others, the short list, follow each observation. Then all are scored again and a new list is made.
 Without a list, its length being 0, all rows follow.
 """
 
@@ -147,7 +147,7 @@ def move(scores: Matrix, i: int, along: float, gain: float, error: float) -> Non
 def restored_scores(saved: Matrix, actions: int) -> Matrix:
     """Saved scores, if they can be those of a catalogue of so many actions: compiled code does not check them."""
     scores = new_scores(actions)
-    if saved.shape not in (scores.shape, scores[:LIST].shape):  # there was a time without short lists
+    if saved.shape not in (scores.shape, scores[:LIST].shape):  # older states have no short list
         raise StateError(f"`catalogue_scores` must have shape {scores.shape}, but got {saved.shape}.")
     scores[: len(saved)] = saved
     listed = scores[LIST, LISTED]

@@ -198,7 +198,7 @@ class Nested:
     def _certify(self, q: Vector, pieces: list[tuple[int, Vector]]) -> Split:
         """The bound that a split gives; what the solver's pieces miss of q goes to the ball."""
         parts = {i: piece for i, piece in pieces if i > 0 and piece.any() and np.abs(piece).max() <= 1e300}
-        # Rounded once: pieces that nearly cancel would leave rounding that nobody answers for.
+        # Rounded once: pieces that nearly cancel would leave rounding that no bound covers.
         columns = zip(q, *(-piece for piece in parts.values()), strict=True)
         parts[0] = np.array([math.fsum(column) for column in columns])
         kept = tuple((self.sets[i], piece) for i, piece in sorted(parts.items()))

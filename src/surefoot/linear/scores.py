@@ -16,7 +16,7 @@ from surefoot.linear.ridge import norm
 from surefoot.linear.ridge_layout import COUNT, EPS, FAVOURITE, HEAD, whitener_at, whitener_of
 
 MEANS, SQUARES, SCRATCH, LIST, SCORE_ROWS = range(5)
-LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share: the rounding of whoever computed D
+LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share, for the rounding of D itself
 SCREEN_FROM = 64  # actions and dimensions from which it pays to look at all rows in single precision first
 EPS_SINGLE = 2.0**-24
 
@@ -52,7 +52,7 @@ def _score(state: Vector, rows: Matrix, i: int) -> tuple[float, float]:
 
 @compiled_fused
 def _score_block(state: Vector, rows: Matrix, i: int, scores: Matrix) -> None:
-    """Four rows side by side, by two rows of M at a time: while one sum waits, the others go on."""
+    """Four rows side by side, by two rows of M at a time: while one sum waits, the others continue."""
     d = rows.shape[1]
     at = whitener_at(d)
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
@@ -129,7 +129,7 @@ def _square_length(rows: Matrix, i: int) -> float:
 def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> tuple[int, float]:
     """The row with the largest UCB, the first one on a tie, and that UCB.  (paper, Algorithm 1, line 4)
 
-    Most rounds one pass over the squares shows that the row that was best last time still is.
+    In most rounds one pass over the squares shows that the last best row still is.
     """
     factor = settings[THETA_BOUND] if state[COUNT] == 0.0 else beta
     guess = int(state[FAVOURITE]) if state[FAVOURITE] < scores.shape[1] else 0
@@ -137,7 +137,7 @@ def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> 
     square = factor * factor * (1.0 + 1e-12)
     rivals = 0
     for i in range(scores.shape[1]):
-        # Whatever rounding did to the bar or to a mean, a row that may reach the bar counts as a rival.
+        # A row that may reach the bar, rounding included, counts as a rival.
         gap = max(0.0, bar - scores[MEANS, i] - 4.0 * EPS * (abs(bar) + abs(scores[MEANS, i])))
         rivals += int(i != guess and square * scores[SQUARES, i] >= gap * gap)
     if rivals == 0:
