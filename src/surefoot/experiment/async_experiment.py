@@ -266,7 +266,7 @@ class EventLoopQueue:
                 await self._do(group)
                 if len(group) > 1:
                     await self._gather(len(group), (time.perf_counter() - began) / 2)
-        except BaseException as error:  # the loop is about to end, and the callers must not wait for ever
+        except BaseException as error:  # the loop is about to end, and callers must not wait for it
             for each in self._waiting:
                 each.tell(error)
             self.size, self._waiting = 0, []

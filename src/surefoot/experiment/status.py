@@ -7,7 +7,7 @@ from surefoot.experiment.estimates import estimates
 from surefoot.experiment.state import State
 from surefoot.records import ModeName, Reason, Response
 
-STALLED = 1000  # rounds for which rewards may wait for one that has not come, before somebody should look
+STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
 
 
 @dataclass(frozen=True, slots=True)
