@@ -23,7 +23,7 @@ except ImportError as error:
         "A journal on PostgreSQL needs psycopg. Install it with: pip install 'surefoot[postgres]'"
     ) from error
 
-# A process that hangs inside a transaction must not hold an experiment for ever: the server ends it after a minute.
+# A process that hangs inside a transaction must not hold an experiment forever: the server ends it after a minute.
 SETTINGS = """
 SELECT set_config('search_path', 'surefoot', false),
        set_config('lock_timeout', '30s', false),

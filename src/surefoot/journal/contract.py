@@ -6,7 +6,7 @@ kinds or payloads. What is read back is what was written, to the bit.
 
 **Keys.** An event may carry a key. Within an experiment a key is used once: a second event with the same key raises
 `JournalConflictError`. `find` looks a key up in logarithmic time. Requests that may be repeated are made idempotent by
-looking their key up first, in the same transaction. Keys that `transact` is told of beforehand (`keys`) are fetched
+looking their key up first, in the same transaction. Keys that `transact` is given in advance (`keys`) are fetched
 together, for all transactions that wait; this changes how long it takes to find them, and nothing else.
 
 **Transactions.** `transact(name, work)` calls `work(transaction)`, at most once, and returns what it returned.
@@ -28,7 +28,7 @@ future may run in the thread that writes, so they must be quick (`asyncio.wrap_f
   - the exception of `work`, or any `JournalError` but the last: nothing was written.
   - `OutcomeUnknownError`: the disk refused the flush, or the server went away in the middle of the commit and did not
     come back in time. All of it was written or none: look the key up (`find`) before you try again. After a refused
-    flush the journal takes no more transactions until it is opened anew.
+    flush the journal takes no more transactions until it is opened again.
 
 **States in memory.** `work` usually advances a state that is kept between transactions, and the commit may fail after
 it did. So a state carries the `Head` that it stands for, and the rule is one comparison at the start of `work`: where
@@ -261,6 +261,6 @@ def taken(name: str) -> JournalConflictError:
 
 
 def refuse_nesting(owner: int) -> None:
-    """Refuse a transaction inside a transaction: the inner one would wait for the outer one for ever."""
+    """Refuse a transaction inside a transaction: the inner one would wait for the outer one forever."""
     if owner == threading.get_ident():
         raise JournalBusyError("`work` must not start a transaction of its own: append to the one that it was given.")

@@ -56,7 +56,7 @@ class Writer:
     def submit(self, work: Callable[[], T]) -> "Future[T]":
         """Have `work` done in the next group; the future has what it did, once that is durable."""
         future = Future[T]()
-        future.set_running_or_notify_cancel()  # from here on it happens: nobody can call it off
+        future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
         self._put(Job(work, partial(_settle, future)))
         return future
 
