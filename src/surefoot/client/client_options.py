@@ -19,8 +19,10 @@ class Base:
         self.url = (url or os.environ.get("SUREFOOT_URL", "")).rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise ConfigError(f"`url` must be the service's address, such as http://127.0.0.1:8080, but got {url!r}.")
-        self.timeout = positive("timeout", timeout, hint="timeout is in seconds: then the baseline is played.")
-        self.patience = positive("patience", patience, hint="patience is in seconds: for everything but decisions.")
+        self.timeout = positive("timeout", timeout, hint="timeout is in seconds; after it the baseline is played.")
+        self.patience = positive(
+            "patience", patience, hint="patience is in seconds, for everything but decisions and rewards."
+        )
         self.later = Later(count("queue", queue, hint="queue is the number of requests that may wait."))
         self.headers = {"content-type": "application/json"}
         secret = token or os.environ.get("SUREFOOT_TOKEN")

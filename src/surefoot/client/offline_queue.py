@@ -24,7 +24,7 @@ class Entry(msgspec.Struct):
     kind: str
     decision_id: str
     body: dict[str, Any]
-    until: float = 0.0  # up to when it is told again, by the clock of this process; 0: until it was taken or refused
+    until: float = 0.0  # until when it is sent again, by this process's clock; 0: until it is taken or refused
 
 
 class Later:
@@ -34,7 +34,7 @@ class Later:
         self._most, self._lock = most, threading.Lock()
         self._waiting: OrderedDict[tuple[str, str, str], Entry] = OrderedDict()
         self.lost = 0
-        self.refused: deque[str] = deque(maxlen=100)  # what the service said to those it would not take
+        self.refused: deque[str] = deque(maxlen=100)  # what the service answered to entries that it refused
 
     def __len__(self) -> int:
         return len(self._waiting)

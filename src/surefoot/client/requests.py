@@ -14,7 +14,7 @@ from surefoot.errors import InputError
 from surefoot.ids import new_id
 
 T = TypeVar("T")
-LONGEST_UNDER_WAY = 60.0  # seconds: for so long a question may wait in a service before it is decided
+LONGEST_UNDER_WAY = 60.0  # seconds for which a question may wait in a service before it is decided
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 
 

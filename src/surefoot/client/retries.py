@@ -9,7 +9,7 @@ from surefoot.client.requests import problem
 from surefoot.client.service_error import ServiceError
 
 RETRIED = frozenset({408, 429, 502, 503, 504})
-UNSETTLED = (401, 403)  # a token may be renewed: what was refused for it is told again
+UNSETTLED = (401, 403)  # a token may be renewed, so what it was refused for is sent again
 # The request never reached the service: its id is unused, and may be the fallback's.
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
