@@ -1,4 +1,4 @@
-"""Alarms and assumptions in plain words: what the guarantee rests on, and what speaks against it."""
+"""Alarms and assumptions in plain words: what the guarantee rests on, and what contradicts it."""
 
 import math
 from typing import Any, Literal
@@ -41,22 +41,22 @@ REFUSALS = {
     "unknown": "for decisions that do not exist: is the caller sending the right decision_id?",
     "conflict": "that contradict an earlier one for the same decision: is one reward sent twice, with two values?",
     "too_late": "after their window had closed: is reward_window too short?",
-    "out_of_range": "that are not finite, or too large to be computed with: what does the caller measure?",
-    "abandoned": "for decisions that had been given up: was their reward really lost?",
+    "out_of_range": "that are not finite, or too large to compute with: what does the caller measure?",
+    "abandoned": "for decisions that had been abandoned: was their reward really lost?",
 }
 
 WORDS = {
     "alpha": "At no time is more than this share of the baseline's reward given up.",
-    "delta": "The chance that the guarantee fails although every assumption holds.",
+    "delta": "The probability that the guarantee fails although every assumption holds.",
     "noise": "Rewards scatter around their means no wider than this (sub-Gaussian scale).",
-    "theta_bound": "The unknown weights are together no longer than this.",
+    "theta_bound": "The vector of unknown weights is no longer than this.",
     "feature_bound": "No feature row is longer than this; longer ones are refused.",
     "reward_range": "The mean reward of every action lies within this range.",
     "reward_floor": "The baseline's mean reward never falls below this.",
     "misspecification": "No mean reward is further than this from a linear function of the features.",
     "arms": "The number of arms; each has one mean reward that does not change.",
     "baseline_reward": "The mean reward of the baseline, known beforehand.",
-    "settle_after": "Rounds after which a reward that has not come is learned as the default.",
+    "settle_after": "Rounds after which a missing reward is learned as the default.",
 }
 
 
@@ -73,19 +73,21 @@ def alarms_of(status: Status) -> list[Alarm]:
     if status.is_stalled:
         text = (
             f"{status.waiting:,} rewards have waited for that of decision {status.held_up_by} for "
-            f"{status.held_up_rounds:,} rounds, and nothing is learned. Send that reward, or give the decision up."
+            f"{status.held_up_rounds:,} rounds, and nothing is learned. Send that reward, or abandon the decision."
         )
         found.append(Alarm("stalled", "warning", text))
     if status.promise_round > 1:
-        text = f"A new promise was begun after an alarm: it counts from round {status.promise_round:,} on."
+        text = f"A new promise was started after an alarm: it counts from round {status.promise_round:,} on."
         found.append(Alarm("renewed", "warning", text))
     if status.debt > 0:
-        text = f"The learner began anew after an alarm, with a debt of {status.debt:,.4g} that is to be earned back."
+        text = f"The learner restarted after an alarm, with a debt of {status.debt:,.4g} that must be earned back."
         found.append(Alarm("debt", "warning", text))
     for reason, count in sorted(status.refused.items()):
         found.append(Alarm(f"refused-{reason}", "warning", f"{count:,} rewards were refused {REFUSALS[reason]}"))
     if status.fallback_rounds:
-        text = f"{status.fallback_rounds:,} rounds were played by callers alone, for the service could not be reached."
+        text = (
+            f"{status.fallback_rounds:,} rounds were played by callers on their own: the service could not be reached."
+        )
         found.append(Alarm("fallbacks", "warning", text))
     return found
 

@@ -16,7 +16,7 @@ from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.settings import Limits
 
-MOST_CATALOGUES = 64  # kept at hand; others are read from the journal again
+MOST_CATALOGUES = 64  # kept in memory; others are read from the journal again
 
 
 class Known:

@@ -70,7 +70,7 @@ class StatusHistory:
         """Add a later point."""
         if point.events <= self.events:
             return
-        self.points = [*self.points, point]  # a new list: whoever reads the old one is not disturbed
+        self.points = [*self.points, point]  # a new list, so that readers of the old one are not disturbed
         if len(self.points) > self._most:
             half = len(self.points) // 2
             self.points = self.points[:half:2] + self.points[half:]

@@ -1,6 +1,6 @@
 """Metrics for Prometheus, in base units: what happened, how long it took, and where every experiment stands.
 
-Counting happens in the event loop alone, so plain numbers do; they become metrics when somebody asks.
+Counting happens only in the event loop, so plain numbers suffice; they become metrics when they are collected.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ GAUGES = {
     "pending": "Decisions whose reward is not learned yet.",
     "waiting": "Rewards that have come, and wait for an earlier one.",
     "held_up_rounds": "Rounds for which they have waited.",
-    "is_stalled": "1 where they have waited for so long that somebody should look.",
+    "is_stalled": "1 if they have waited so long that somebody should look.",
     "abandoned": "Decisions whose reward will never be learned.",
     "restarts": "Alarms answered by relearning or by a new promise.",
     "debt": "What must be earned back after such a restart.",

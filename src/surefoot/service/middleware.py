@@ -202,7 +202,9 @@ class Rates:
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate, self._burst = rate, float(burst)
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # when, and what was left
+        self._buckets: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # time of the last request, and what was left then
 
     def spend(self, caller: str) -> None:
         """Take one, or refuse."""

@@ -51,7 +51,7 @@ class DocumentPlugin(JsonRenderPlugin):
 
 
 def methods_of(app: Litestar, path: str) -> list[str]:
-    """What an address takes; routes are few, and the question is rare."""
+    """The methods that an address takes."""
     parts = path.rstrip("/").split("/")
     found: set[str] = set()
     for route in app.routes:
