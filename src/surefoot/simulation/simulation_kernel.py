@@ -80,7 +80,7 @@ def learn_round(
 
 @compiled
 def does_teach(kind: int, memory: Vector, is_learner: bool) -> bool:
-    """Whether the round that was just decided will be learned from."""
+    """Whether the reward of the round just decided will be learned."""
     if kind == SAFE_LUCB:
         return teaches(memory, is_learner)
     return is_learner or kind != CLUCB
@@ -152,10 +152,10 @@ def play_block(
     checkpoints: NDArray[np.int64],
     kept: Matrix,
 ) -> int:
-    """Play a block of rounds; counts at checkpoints go to `kept`, actions to `trace` where that has room.
+    """Play a block of rounds; counts at checkpoints go to `kept`, actions to `trace` if that has room.
 
-    `pending` holds one row per reward under way: round due (0: free), row, is_learner, reward, features. Returns -1, or
-    the first round whose features are longer than their bound.
+    `pending` holds one row per reward that has not arrived: round due (0: free), row, is_learner, reward, features.
+    Returns -1, or the first round whose features are longer than their bound.
     """
     is_fixed = features.shape[0] == 1
     cached = columns.size > 0
@@ -195,7 +195,7 @@ def play_block(
         played = features[k, row]
         if not does_teach(kind, memory, is_learner):
             pass
-        elif pending.shape[0] > 0:  # what comes at once, too, waits for what was decided before
+        elif pending.shape[0] > 0:  # even an immediate reward waits for those decided before
             put(pending, round_ + delays[t], row, is_learner, reward, played)
         else:
             learn_round(kind, state, memory, arms, played, row, is_learner, reward, features[k], columns, scores)
