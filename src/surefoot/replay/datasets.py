@@ -27,6 +27,16 @@ def actg175() -> ContextLog:
 
     Reward: 1 if the CD4 count after 20 weeks is no lower than before. Baseline: zidovudine alone, the treatment of that
     time. Every arm had the same probability, so rejection replay is unbiased. (Hammer et al. 1996)
+
+    Returns
+    -------
+    ContextLog
+        The log, for `replay` and `fit_baseline`.
+
+    Raises
+    ------
+    ConfigError
+        If the package that carries the data is not installed.
     """
     _package("lifelines")
     table = pl.read_csv(str(files("lifelines") / "datasets" / "ACTG175.csv"))
@@ -47,6 +57,23 @@ def digits(*, trained_on: int = 60, directions: int = 6) -> ContextLog:
 
     An action is a guess, and pays 1 if it is right. Directions come from the first pictures, and the baseline is the
     nearest of their ten means; those pictures are not part of the log.
+
+    Parameters
+    ----------
+    trained_on : int
+        Pictures from which directions and baseline come.
+    directions : int
+        Number of principal directions.
+
+    Returns
+    -------
+    ContextLog
+        The log, for `replay` and `fit_baseline`.
+
+    Raises
+    ------
+    ConfigError
+        If the package that carries the data is not installed.
     """
     data = _package("sklearn.datasets").load_digits()
     points = data.images.reshape(len(data.images), -1) / 16
@@ -61,6 +88,21 @@ def wine(*, trained_on: int = 12) -> ContextLog:
     """Wines of three growers by thirteen measurements, from scikit-learn: 178 bottles, shuffled with a fixed seed.
 
     Baseline: the nearest of three means over the first bottles by alcohol and colour alone.
+
+    Parameters
+    ----------
+    trained_on : int
+        Bottles from which the baseline comes.
+
+    Returns
+    -------
+    ContextLog
+        The log, for `replay` and `fit_baseline`.
+
+    Raises
+    ------
+    ConfigError
+        If the package that carries the data is not installed.
     """
     data = _package("sklearn.datasets").load_wine()
     order = np.random.default_rng(0).permutation(len(data.target))
@@ -76,6 +118,16 @@ def rand_hie() -> ContextLog:
     An action is the share of the bill that families pay; reward 1 if the person saw a doctor that year. Baseline: the
     95% plan. Propensities are the plans' shares, since those of the randomisation are not in the data. Rows of one
     person follow one another: they are not independent, and intervals are too narrow by that.
+
+    Returns
+    -------
+    ContextLog
+        The log, for `replay` and `fit_baseline`.
+
+    Raises
+    ------
+    ConfigError
+        If the package that carries the data is not installed.
     """
     data = _package("statsmodels.api").datasets.randhie.load_pandas().data
     table = pl.DataFrame({name: data[name].to_numpy() for name in data.columns})
