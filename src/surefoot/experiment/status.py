@@ -23,7 +23,7 @@ class Status:
     rounds, learner_rounds, baseline_rounds : int
         Rounds decided, and by whom.
     held_rounds, fallback_rounds : int
-        Baseline rounds that the mode asked for, and those that callers played on their own.
+        Rounds that had to be the baseline's whatever the gate said, and those of them that callers played on their own.
     learner_share, allowed_share : float
         Share of rounds that the learner played, and that the gate would have allowed.
     floor : float
