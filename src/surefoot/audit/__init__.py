@@ -76,7 +76,7 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     )
 
 
-def _head(view: View, walk: Auditor) -> Head | None:
+def _head(view: View, auditor: Auditor) -> Head | None:
     """What the journal itself says is its end."""
     try:
         return view.head

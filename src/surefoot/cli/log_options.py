@@ -30,7 +30,10 @@ ActionFeatures = Annotated[
     Path | None,
     typer.Option(help="CSV with one action per line: its name, then its features, to be multiplied with the context."),
 ]
-RewardRange = Annotated[str | None, typer.Option(help="Range that rewards never leave, such as 0,1.")]
+RewardBounds = Annotated[
+    str | None,
+    typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
+]
 FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; by the file's name by default.")]
 MaxBad = Annotated[int, typer.Option(help="Number of bad rows to leave out before giving up.")]
 

@@ -18,17 +18,17 @@ PICTURES = (".png", ".pdf", ".svg")
 
 
 def plan(
-    dim: Annotated[int, typer.Option(help="Number of features of an action.")] = 4,
-    actions: Annotated[int, typer.Option(help="Number of actions.")] = 20,
-    noise: Annotated[float, typer.Option(help="Standard deviation of a reward; 0.5 for clicks and sales.")] = 0.5,
-    baseline_reward: Annotated[float, typer.Option(help="Mean reward of today's strategy, the baseline.")] = 0.3,
+    dim: Annotated[int, typer.Option(help="Features of an action.")] = 4,
+    actions: Annotated[int, typer.Option(help="Actions to choose from.")] = 20,
+    noise: Annotated[float, typer.Option(help="Noise of a reward; 0.5 for clicks and sales.")] = 0.5,
+    baseline_reward: Annotated[float, typer.Option(help="Mean reward of today's strategy.")] = 0.3,
     gain: Annotated[float, typer.Option(help="Gain hoped for, as a share: 0.1 is 10% more.")] = 0.1,
-    per_day: Annotated[float, typer.Option(help="Decisions per day.")] = 1_000,
+    per_day: Annotated[float, typer.Option(help="Decisions a day.")] = 1_000,
     alpha: Annotated[
-        str, typer.Option(help="Share of the baseline's reward you accept losing; several separated by commas.")
+        str, typer.Option(help="Share of the baseline you accept losing; several between commas.")
     ] = "0.05,0.1,0.2",
-    delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
-    days: Annotated[float, typer.Option(help="Days to look ahead.")] = 30,
+    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
+    days: Annotated[float, typer.Option(help="How far to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
     reward_range: Annotated[
         str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
@@ -42,8 +42,9 @@ def plan(
     page: Annotated[Path | None, typer.Option(help="Write a page with table and picture to this file (.html).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Show how long until the learner acts freely, what is at stake, and what is gained."""
-    _check_plot(plot)
+    """How long until the learner acts freely, what is at stake, and what is gained in a month."""
+    _check_file("--plot", plot, PICTURES)
+    _check_file("--page", page, (".html",))
     found = make_plan(
         dim=dim,
         actions=actions,
@@ -74,12 +75,12 @@ def plan(
     _print(found)
 
 
-def _check_plot(plot: Path | None) -> None:
-    """Check the file before a minute of simulation, not after it."""
-    if plot is not None and plot.suffix not in PICTURES:
-        raise ConfigError(f"`--plot` must end in {', '.join(PICTURES)}, but got {plot.name!r}.")
-    if plot is not None and not plot.parent.is_dir():
-        raise ConfigError(f"`--plot` must lie in a folder that exists, but {str(plot.parent)!r} does not.")
+def _check_file(option: str, file: Path | None, kinds: tuple[str, ...]) -> None:
+    """Before a minute of simulation, not after it."""
+    if file is not None and file.suffix not in kinds:
+        raise ConfigError(f"`{option}` must end in {', '.join(kinds)}, but got {file.name!r}.")
+    if file is not None and not file.parent.is_dir():
+        raise ConfigError(f"`{option}` must lie in a folder that exists, but {str(file.parent)!r} does not.")
 
 
 def _range(text: str | None) -> tuple[float, float] | None:
@@ -106,48 +107,3 @@ def _print(found: Plan) -> None:
     console.print(table)
     for line in notes(found):
         console.print(line, highlight=False)
-
-
-def _called(policy: str) -> str:
-    return f"{policy}, recommended" if policy == "SafeLUCB" else f"{policy}, the paper's"
-
-
-def _notes(found: Plan) -> Iterator[str]:
-    settings = found.settings
-    if settings["simulated_rounds"] < found.rounds:
-        yield f"Simulated {settings['simulated_rounds']:,} of {found.rounds:,} rounds; the rest is extrapolated."
-    yield "Free: no baseline round in the last fifth of the simulation."
-    if "CLUCB" in found.policies:
-        yield "The theorem's bound holds whenever its assumptions do, and is far above what is observed."
-    if "SafeLUCB" in found.policies and settings["reward_range"] is None:
-        yield "If every mean reward lies in a known range, declare it (--reward-range 0,1): SafeLUCB is then faster."
-
-
-def _number(value: float) -> str:
-    return "not in time" if not math.isfinite(value) else f"{value:,.0f}"
-
-
-def _days(value: float) -> str:
-    return "not in time" if not math.isfinite(value) else f"{value:,.1f}"
-
-
-def _millions(value: float) -> str:
-    """Two digits and no exponent."""
-    rounded = float(f"{value:.2g}")
-    return f"{rounded / 1e6:,.0f} million" if rounded >= 1e7 else f"{rounded:,.0f}"
-
-
-_BOUND = "  the theorem's bound on them"
-_ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
-    ("days until free (median)", lambda a: _days(a.free_day)),
-    ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
-    ("rounds until free (median)", lambda a: _number(a.free_round)),
-    ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
-    ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),
-    ("rounds of the baseline (median)", lambda a: _number(a.baseline_rounds)),
-    (_BOUND, lambda a: _millions(a.bound_rounds)),
-    ("furthest behind the baseline, ever", lambda a: f"{a.worst_seen_share:.1%}"),
-    ("rounds below the floor, all worlds", lambda a: f"{a.violations}"),
-    ("gained over the baseline", lambda a: f"{a.gained:+,.0f} ± {1.96 * a.gained_stderr:,.0f}"),
-    ("  as a share", lambda a: f"{a.gained_share:+.1%}"),
-)

@@ -81,7 +81,7 @@ def replay(
     noise: Annotated[float | None, typer.Option(help="Noise of a reward, in place of the fitted one.")] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, in place of the fitted one.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
-    reward_bounds: RewardRange = None,
+    reward_bounds: RewardBounds = None,
     delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
     ridge: Annotated[float, typer.Option(help="Regulariser of the policies.")] = 1.0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,

@@ -83,7 +83,7 @@ def replay(
         The policies.
     declared : Declared
         What they are told before they start.
-    evaluator : {"rejection", "shadow", "full"}
+    evaluator : {"rejection", "importance", "full"}
         How the log answers for decisions that it did not make; docs/replay.md compares them.
     uniform : bool
         Whether every action had the same probability, for logs without propensities.
@@ -98,7 +98,7 @@ def replay(
 
     Returns
     -------
-    list of Outcome
+    list of ReplayOutcome
         One per policy: counts, curves, and estimates with intervals.
 
     Raises
