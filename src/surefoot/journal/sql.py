@@ -104,7 +104,7 @@ class SqlView(View):
         if pending.events:
             self._query(MOVE_HEAD, (*pending.head, self._id))
         for digest, data in pending.attachments.items():
-            self._query(DETACH, (self._id, digest))  # what stands under this name may be damaged
+            self._query(DETACH, (self._id, digest))  # what is stored under this name may be damaged
             if data is not None:
                 self._query(ATTACH, (self._id, digest, data))
 
@@ -136,7 +136,7 @@ def _insert(query: Query, experiment: int, events: Sequence[Event]) -> None:
 
 
 def _is_possible(text: str) -> bool:
-    """A text that no event can carry is not worth asking for: PostgreSQL refuses some of them."""
+    """No event can carry an unprintable text, and PostgreSQL refuses some of them."""
     return text.isprintable()
 
 

@@ -1,4 +1,4 @@
-"""A SQLite file that is a journal: who may open it, how it is set up, and what its errors mean."""
+"""A SQLite file that is a journal: who may open it, how it is set up, and what SQLite's errors mean."""
 
 import sqlite3
 import threading
@@ -98,7 +98,7 @@ class SqliteFile:
         try:
             reader.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
         except sqlite3.OperationalError as error:
-            # A reader needs a log to share, and cannot make one in a folder it may not write to. No log: no writer.
+            # A reader shares the writer's log, and cannot create one in a read-only folder. No log means no writer.
             is_barred = code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             if not is_barred or self.path.with_name(self.path.name + "-wal").exists():
                 raise
@@ -143,12 +143,18 @@ def explained(error: BaseException, path: Path) -> BaseException:
 ADVICE: dict[int, tuple[type[JournalError], str]] = {
     sqlite3.SQLITE_FULL: (JournalFullError, "Nothing was written: make room on the disk, and try again."),
     sqlite3.SQLITE_CORRUPT: (JournalCorruptedError, "The file is damaged: restore a backup."),
-    sqlite3.SQLITE_NOTADB: (JournalCorruptedError, "It is no SQLite file, or its header is damaged: restore a backup."),
+    sqlite3.SQLITE_NOTADB: (
+        JournalCorruptedError,
+        "It is not a SQLite file, or its header is damaged: restore a backup.",
+    ),
     sqlite3.SQLITE_BUSY: (JournalBusyError, "Another program holds the file: try again when it is done."),
     sqlite3.SQLITE_LOCKED: (JournalBusyError, "Another connection holds the table: try again when it is done."),
     sqlite3.SQLITE_READONLY: (JournalReadOnlyError, "The file may not be written: open it with `read_only=True`."),
     sqlite3.SQLITE_PERM: (JournalReadOnlyError, "The file may not be written: open it with `read_only=True`."),
-    sqlite3.SQLITE_CANTOPEN: (JournalUnavailableError, "The file or its folder cannot be opened: check who owns them."),
+    sqlite3.SQLITE_CANTOPEN: (
+        JournalUnavailableError,
+        "The file or its folder cannot be opened: check their permissions.",
+    ),
 }
 
 
