@@ -202,9 +202,8 @@ class Rates:
 
     def __init__(self, rate: float, burst: int) -> None:
         self._rate, self._burst = rate, float(burst)
-        self._buckets: OrderedDict[str, tuple[float, float]] = (
-            OrderedDict()
-        )  # time of the last request, and what was left then
+        # By caller: the time of the last request, and what was left then.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
         """Take one, or refuse."""

@@ -54,7 +54,11 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "too-large": (413, "The request is too large", "Send less at once."),
     "media-type": (415, "The body must be application/json", "Send `Content-Type: application/json`."),
     "invalid": (422, "The request breaks a rule", "The `errors` name the fields and their rules."),
-    "broken-assumption": (422, "The request breaks an assumption of the guarantee", "Rescale, or declare it anew."),
+    "broken-assumption": (
+        422,
+        "The request breaks an assumption of the guarantee",
+        "Rescale, or change the declaration.",
+    ),
     "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a number to compute with."),
     "too-many-requests": (429, "Too many requests", "Wait as long as `Retry-After` says."),
     "internal": (500, "The server made a mistake", "Look for the request's id in its log."),
