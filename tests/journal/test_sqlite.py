@@ -161,7 +161,7 @@ def test_what_is_not_a_journal_is_refused(tmp_path: Path, path: Path) -> None:
     with pytest.raises(JournalNotFoundError):
         open_journal(tmp_path / "no such folder" / "shop.journal")
     path.write_text("a text that is quite long enough not to be taken for an empty file " * 10)
-    with pytest.raises(JournalCorruptedError, match="no SQLite file"):
+    with pytest.raises(JournalCorruptedError, match="not a SQLite file"):
         open_journal(path)
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection, connection:
