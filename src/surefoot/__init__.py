@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from surefoot.policies.clucb2 import CLUCB2 as CLUCB2
     from surefoot.policies.conservative_ucb import ConservativeUCB as ConservativeUCB
     from surefoot.policies.decision import Decision as Decision
+    from surefoot.policies.guard import Guard as Guard
     from surefoot.policies.lucb import LUCB as LUCB
     from surefoot.policies.policy import Policy as Policy
     from surefoot.policies.safe_lucb import SafeLUCB as SafeLUCB
     from surefoot.policies.ucb import UCB as UCB
     from surefoot.safety.certificate import Certificate as Certificate
     from surefoot.safety.check import check as check
+    from surefoot.safety.metric import ceiling as ceiling
+    from surefoot.safety.metric import floor as floor
     from surefoot.safety.proof import Proof as Proof
     from surefoot.safety.prove import prove as prove
 
@@ -60,6 +63,7 @@ __getattr__, __dir__ = lazy(
         "policies.clucb2": ("CLUCB2",),
         "policies.conservative_ucb": ("ConservativeUCB",),
         "policies.decision": ("Decision",),
+        "policies.guard": ("Guard",),
         "policies.lucb": ("LUCB",),
         "policies.policy": ("Policy",),
         "policies.safe_lucb": ("SafeLUCB",),
@@ -67,6 +71,7 @@ __getattr__, __dir__ = lazy(
         "safety.certificate": ("Certificate",),
         "safety.check": ("check",),
         "safety.proof": ("Proof",),
+        "safety.metric": ("ceiling", "floor"),
         "safety.prove": ("prove",),
     },
 )
@@ -86,6 +91,7 @@ __all__ = [
     "Disjoint",
     "EuclideanBall",
     "Experiment",
+    "Guard",
     "Interactions",
     "OneHot",
     "Policy",
@@ -96,8 +102,10 @@ __all__ = [
     "SurefootError",
     "Vertices",
     "__version__",
+    "ceiling",
     "check",
     "errors",
+    "floor",
     "open_journal",
     "prove",
     "theory",

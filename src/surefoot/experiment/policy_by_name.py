@@ -21,7 +21,7 @@ def policy_kind(name: str) -> type[Policy]:
     One of your own is known once its module is imported.
     """
     kind = Policy._registry.get(name)
-    if kind is None or inspect.isabstract(kind):
+    if kind is None or not issubclass(kind, Policy) or inspect.isabstract(kind):
         raise ConfigError(
             f"`policy` must be known, but got {name!r}. {nearest(name, POLICIES)} "
             "One of your own is known once its module is imported."

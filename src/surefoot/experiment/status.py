@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from surefoot.experiment.estimates import estimates
 from surefoot.experiment.state import State
 from surefoot.records import ModeName, Reason, Response
@@ -143,7 +145,7 @@ def status_of(name: str, state: State) -> Status:
         learned=rounds - len(settlement) - tally.abandoned,
         defaults=tally.defaults + settlement.defaults,
         abandoned=tally.abandoned,
-        total_reward=tally.total_reward + settlement.defaults * settlement.default_reward,
+        total_reward=tally.total_reward + settlement.defaults * float(np.sum(settlement.default_reward)),
         estimated_reward=earned,
         estimated_baseline=baseline,
         refused={reason: entry.total for reason, entry in tally.refusals.items()},

@@ -1,16 +1,16 @@
 """Decisions: what a policy answers in one round, and what its reward is observed with."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.errors import DecisionError, InputError
+from surefoot.policies.guard_decision import GuardDecision
+from surefoot.policies.guard_decision import Source as Source
 from surefoot.safety.certificate import Certificate
 from surefoot.values import Value
-
-Source = Literal["learner", "baseline"]
 
 
 class Decision(Value, frozen=True):
@@ -69,7 +69,7 @@ class Decision(Value, frozen=True):
 
 def round_of(decision: Any, policy: str) -> int:
     """The round of a decision of this policy, given as the decision or as the number of its round."""
-    if isinstance(decision, Decision):
+    if isinstance(decision, (Decision, GuardDecision)):
         if decision.policy != policy:
             raise DecisionError(
                 f"`decision` must be one of this policy's ({policy}), but it was made by policy {decision.policy}. "

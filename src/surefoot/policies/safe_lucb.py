@@ -174,7 +174,7 @@ class SafeLUCB(LinearPolicy):
         )
         if self._settings[CONSTRAINT] == REALISED_PATH:
             self._lowest_reward = chosen.amount
-        if settle_after is not None and self._settlement.default_reward < self._lowest_reward:
+        if settle_after is not None and (default_reward or 0.0) < self._lowest_reward:
             raise ConfigError(
                 f"`default_reward` must not lie below lowest_reward={self._lowest_reward:g}, but got {default_reward}. "
                 "It is learned where no reward came in time, and counts as one."

@@ -10,13 +10,13 @@ from surefoot.errors import StateError
 from surefoot.safety.alarm import Alarm
 
 if TYPE_CHECKING:
-    from surefoot.policies.policy import Policy
+    from surefoot.policies.base_policy import BasePolicy
 
-P = TypeVar("P", bound="Policy")
+P = TypeVar("P", bound="BasePolicy")
 STATE_FORMAT = 1
 
 
-def saved(policy: "Policy") -> dict[str, Any]:
+def saved(policy: "BasePolicy") -> dict[str, Any]:
     """Everything a policy knows, as plain arrays, numbers and strings."""
     return {
         "format": STATE_FORMAT,

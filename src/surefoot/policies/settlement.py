@@ -18,6 +18,8 @@ from surefoot.errors import ConfigError, DecisionError, StateError
 # An open round: its features, whether the learner played, and whether it teaches, which is fixed when it is decided and
 # never when its reward comes. Features are bytes, so that a state with very many open rounds is written quickly.
 OpenRound: TypeAlias = tuple[bytes, bool, bool]
+# A number; or of a guard one for each metric, NaN where it is missing.
+Reward: TypeAlias = float | tuple[float, ...]
 
 
 class Settlement:
@@ -27,10 +29,10 @@ class Settlement:
     good
     """
 
-    def __init__(self, settle_after: int | None, default_reward: float) -> None:
+    def __init__(self, settle_after: int | None, default_reward: Reward) -> None:
         self.settle_after, self.default_reward = settle_after, default_reward
         self._open: dict[int, OpenRound] = {}
-        self.rewards: dict[int, float] = {}  # rewards that have come and wait for an earlier round
+        self.rewards: dict[int, Reward] = {}  # rewards that have come and wait for an earlier round
         self._queue: deque[int] = deque()  # rounds that teach, in the order of their decisions; the first one is open
         self.defaults = 0  # rounds settled by the default
 
@@ -97,7 +99,7 @@ class Settlement:
         else:
             del self._open[round_]
 
-    def rewarded(self, round_: int, value: float) -> tuple[OpenRound, bool]:
+    def rewarded(self, round_: int, value: Reward) -> tuple[OpenRound, bool]:
         """Settle a round by its reward; true if the reward is to be learned now, and the round is removed.
 
         A round that teaches nothing is removed as well, and one that has to wait for an earlier round is kept.
@@ -125,7 +127,7 @@ class Settlement:
         if self._queue and self._queue[0] == round_:
             self._next()
 
-    def take(self) -> tuple[int, OpenRound, float] | None:
+    def take(self) -> tuple[int, OpenRound, Reward] | None:
         """Remove the next waiting round and its reward, if it is its turn.
 
         Removed first, then learned: an interruption in between may lose a reward, but never counts it twice.
@@ -137,7 +139,7 @@ class Settlement:
         self._next()
         return oldest, entry, value
 
-    def put_back(self, round_: int, entry: OpenRound, value: float | None = None) -> None:
+    def put_back(self, round_: int, entry: OpenRound, value: Reward | None = None) -> None:
         """Open a round again that was removed and could not be learned, with its reward if there is one."""
         self._open[round_] = entry
         self._queue.appendleft(round_)
@@ -179,10 +181,14 @@ class Settlement:
             self._open[int(round_)] = (row.tobytes(), bool(is_learner), bool(flag))
         self._queue = deque(sorted(round_ for round_, (_, _, teaches) in self._open.items() if teaches))
         waiting = zip(state.get("waiting_rounds", ()), state.get("waiting_rewards", ()), strict=True)
-        self.rewards = {int(round_): float(value) for round_, value in waiting}
+        self.rewards = {int(round_): _value(value) for round_, value in waiting}
         self.defaults = int(state.get("settled_by_default", 0))
         if not self.rewards.keys() <= set(self._queue):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
+
+
+def _value(saved: Any) -> Reward:
+    return tuple(float(one) for one in saved) if np.ndim(saved) else float(saved)
 
 
 def _rows(pending: list[bytes]) -> Vector | Matrix:

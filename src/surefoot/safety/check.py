@@ -14,21 +14,22 @@ import numpy as np
 
 from surefoot.errors import ProofError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.safety.bank_proof import GuardProof
 from surefoot.safety.facts import Box, Fact, Linear
 from surefoot.safety.proof import Piece, Proof
 
 UNIT = 1074
 
 
-def check(proof: Proof, *, question: Any = None, facts: Sequence[Fact] | None = None) -> None:
+def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fact] | None = None) -> None:
     """Verify that <theta, question> is at least what the proof claims, for every theta that satisfies its facts.
 
     Exact: no tolerance and no solver. A proof that claims nothing, with a value of -inf, holds.
 
     Parameters
     ----------
-    proof : Proof
-        The proof, such as `decision.certificate.proof`.
+    proof : Proof or GuardProof
+        The proof, such as `decision.certificate.proof`. A guard's has no question and no facts beside its own.
     question : array_like, optional
         What must have been asked; by default the proof's own question.
     facts : sequence of Fact, optional
@@ -48,6 +49,9 @@ def check(proof: Proof, *, question: Any = None, facts: Sequence[Fact] | None = 
     Traceback (most recent call last):
     surefoot.errors.ProofError: The pieces must add up to the question exactly: ...
     """
+    if isinstance(proof, GuardProof):
+        proof.check()
+        return
     if question is not None and not np.array_equal(np.asarray(question, dtype=np.float64), proof.question):
         raise ProofError("The proof must answer the question that was asked, but it answers another one.")
     if proof.value == -math.inf:

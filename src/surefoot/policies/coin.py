@@ -1,0 +1,21 @@
+"""The coin of a guard: from the system, so that nobody can foresee it, or from a seed for simulations."""
+
+import hashlib
+import random
+
+SYSTEM = random.SystemRandom()
+BITS = 53
+
+
+def draw_coin(seed: int | None, round_: int) -> float:
+    """A number uniform in [0, 1) with 53 bits.
+
+    A seed gives the same coin for the same round, whatever was drawn before: nothing has to be kept between rounds.
+
+    >>> draw_coin(7, 1) == draw_coin(7, 1), draw_coin(7, 1) == draw_coin(7, 2)
+    (True, False)
+    """
+    if seed is None:
+        return SYSTEM.random()
+    digest = hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest()
+    return float(int.from_bytes(digest) >> (64 - BITS)) * 2.0**-BITS

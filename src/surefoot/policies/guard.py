@@ -1,0 +1,400 @@
+"""Guard: any learner, no model, a world that may drift; the floor holds on rewards' bounds and a fair coin alone.
+
+Each round plays the proposal with probability p, else the baseline. A share alpha is safe from the first round on,
+whatever the learner is: p mu_a + (1 - p) mu_b >= (1 - alpha) mu_b. What is beyond that is paid from the bank, a lower
+bound of the slack earned so far that holds at all times at once.  (docs/mathematics.md, "The guard")
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from surefoot.arrays import Vector, finite, fraction
+from surefoot.errors import DecisionError, InputError
+from surefoot.policies.base_policy import BasePolicy, Round
+from surefoot.policies.coin import draw_coin
+from surefoot.policies.decision import Source, round_of
+from surefoot.policies.guard_decision import GuardDecision
+from surefoot.policies.guard_settings import check_word, is_same, read_metrics, read_share, read_window, scaled
+from surefoot.policies.guard_step import NOT_PREDICTED, book_round, enter_round, record_size, share_of
+from surefoot.policies.saved_state import refill
+from surefoot.policies.settlement import Settlement
+from surefoot.policies.units import Units
+from surefoot.safety.bank import available, new_bank
+from surefoot.safety.guard_certificate import certified
+from surefoot.safety.metric import PROMISES, Metric, Promise
+
+RAMPS = ("auto", "free", "gate")  # in the order of their codes
+Ramp = Literal["auto", "free", "gate"]
+
+
+class Guard(BasePolicy):
+    """Let anything act under the cumulative floor: a learner, a model, a prompt, a price.
+
+    With probability 1 - delta, at every moment, the mean reward of what was played is at least (1 - alpha) of the
+    baseline's, the guard's own coins averaged (`promise="mean"`), or with the coins as they fell (`promise="played"`).
+    It assumes that rewards keep to their bounds and that nobody foresees the coin; means may drift, and may depend on
+    all that happened.
+
+    Parameters
+    ----------
+    alpha : float
+        The share of the baseline's reward that you accept losing. Give `metrics` instead for several rewards.
+    delta : float
+        Probability that the promise fails.
+    reward_bounds : (low, high)
+        Bounds that no single reward leaves; low >= 0.
+    baseline_ceiling : float, optional
+        The most that the baseline earns on average in any round, if that is less than `high`.
+    promise : {"mean", "played"}
+        What the floor is kept by.
+    ramp : {"auto", "free", "gate"}
+        How large a share to ask for: what is earned back soonest, the free share alone, or all that is allowed.
+    cap : float
+        The largest share.
+    schedule : sequence of float, optional
+        Steps such as (0.01, 0.05, 0.25, 0.98); the share is always one of them, or 0.
+    min_holdout : float
+        The least share that the baseline keeps.
+    reserve : float
+        What you accept losing in addition to alpha, in all, in units of reward.
+    prediction : {"mean", "none"} or None
+        How the luck of the coins is taken out of the estimates: by running means (the default), or not at all.
+        A prediction of your own is given to `decide`.
+    metrics : mapping, optional
+        Names of rewards, each with a `surefoot.floor` or a `surefoot.ceiling`; delta is split evenly.
+    seed : int, optional
+        For simulations: coins that can be repeated. Left out, they come from the system.
+    settle_after : int, optional
+        Rounds after which a reward that has not come is booked as `default_reward`, or else at its worst.
+    default_reward : float, optional
+        What a reward counts that has not come; of several metrics each has its own.
+    unit_window : int, optional
+        Rounds for which a `unit` keeps its side, and over which its rewards are added up.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.1, delta=0.05, seed=1)
+    >>> for _ in range(3000):
+    ...     decision = guard.decide(baseline="big-model", proposal="small-model")
+    ...     guard.observe(decision, 0.8 if decision.action == "small-model" else 0.75)
+    >>> guard.share > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float | None = None,
+        delta: float,
+        reward_bounds: Sequence[float] = (0.0, 1.0),
+        baseline_ceiling: float | None = None,
+        promise: Promise = "mean",
+        ramp: Ramp = "auto",
+        cap: float = 1.0,
+        schedule: Sequence[float] | None = None,
+        min_holdout: float = 0.02,
+        reserve: float = 0.0,
+        prediction: Literal["mean", "none"] | None = None,
+        metrics: Mapping[str, Metric | Mapping[str, Any]] | None = None,
+        seed: int | None = None,
+        settle_after: int | None = None,
+        default_reward: float | None = None,
+        unit_window: int | None = None,
+    ) -> None:
+        self._metrics = read_metrics(alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics)
+        fraction("delta", delta, hint="delta is the probability that the promise may fail.")
+        self._holdout = fraction("min_holdout", min_holdout, hint="min_holdout is what the baseline keeps; 0.02 is 2%.")
+        self._most = min(read_share("cap", cap), 1.0 - self._holdout)
+        self._steps = None if schedule is None else sorted(read_share("schedule", step) for step in schedule)
+        check_word("promise", promise, PROMISES)
+        check_word("ramp", ramp, RAMPS)
+        check_word("prediction", prediction, (None, "mean", "none"))
+        self._ramp, self._seed = RAMPS.index(ramp), seed
+        self._unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
+        self._run_share, self._run_book = share_of.dispatcher, book_round.dispatcher
+        self._run_enter = enter_round.dispatcher
+        self.units = Units(read_window("unit_window", unit_window), len(self._metrics))
+        settings = {
+            "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
+            "baseline_ceiling": baseline_ceiling, "promise": promise, "ramp": ramp, "cap": cap,
+            "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve, "prediction": prediction,
+            "metrics": None if metrics is None else {name: one.plain() for name, one in self._metrics.items()},
+            "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,
+        }  # fmt: skip
+        default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
+        super().__init__(settings, Settlement(read_window("settle_after", settle_after), default))
+        share = delta / len(self._metrics)
+        self._numbers = np.array([metric.settings(share, promise) for metric in self._metrics.values()])
+        self._banks = np.array([new_bank(numbers) for numbers in self._numbers])
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """What is promised of each kind of reward."""
+        return dict(self._metrics)
+
+    @property
+    def keeps_floor(self) -> bool:
+        """A guard does."""
+        return True
+
+    @property
+    def share(self) -> float:
+        """The probability with which the next proposal would be played."""
+        return self._share()
+
+    @property
+    def banks(self) -> dict[str, float]:
+        """What may be spent of each metric, in its own units; rounds without a reward count at their worst."""
+        pairs = zip(self._metrics.items(), self._numbers, self._banks, strict=True)
+        return {name: metric.high * available(numbers, bank) for (name, metric), numbers, bank in pairs}
+
+    def decide(
+        self,
+        *,
+        baseline: Any,
+        proposal: Any,
+        unit: str | None = None,
+        prediction: float | Mapping[str, float] | None = None,
+        hold: bool = False,
+    ) -> GuardDecision:
+        """Draw the coin, and say which of the two actions to play.
+
+        Parameters
+        ----------
+        baseline : object
+            The action you would play today: an id, a row, any value.
+        proposal : object
+            The action that is to be let in. One equal to the baseline is played as the baseline, and teaches nothing.
+        unit : str, optional
+            Whom the reward belongs to, if that is more than this visit; its side is drawn once.
+        prediction : float or mapping, optional
+            What the baseline's reward will be in this round, from a model of your own; for several metrics by name.
+        hold : bool
+            Play the baseline whatever is allowed.
+
+        Returns
+        -------
+        GuardDecision
+            The action, its propensity and the certificate.
+
+        Raises
+        ------
+        InputError
+            If the unit or the prediction is invalid; nothing has changed.
+        """
+        known = None if unit is None else self.units.find(unit)
+        if known is not None:
+            return self._again(known.round, known.share, known.draw, known.is_learner, unit, baseline, proposal)
+        predicted = self._read_prediction(prediction)
+        teaches = not is_same(baseline, proposal)
+        share = self._share() if teaches and not hold else 0.0
+        draw = draw_coin(self._seed, self._rounds + 1) if share > 0.0 else math.nan
+        return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
+
+    def recall(
+        self,
+        *,
+        baseline: Any,
+        proposal: Any,
+        share: float,
+        draw: float,
+        source: Source,
+        unit: str | None = None,
+        prediction: float | Mapping[str, float] | None = None,
+        hold: bool = False,
+    ) -> GuardDecision:
+        """Repeat a round that was decided before, with its share and its coin, to restore a guard from a journal.
+
+        Parameters
+        ----------
+        baseline, proposal, unit, prediction, hold
+            As in `decide`.
+        share, draw : float
+            As they were.
+        source : {"learner", "baseline"}
+            Who played.
+
+        Returns
+        -------
+        GuardDecision
+            The decision as it was.
+
+        Raises
+        ------
+        InputError
+            If the round cannot have been played like this.
+        """
+        known = None if unit is None else self.units.find(unit)
+        if known is not None:
+            return self._again(known.round, known.share, known.draw, known.is_learner, unit, baseline, proposal)
+        is_learner = bool(draw < share)
+        if not 0.0 <= share <= 1.0 - self._holdout or source != ("learner" if is_learner else "baseline"):
+            raise InputError(f"A coin of {draw!r} at a share of {share!r} cannot have been played by the {source}.")
+        predicted = self._read_prediction(prediction)
+        return self._play(baseline, proposal, share, draw, predicted, unit, hold, not is_same(baseline, proposal))
+
+    def abandon(self, decision: Round) -> None:
+        """Settle a decision without its reward: it is booked at its worst, so losing bad news gains nothing.
+
+        Parameters
+        ----------
+        decision : GuardDecision or int
+            The decision, or the number of its round.
+
+        Raises
+        ------
+        DecisionError
+            If the decision is another guard's, was never made, or is settled.
+        """
+        round_ = round_of(decision, self.id)
+        self._settlement.check_open(round_, self._rounds, "abandoned")
+        if self.units.holds(round_):
+            self.units.close(round_)
+        self._settle(round_, (math.nan,) * len(self._metrics))
+
+    def observe(self, decision: Round, reward: Any) -> None:
+        """Take the reward of a decision, at any time and in any order; rewards of an open unit are added up.
+
+        Parameters
+        ----------
+        decision : GuardDecision or int
+            The decision or, after a restart, the number of its round.
+        reward : float or mapping
+            The reward; for several metrics their names and numbers. A metric that is missing counts at its worst,
+            unless it has a default.
+
+        Raises
+        ------
+        DecisionError
+            If the decision is another guard's, was never made, or is settled.
+        InputError
+            If a reward is not a number, or not that of a metric.
+        AssumptionError
+            If a reward lies outside of its bounds; nothing has changed.
+        """
+        round_ = round_of(decision, self.id)
+        if not self.units.holds(round_):
+            super().observe(round_, reward)
+            return
+        self._settlement.check_open(round_, self._rounds, "observed")
+        self.units.add(round_, self._read_reward(reward))
+
+    def close_unit(self, unit: str) -> None:
+        """Settle a unit before its window ends, by what it has earned.
+
+        Parameters
+        ----------
+        unit : str
+            An open unit.
+
+        Raises
+        ------
+        DecisionError
+            If no such unit is open.
+        """
+        known = self.units.find(unit)
+        if known is None:
+            raise DecisionError(f"A unit must be open to be closed, but {unit!r:.80} is not.")
+        self._settle(known.round, self.units.close(known.round))
+
+    def _share(self) -> float:
+        """The share of the next proposal: the least that all metrics allow and the ramp asks for."""
+        share = self._run_share(self._numbers, self._banks, self._ramp, self._most)
+        if self._steps is not None:
+            share = max((step for step in self._steps if step <= share), default=0.0)
+        return share
+
+    def _play(
+        self,
+        baseline: Any,
+        proposal: Any,
+        share: float,
+        draw: float,
+        predicted: Vector,
+        unit: str | None,
+        hold: bool,
+        teaches: bool,
+    ) -> GuardDecision:
+        is_learner = bool(draw < share)
+        before = self._banks.copy()
+        record = np.empty(self._feature_size())
+        self._run_book(self._numbers, self._banks, share, predicted, is_learner, record)
+        self._rounds = round_ = self._rounds + 1
+        self._settlement.decided(round_, record.tobytes(), is_learner, teaches)
+        if unit is not None and teaches:
+            self.units.opened(unit, round_, is_learner, share, draw)
+        for due in self.units.due(round_):
+            self._settle(due, self.units.close(due))
+        if self._settlement.settle_after is not None:
+            self._learn_due()
+        certify = partial(certified, tuple(self._metrics), self._numbers, before, share, hold)
+        return GuardDecision(
+            round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
+            share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
+        )  # fmt: skip
+
+    def _again(
+        self, round_: int, share: float, draw: float, is_learner: bool, unit: str | None, baseline: Any, proposal: Any
+    ) -> GuardDecision:
+        """Another visit of a unit: the side that was drawn, with the actions of now."""
+        certify = partial(certified, tuple(self._metrics), self._numbers, self._banks.copy(), share, False)
+        return GuardDecision(
+            round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
+            share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
+        )  # fmt: skip
+
+    def _settle(self, round_: int, reward: tuple[float, ...]) -> None:
+        entry, is_turn = self._settlement.rewarded(round_, reward)
+        if is_turn:
+            self._learn(np.frombuffer(entry[0]), reward, entry[1])
+            self._learn_due()
+
+    def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
+        self._run_enter(self._numbers, self._banks, features, is_learner, np.array(reward))
+
+    def _read_reward(self, reward: Any) -> tuple[float, ...]:
+        if not isinstance(reward, Mapping):
+            if len(self._metrics) > 1:
+                raise InputError(
+                    f"A reward must name its metrics, {', '.join(self._metrics)}, but got {reward!r:.80}. "
+                    'Give a mapping such as {"quality": 0.9, "cost": 0.2}.'
+                )
+            reward = {next(iter(self._metrics)): reward}
+        unknown = [name for name in reward if name not in self._metrics]
+        if unknown:
+            raise InputError(f"A reward may name {', '.join(self._metrics)}, but got {unknown[0]!r:.80}.")
+        return tuple(scaled(name, metric, reward) for name, metric in self._metrics.items())
+
+    def _read_prediction(self, prediction: float | Mapping[str, float] | None) -> Vector:
+        if prediction is None:
+            return self._unpredicted
+        if not isinstance(prediction, Mapping):
+            prediction = {next(iter(self._metrics)): prediction}
+        found = {name: finite("prediction", one, hint="It is the reward you expect of the baseline.")
+                 for name, one in prediction.items()}  # fmt: skip
+        return np.array(
+            [
+                min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
+                for name, metric in self._metrics.items()
+            ]
+        )
+
+    def _feature_size(self) -> int:
+        return record_size.function(len(self._metrics))
+
+    def _arrays(self) -> dict[str, Any]:
+        return {"banks": self._banks.copy(), **self.units.state()}
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        refill(self._banks, arrays["banks"], "banks")
+        self.units.restore(arrays)

@@ -1,0 +1,123 @@
+"""The proof of a guard: that a round's share is paid for, at its worst, by slack that has been earned.
+
+It rests on one fact for each metric, with probability 1 - delta true at all times at once: the slack S of the rounds
+that have entered satisfies `sum over rates of exp(log_wealth - rate S) < rates/delta`. Who doubts the wealths adds them
+up again from the rewards, as the audit does; the rest is arithmetic, and `surefoot.check` does it.
+"""
+
+import math
+from decimal import Decimal, localcontext
+
+from surefoot.errors import ProofError
+from surefoot.safety.bank import RATE_GRID
+from surefoot.values import Value
+
+DIGITS = 60
+
+
+class BankProof(Value, frozen=True):
+    """What one metric's bank holds, in units of the highest reward, and what a round may cost it at worst.
+
+    Attributes
+    ----------
+    metric : str
+        Its name.
+    log_wealth : tuple of float
+        Of every rate of the grid: sum of ln(1 + rate g) over the rounds that have entered.
+    event : float
+        ln(rates/delta) for its share of delta.
+    bound : float
+        L, a lower bound of the slack of these rounds.
+    owed : float
+        What the rounds that were decided and have not entered may cost at worst.
+    reserve : float
+        What was granted in addition.
+    carried : float
+        What was proved before, less the worst of every round since.
+    coins : float
+        What the luck of the coins may have cost, where the promise is on the actions played; 0 otherwise.
+    cost : float
+        What this round may cost at worst.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> (bank,) = surefoot.Guard(alpha=0.1, delta=0.05).decide(baseline=0, proposal=1).certificate.proof.banks
+    >>> bank.cost, bank.available
+    (0.0, 0.0)
+    """
+
+    metric: str
+    log_wealth: tuple[float, ...]
+    event: float
+    bound: float
+    owed: float
+    reserve: float
+    carried: float
+    coins: float
+    cost: float
+
+    @property
+    def available(self) -> float:
+        """What the bank can pay, by the bound or by what was proved before."""
+        return max(self.bound + self.reserve - self.owed - self.coins, self.carried)
+
+    @property
+    def margin(self) -> float:
+        """What is left if the round turns out at its worst."""
+        return self.available - self.cost
+
+
+class GuardProof(Value, frozen=True):
+    """One bank for each metric; the round is paid for if every one of them can pay.
+
+    Attributes
+    ----------
+    banks : tuple of BankProof
+        In the order of the metrics.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> surefoot.check(surefoot.Guard(alpha=0.1, delta=0.05).decide(baseline=0, proposal=1).certificate.proof)
+    """
+
+    banks: tuple[BankProof, ...]
+
+    @property
+    def value(self) -> float:
+        """What is left in the bank that binds."""
+        return min((bank.margin for bank in self.banks), default=math.inf)
+
+    def check(self) -> None:
+        """Verify it: every bound follows from its wealths, and every bank can pay.
+
+        Raises
+        ------
+        ProofError
+            If one does not.
+        """
+        for bank in self.banks:
+            _check_bound(bank)
+            if not (bank.cost == 0.0 or bank.available >= bank.cost):
+                raise ProofError(
+                    f"The bank of {bank.metric!r} must pay {bank.cost!r}, but holds {bank.available!r} only."
+                )
+
+
+def _check_bound(bank: BankProof) -> None:
+    """L follows if the mixture of wealths at S = L already reaches its limit."""
+    numbers = (*bank.log_wealth, bank.event, bank.bound, bank.owed, bank.reserve, bank.carried, bank.coins, bank.cost)
+    if len(bank.log_wealth) != len(RATE_GRID) or not all(map(math.isfinite, numbers)):
+        raise ProofError(f"The bank of {bank.metric!r} must hold {len(RATE_GRID)} finite wealths, but does not.")
+    if min(bank.owed, bank.reserve, bank.coins, bank.cost) < 0.0:
+        raise ProofError(f"What the bank of {bank.metric!r} owes must not be negative, but is.")
+    with localcontext() as context:
+        context.prec = DIGITS
+        bound, event = Decimal(bank.bound), Decimal(bank.event)
+        parts = (
+            (Decimal(wealth) - Decimal(rate) * bound - event).exp()
+            for wealth, rate in zip(bank.log_wealth, RATE_GRID, strict=True)
+        )
+        if sum(parts) < 1:
+            raise ProofError(f"The wealths of {bank.metric!r} must prove a slack of {bank.bound!r}, but prove less.")

@@ -1,0 +1,122 @@
+"""The certificate of a guard's decision: which share was allowed, which metric binds, and the proof."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from surefoot.arrays import Matrix, Vector
+from surefoot.safety.bank import (
+    BOUND,
+    CARRIED,
+    COINS,
+    EVENT,
+    IS_PLAYED,
+    OWED,
+    PLAYED,
+    RATES,
+    RESERVE,
+    WEALTH,
+    allowed,
+    coin_luck,
+    worst_of,
+    worst_of_playing,
+)
+from surefoot.safety.bank_proof import BankProof, GuardProof
+from surefoot.values import Value
+
+CONDITION = "true with probability 1 - delta if rewards keep to their bounds and the coin is fair"
+
+
+class GuardCertificate(Value, frozen=True):
+    """Why a share of the rounds may go to the proposal.
+
+    Attributes
+    ----------
+    share : float
+        The probability with which the proposal was to be played.
+    allowed : float
+        The largest share that was proved to be safe.
+    binds : str
+        The metric that allowed least.
+    is_held : bool
+        Whether the baseline was to be played whatever is allowed.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.1, delta=0.05)
+    >>> decision = guard.decide(baseline="today", proposal="new")
+    >>> round(decision.certificate.share, 6), decision.certificate.is_safe
+    (0.1, True)
+    """
+
+    share: float
+    allowed: float
+    binds: str
+    _evidence: Callable[[], GuardProof]
+    is_held: bool = False
+
+    @property
+    def proof(self) -> GuardProof:
+        """What every bank holds, and what the round may cost it; `surefoot.check` verifies it."""
+        return self._evidence()
+
+    @property
+    def guaranteed(self) -> float:
+        """The least that is left above the floor, in units of the highest reward, if the round is at its worst."""
+        return self.proof.value
+
+    @property
+    def required(self) -> float:
+        """What must be left: nothing more than 0."""
+        return 0.0
+
+    @property
+    def margin(self) -> float:
+        """`guaranteed`, since nothing more is required."""
+        return self.guaranteed
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether any share was allowed."""
+        return self.allowed > 0.0
+
+    def explain(self) -> str:
+        """The reason, in a sentence."""
+        if self.is_held:
+            return f"Played the baseline, as asked: a share of {self.allowed:.3g} would have been allowed."
+        if self.share == 0.0:
+            return f"Played the baseline: {self.binds!r} allows no share yet, or both actions are the same."
+        left = self.guaranteed
+        above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
+        return (
+            f"The proposal had a share of {self.share:.3g} of the {self.allowed:.3g} that {self.binds!r} allows: at "
+            f"worst this round leaves us {above} the floor; {CONDITION}."
+        )
+
+
+def certified(names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float, is_held: bool) -> GuardCertificate:
+    """The certificate of a round, from the banks as they stood before it."""
+    shares = [allowed(*pair) for pair in zip(numbers, banks, strict=True)]
+    evidence = partial(_prove, names, numbers, banks, share)
+    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held)
+
+
+def _prove(names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float) -> GuardProof:
+    each = zip(names, numbers, banks, strict=True)
+    return GuardProof(tuple(_bank_proof(name, told, bank, share) for name, told, bank in each))
+
+
+def _bank_proof(name: str, numbers: Vector, bank: Vector, share: float) -> BankProof:
+    is_played = numbers[IS_PLAYED] > 0.0
+    return BankProof(
+        metric=name,
+        log_wealth=tuple(bank[WEALTH : WEALTH + RATES].tolist()),
+        event=float(numbers[EVENT]),
+        bound=float(bank[BOUND]),
+        owed=float(bank[OWED]),
+        reserve=float(numbers[RESERVE]),
+        carried=float(bank[PLAYED] if is_played else bank[CARRIED]),
+        coins=coin_luck(numbers, float(bank[COINS])) if is_played else 0.0,
+        cost=(worst_of_playing(numbers) if share > 0.0 else 0.0) if is_played else worst_of(numbers, share),
+    )

@@ -1,0 +1,377 @@
+"""The guard: the free share, the gate, the bank against a slow reference, late rewards, units, metrics, bad input."""
+
+import copy
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot import Guard, ceiling, floor
+from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
+from surefoot.safety.bank import BOUND, CARRIED, WEALTH
+from tests.policies.guard_reference import RATES, Bank
+
+SHAPES: list[dict[str, Any]] = [
+    {"alpha": 0.1},
+    {"alpha": 0.01, "reward_bounds": (0.5, 2.0)},
+    {"alpha": 0.3, "baseline_ceiling": 0.4},
+    {"metrics": {"cost": ceiling(0.0, 1.0, alpha=0.05)}},
+    {"metrics": {"cost": ceiling(0.2, 4.0, alpha=0.3)}},
+]
+
+
+def new_guard(**given: Any) -> Guard:
+    return Guard(**{"delta": 0.05, "seed": 3, **given})
+
+
+def run(guard: Guard, rounds: int, seed: int = 0, learner: float = 0.5, baseline: float = 0.4) -> list[Any]:
+    rng, decisions = np.random.default_rng(seed), []
+    ((name, metric),) = guard.metrics.items()
+    for _ in range(rounds):
+        decision = guard.decide(baseline="old", proposal="new")
+        mean = learner if decision.source == "learner" else baseline
+        guard.observe(decision, {name: metric.low + (metric.high - metric.low) * float(rng.random() < mean)})
+        decisions.append(decision)
+    return decisions
+
+
+def reference_of(guard: Guard) -> Bank:
+    (metric,) = guard.metrics.values()
+    most = metric.high if metric.baseline_ceiling is None else metric.baseline_ceiling
+    sign = 1.0 if metric.kind == "floor" else -1.0
+    return Bank(sign, metric.alpha, metric.low / metric.high, most / metric.high, guard.settings["delta"])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) -> None:
+    guard, rng = new_guard(**shape), np.random.default_rng(1)
+    reference = reference_of(guard)
+    ((name, metric),) = guard.metrics.items()
+    for number in range(1500):
+        share = guard.share
+        assert share <= reference.largest_share() + 1e-9
+        decision = guard.decide(baseline=1, proposal=2)
+        assert decision.share == share
+        record = np.frombuffer(guard._settlement.find(decision.round)[0])
+        reward = metric.low + (metric.high - metric.low) * rng.random() ** (0.5 if decision.source == "learner" else 2)
+        if number % 50 == 49:
+            guard.abandon(decision)
+            reference.enter(share, record[1], decision.source == "learner", None)
+        else:
+            guard.observe(decision, {name: reward})
+            reference.enter(share, record[1], decision.source == "learner", reward / metric.high)
+        bank = guard._banks[0]
+        assert bank[WEALTH:] == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
+        assert bank[BOUND] == pytest.approx(reference.bound(), rel=1e-6, abs=1e-6)
+        assert bank[BOUND] <= reference.bound() + 1e-9
+        assert bank[CARRIED] == pytest.approx(reference.bank, rel=1e-6, abs=1e-6)
+    assert guard.share > 0.0
+
+
+def test_a_reference_without_its_delta_disagrees() -> None:
+    guard = new_guard(alpha=0.1)
+    reference = reference_of(guard)
+    reference.delta = 1.0
+    run(guard, 50)
+    assert guard._banks[0][BOUND] < reference.bound()
+
+
+def test_a_share_alpha_is_free_from_the_first_round_and_no_more() -> None:
+    assert new_guard(alpha=0.07).share == pytest.approx(0.07)
+    assert new_guard(alpha=0.07).share <= 0.07
+    assert new_guard(alpha=0.1, reward_bounds=(0.5, 1.0)).share == pytest.approx(0.2)
+    assert new_guard(metrics={"cost": ceiling(0, 1, alpha=0.2)}).share == 0.0
+
+
+def test_a_better_learner_is_let_in_and_a_worthless_one_is_left_to_probes() -> None:
+    good, bad = new_guard(alpha=0.1), new_guard(alpha=0.1)
+    run(good, 4000, learner=0.6, baseline=0.3)
+    assert good.share > 0.9
+    run(bad, 4000, learner=0.0, baseline=0.5)
+    assert bad.share == pytest.approx(0.005)
+
+
+def test_every_proof_is_accepted_and_a_forged_one_is_not() -> None:
+    guard = new_guard(alpha=0.1)
+    for decision in run(guard, 800, learner=0.8):
+        surefoot.check(decision.certificate.proof)
+    (bank,) = decision.certificate.proof.banks
+    assert bank.cost > 0.0
+    assert decision.certificate.margin == pytest.approx(bank.available - bank.cost)
+    forged: list[dict[str, Any]] = [
+        {"bound": bank.bound + 1e-6, "carried": 0.0},
+        {"cost": bank.available * 1.0001},
+        {"owed": -1.0},
+        {"log_wealth": bank.log_wealth[:-1]},
+        {"bound": math.inf},
+        {"coins": math.nan},
+    ]
+    for change in forged:
+        told = {name: getattr(bank, name) for name in bank.__struct_fields__} | change
+        with pytest.raises(ProofError):
+            surefoot.check(surefoot.safety.GuardProof((surefoot.safety.BankProof(**told),)))
+
+
+def test_a_pending_round_counts_at_its_worst_until_its_reward_comes() -> None:
+    guard = new_guard(alpha=0.1)
+    run(guard, 2000, learner=0.9)
+    before, decisions = guard.banks["reward"], [guard.decide(baseline="old", proposal="new") for _ in range(20)]
+    assert guard.banks["reward"] == pytest.approx(before - sum(d.share - 0.1 for d in decisions), rel=1e-6)
+    for decision in reversed(decisions):
+        guard.observe(decision, 1.0 if decision.source == "learner" else 0.0)
+    assert guard.banks["reward"] > before
+    assert guard.pending == ()
+
+
+def test_rewards_in_any_order_give_the_same_bits_as_in_decision_order() -> None:
+    one, other = new_guard(alpha=0.1), new_guard(alpha=0.1)
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        ours = [one.decide(baseline=0, proposal=1) for _ in range(10)]
+        theirs = [other.decide(baseline=0, proposal=1) for _ in range(10)]
+        rewards = rng.random(10)
+        for decision, reward in zip(ours, rewards, strict=True):
+            one.observe(decision, reward)
+        for i in rng.permutation(10):
+            other.observe(theirs[i], rewards[i])
+    assert (one._banks == other._banks).all()
+
+
+def test_an_abandoned_round_is_booked_at_its_worst_and_in_its_turn() -> None:
+    guard = new_guard(alpha=0.1, reward_bounds=(0, 1))
+    run(guard, 1000, learner=0.9)
+    bound = guard._banks[0][BOUND]
+    first, second = (guard.decide(baseline=0, proposal=1) for _ in range(2))
+    guard.abandon(second)
+    guard.observe(first, 1.0)
+    assert guard.pending == ()
+    assert guard._banks[0][BOUND] < bound + 1.0
+
+
+def test_a_reward_that_does_not_come_in_time_is_the_default_or_the_worst() -> None:
+    kept, lost = (new_guard(alpha=0.1, settle_after=2, default_reward=d) for d in (1.0, None))
+    for guard in (kept, lost):
+        for _ in range(300):
+            guard.decide(baseline=0, proposal=1)
+        assert len(guard.pending) == 2
+    assert kept._banks[0][BOUND] > 0.0 > lost._banks[0][BOUND]
+
+
+def test_the_coin_is_fair_recorded_and_the_same_for_the_same_seed() -> None:
+    draws = [d.draw for d in run(new_guard(alpha=0.5), 4000)]
+    assert all(0.0 <= draw < 1.0 for draw in draws)
+    assert abs(float(np.mean(draws)) - 0.5) < 4 * math.sqrt(1 / 12 / 4000)
+    assert draws == [d.draw for d in run(new_guard(alpha=0.5), 4000)]
+    assert draws[:9] != [d.draw for d in run(Guard(alpha=0.5, delta=0.05), 9)]
+
+
+def test_probability_is_the_propensity_of_what_was_played() -> None:
+    for decision in run(new_guard(alpha=0.4), 200):
+        is_learner = decision.source == "learner"
+        assert is_learner == (decision.draw < decision.share)
+        assert decision.probability == (decision.share if is_learner else 1.0 - decision.share)
+        assert decision.action == ("new" if is_learner else "old")
+
+
+def test_equal_actions_are_played_as_the_baseline_and_teach_nothing() -> None:
+    guard = new_guard(alpha=0.9)
+    for action in ("same", 7, {"a": [1, 2]}, np.array([1.0, 2.0])):
+        decision = guard.decide(baseline=action, proposal=copy.deepcopy(action))
+        assert (decision.source, decision.probability, decision.share) == ("baseline", 1.0, 0.0)
+        guard.observe(decision, 1.0)
+    assert guard._banks[0][BOUND] == new_guard(alpha=0.9)._banks[0][BOUND]
+
+
+def test_holding_plays_the_baseline_and_still_earns_slack() -> None:
+    guard = new_guard(alpha=0.1)
+    for _ in range(400):
+        decision = guard.decide(baseline=0, proposal=1, hold=True)
+        assert decision.source == "baseline"
+        assert decision.certificate.is_held
+        guard.observe(decision, 1.0)
+    assert guard.banks["reward"] > 10.0
+
+
+def test_several_metrics_the_least_share_wins_and_the_certificate_says_whose_it_is() -> None:
+    metrics = {"quality": floor(0, 1, alpha=0.02), "cost": ceiling(0, 1, alpha=0.05)}
+    guard = new_guard(metrics=metrics)
+    assert guard.share == 0.0
+    first = guard.decide(baseline="big", proposal="small")
+    assert first.certificate.binds == "cost"
+    guard.observe(first, {"quality": 0.9, "cost": 0.8})
+    for _ in range(4000):
+        decision = guard.decide(baseline="big", proposal="small")
+        is_small = decision.action == "small"
+        guard.observe(decision, {"quality": 0.9, "cost": 0.1 if is_small else 0.8})
+        surefoot.check(decision.certificate.proof)
+    assert guard.share > 0.5
+
+
+def test_a_missing_metric_counts_at_its_worst_unless_it_has_a_default() -> None:
+    def bound(default: float | None, rewards: dict[str, float]) -> float:
+        guard = new_guard(metrics={"a": floor(0, 1, alpha=0.3, default=default), "b": floor(0, 1, alpha=0.3)})
+        for _ in range(300):
+            guard.observe(guard.decide(baseline=0, proposal=1), rewards)
+        return float(guard._banks[0][BOUND])
+
+    assert bound(None, {"b": 1.0}) < bound(0.5, {"b": 1.0}) < bound(None, {"a": 1.0, "b": 1.0})
+
+
+@pytest.mark.parametrize("name", ["cap", "schedule", "free", "gate", "holdout"])
+def test_the_ramp_is_the_users_to_choose(name: str) -> None:
+    ramps: dict[str, dict[str, Any]] = {
+        "cap": {"cap": 0.25},
+        "schedule": {"schedule": (0.05, 0.25, 0.6)},
+        "free": {"ramp": "free"},
+        "gate": {"ramp": "gate"},
+        "holdout": {"min_holdout": 0.3},
+    }
+    guard = new_guard(alpha=0.1, **ramps[name])
+    shares = {decision.share for decision in run(guard, 3000, learner=0.9)}
+    assert max(shares) == pytest.approx({"cap": 0.25, "schedule": 0.6, "free": 0.1, "gate": 0.98, "holdout": 0.7}[name])
+    assert name != "schedule" or shares <= {0.0, 0.05, 0.25, 0.6}
+
+
+def test_a_prediction_of_the_baseline_makes_the_bank_grow_faster_and_is_never_needed() -> None:
+    def earned(is_told: bool) -> float:
+        guard, rng = new_guard(alpha=0.1, ramp="auto"), np.random.default_rng(7)
+        for _ in range(3000):
+            level = float(rng.random())
+            decision = guard.decide(baseline=0, proposal=1, prediction=0.9 * level if is_told else None)
+            guard.observe(decision, 0.9 * level if decision.source == "baseline" else level)
+        return guard.share
+
+    assert earned(True) > earned(False) > 0.5
+
+
+def test_played_needs_a_reserve_or_a_wait_and_then_keeps_the_floor_on_actions_played() -> None:
+    assert new_guard(alpha=0.1, promise="played").share == 0.0
+    assert new_guard(alpha=0.1, promise="played", reserve=10.0).share == pytest.approx(0.1)
+    guard, earned, owed = new_guard(alpha=0.1, promise="played"), 0.0, 0.0
+    for decision in run(guard, 6000, learner=0.5, baseline=0.4):
+        earned, owed = earned + (0.5 if decision.source == "learner" else 0.4), owed + 0.4
+        assert earned >= 0.9 * owed
+        surefoot.check(decision.certificate.proof)
+    assert guard.share > 0.5
+
+
+def test_a_unit_keeps_its_side_and_its_rewards_are_added_up_and_cut() -> None:
+    guard = new_guard(alpha=0.5, unit_window=3)
+    first = guard.decide(baseline="old", proposal="new", unit="ann")
+    again = guard.decide(baseline="older", proposal="newer", unit="ann")
+    assert (first.round, first.source, first.draw) == (again.round, again.source, again.draw)
+    assert again.action == ("newer" if first.source == "learner" else "older")
+    for reward in (0.4, 0.4, 0.4):
+        guard.observe(again, reward)
+    assert list(guard.pending) == [1]
+    for name in ("bob", "cat", "dan"):
+        guard.decide(baseline="old", proposal="new", unit=name)
+    assert list(guard.pending) == [2, 3, 4]
+    other = new_guard(alpha=0.5)
+    other.observe(other.decide(baseline="old", proposal="new"), 1.0)
+    assert (guard._banks[0][WEALTH:] == other._banks[0][WEALTH:]).all()
+    guard.close_unit("bob")
+    assert list(guard.pending) == [3, 4]
+    with pytest.raises(DecisionError, match="must be open"):
+        guard.close_unit("bob")
+
+
+def test_state_and_pickle_continue_to_the_bit() -> None:
+    settings: list[dict[str, Any]] = [{"alpha": 0.1}, {"alpha": 0.5, "unit_window": 7}, SHAPES[4]]
+    for told in settings:
+        guard = new_guard(**told)
+        run(guard, 200)
+        pending = [guard.decide(baseline=0, proposal=1, unit="u" if "unit_window" in told else None) for _ in range(2)]
+        guard.decide(baseline=0, proposal=1)
+        guard.observe(guard.rounds, guard_reward(guard))
+        for copied in (pickle.loads(pickle.dumps(guard)), Guard.from_state(guard.state())):
+            twin = copy.deepcopy(guard)
+            assert copied.pending == twin.pending
+            for one in (copied, twin):
+                one.observe(pending[0].round, guard_reward(one))
+                run(one, 30, seed=5)
+            assert (copied._banks == twin._banks).all()
+            assert copied.share == twin.share
+
+
+def guard_reward(guard: Guard) -> dict[str, float]:
+    return {name: metric.high for name, metric in guard.metrics.items()}
+
+
+def test_recall_repeats_a_round_whatever_the_gate_says_today() -> None:
+    guard, again = new_guard(alpha=0.1), new_guard(alpha=0.1)
+    for decision in run(guard, 300, learner=0.9):
+        told = {"share": decision.share, "draw": decision.draw, "source": decision.source}
+        back = again.recall(baseline="old", proposal="new", **told)
+        assert (back.round, back.action, back.probability) == (decision.round, decision.action, decision.probability)
+    with pytest.raises(InputError, match="cannot have been played"):
+        again.recall(baseline=0, proposal=1, share=0.1, draw=0.5, source="learner")
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ({}, "`alpha` must be given"),
+        ({"alpha": 0.0}, "0 < alpha < 1"),
+        ({"alpha": 0.1, "delta": 1.0}, "0 < delta < 1"),
+        ({"alpha": 0.1, "reward_bounds": (1, 0)}, "low < high"),
+        ({"alpha": 0.1, "reward_bounds": (-1, 1)}, "low >= 0"),
+        ({"alpha": 0.1, "reward_bounds": 3}, "must be \\(low, high\\)"),
+        ({"alpha": 0.1, "baseline_ceiling": 2.0}, "baseline_ceiling"),
+        ({"alpha": 0.1, "promise": "maybe"}, "`promise` must be one of"),
+        ({"alpha": 0.1, "ramp": "fast"}, "`ramp` must be one of"),
+        ({"alpha": 0.1, "cap": 1.5}, "0 <= cap <= 1"),
+        ({"alpha": 0.1, "min_holdout": 0.0}, "0 < min_holdout < 1"),
+        ({"alpha": 0.1, "reserve": -1.0}, "reserve >= 0"),
+        ({"alpha": 0.1, "metrics": {"a": floor(0, 1, alpha=0.1)}}, "belong to each metric"),
+        ({"metrics": {}}, "must map names"),
+        ({"metrics": {"a": 3}}, "must be a `floor"),
+        ({"metrics": {"a": {"kind": "roof", "low": 0, "high": 1, "alpha": 0.1}}}, "kind 'floor' or 'ceiling'"),
+        ({"alpha": 0.1, "settle_after": 0}, "`settle_after` must be a whole number"),
+        ({"alpha": 0.1, "unit_window": 1.5}, "`unit_window` must be a whole number"),
+    ],
+)
+def test_bad_settings_are_refused(told: dict[str, Any], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        new_guard(**told)
+
+
+def test_bad_input_is_refused_and_changes_nothing() -> None:
+    guard = new_guard(metrics={"a": floor(0, 1, alpha=0.1), "b": ceiling(0, 2, alpha=0.1)})
+    decision, before = guard.decide(baseline=0, proposal=1), guard.state()
+    bad: list[tuple[Any, type[Exception], str]] = [
+        (0.5, InputError, "must name its metrics"),
+        ({"c": 1.0}, InputError, "may name a, b"),
+        ({"a": math.nan}, InputError, "must be finite"),
+        ({"a": "x"}, InputError, "must be a number"),
+        ({"a": 0.5, "b": 2.5}, AssumptionError, "0 <= b <= 2"),
+        ({"a": -0.1}, AssumptionError, "0 <= a <= 1"),
+    ]
+    for reward, error, what in bad:
+        with pytest.raises(error, match=what):
+            guard.observe(decision, reward)
+    with pytest.raises(DecisionError, match="made by policy"):
+        new_guard(alpha=0.1).observe(decision, 1.0)
+    with pytest.raises(InputError, match="needs a guard with `unit_window`"):
+        guard.decide(baseline=0, proposal=1, unit="u")
+    with pytest.raises(InputError, match="`unit` must be a text"):
+        new_guard(alpha=0.1, unit_window=3).decide(baseline=0, proposal=1, unit="")
+    with pytest.raises(InputError, match="`prediction` must be finite"):
+        guard.decide(baseline=0, proposal=1, prediction={"a": math.inf})
+    after = guard.state()
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[key], after[key]) for key in before if isinstance(before[key], np.ndarray))
+    guard.observe(decision, {"a": 0.5, "b": 2.0})
+    with pytest.raises(DecisionError, match="settled"):
+        guard.observe(decision, {"a": 0.5})
+    with pytest.raises(StateError):
+        Guard.from_state({**guard.state(), "banks": np.zeros((1, 2))})
+
+
+def test_the_grid_of_the_reference_is_that_of_the_core() -> None:
+    from surefoot.safety.bank import RATE_GRID
+
+    assert pytest.approx(RATE_GRID) == RATES
