@@ -19,7 +19,7 @@ from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.guard_settings import check_word, is_same, read_metrics, read_share, read_window, scaled
-from surefoot.policies.guard_step import NOT_PREDICTED, book_round, enter_round, record_size, share_of
+from surefoot.policies.guard_step import NOT_PREDICTED, StepSettings, book_round, enter_round, record_size, share_of
 from surefoot.policies.saved_state import refill
 from surefoot.policies.settlement import Settlement
 from surefoot.policies.units import Units
@@ -114,13 +114,13 @@ class Guard(BasePolicy):
         self._metrics = read_metrics(alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics)
         fraction("delta", delta, hint="delta is the probability that the promise may fail.")
         self._holdout = fraction("min_holdout", min_holdout, hint="min_holdout is what the baseline keeps; 0.02 is 2%.")
-        self._most = min(read_share("cap", cap), 1.0 - self._holdout)
+        most = min(read_share("cap", cap), 1.0 - self._holdout)
         self._steps = None if schedule is None else sorted(read_share("schedule", step) for step in schedule)
         check_word("promise", promise, PROMISES)
         check_word("ramp", ramp, RAMPS)
         check_word("prediction", prediction, (None, "mean", "none"))
-        self._ramp, self._seed = RAMPS.index(ramp), seed
-        self._unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
+        self._seed = seed
+        unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
         self._run_share, self._run_book = share_of.dispatcher, book_round.dispatcher
         self._run_enter = enter_round.dispatcher
         self.units = Units(read_window("unit_window", unit_window), len(self._metrics))
@@ -134,8 +134,9 @@ class Guard(BasePolicy):
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
         super().__init__(settings, Settlement(read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)
-        self._numbers = np.array([metric.settings(share, promise) for metric in self._metrics.values()])
-        self._banks = np.array([new_bank(numbers) for numbers in self._numbers])
+        numbers = np.array([metric.settings(share, promise) for metric in self._metrics.values()])
+        self.step_settings = StepSettings(numbers, RAMPS.index(ramp), most, unpredicted)
+        self._banks = np.array([new_bank(one) for one in numbers])
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -155,7 +156,7 @@ class Guard(BasePolicy):
     @property
     def banks(self) -> dict[str, float]:
         """What may be spent of each metric, in its own units; rounds without a reward count at their worst."""
-        pairs = zip(self._metrics.items(), self._numbers, self._banks, strict=True)
+        pairs = zip(self._metrics.items(), self.step_settings.numbers, self._banks, strict=True)
         return {name: metric.high * available(numbers, bank) for (name, metric), numbers, bank in pairs}
 
     def decide(
@@ -309,7 +310,8 @@ class Guard(BasePolicy):
 
     def _share(self) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""
-        share = self._run_share(self._numbers, self._banks, self._ramp, self._most)
+        numbers, ramp, most, _ = self.step_settings
+        share = self._run_share(numbers, self._banks, ramp, most)
         if self._steps is not None:
             share = max((step for step in self._steps if step <= share), default=0.0)
         return share
@@ -328,7 +330,7 @@ class Guard(BasePolicy):
         is_learner = bool(draw < share)
         before = self._banks.copy()
         record = np.empty(self._feature_size())
-        self._run_book(self._numbers, self._banks, share, predicted, is_learner, record)
+        self._run_book(self.step_settings.numbers, self._banks, share, predicted, is_learner, record)
         self._rounds = round_ = self._rounds + 1
         self._settlement.decided(round_, record.tobytes(), is_learner, teaches)
         if unit is not None and teaches:
@@ -337,7 +339,7 @@ class Guard(BasePolicy):
             self._settle(due, self.units.close(due))
         if self._settlement.settle_after is not None:
             self._learn_due()
-        certify = partial(certified, tuple(self._metrics), self._numbers, before, share, hold)
+        certify = partial(certified, tuple(self._metrics), self.step_settings.numbers, before, share, hold)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
@@ -347,7 +349,7 @@ class Guard(BasePolicy):
         self, round_: int, share: float, draw: float, is_learner: bool, unit: str | None, baseline: Any, proposal: Any
     ) -> GuardDecision:
         """Another visit of a unit: the side that was drawn, with the actions of now."""
-        certify = partial(certified, tuple(self._metrics), self._numbers, self._banks.copy(), share, False)
+        certify = partial(certified, tuple(self._metrics), self.step_settings.numbers, self._banks.copy(), share, False)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
@@ -360,7 +362,7 @@ class Guard(BasePolicy):
             self._learn_due()
 
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
-        self._run_enter(self._numbers, self._banks, features, is_learner, np.array(reward))
+        self._run_enter(self.step_settings.numbers, self._banks, features, is_learner, np.array(reward))
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
         if not isinstance(reward, Mapping):
@@ -377,7 +379,7 @@ class Guard(BasePolicy):
 
     def _read_prediction(self, prediction: float | Mapping[str, float] | None) -> Vector:
         if prediction is None:
-            return self._unpredicted
+            return self.step_settings.unpredicted
         if not isinstance(prediction, Mapping):
             prediction = {next(iter(self._metrics)): prediction}
         found = {name: finite("prediction", one, hint="It is the reward you expect of the baseline.")

@@ -5,6 +5,7 @@ its reward is settled.
 """
 
 import math
+from typing import NamedTuple
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
@@ -13,6 +14,15 @@ from surefoot.safety.ramp import wanted
 
 AUTO, FREE_SHARE, GATE = range(3)  # ramps
 NOT_PREDICTED = math.inf  # stands for a balance of 0
+
+
+class StepSettings(NamedTuple):
+    """What the step of a guard runs on: the numbers of its metrics, its ramp, its largest share, and no predictions."""
+
+    numbers: Matrix
+    ramp: int
+    largest_share: float
+    unpredicted: Vector
 
 
 @compiled_apart

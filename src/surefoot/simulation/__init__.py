@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from surefoot.simulation.engine import Outcome as Outcome
     from surefoot.simulation.engine import default_checkpoints as default_checkpoints
     from surefoot.simulation.engine import simulate as simulate
+    from surefoot.simulation.guard_simulation import GuardOutcome as GuardOutcome
+    from surefoot.simulation.guard_simulation import simulate_guard as simulate_guard
     from surefoot.simulation.gym import BanditEnv as BanditEnv
     from surefoot.simulation.policy_specs import Spec as Spec
     from surefoot.simulation.realisations import Baseline as Baseline
@@ -35,6 +37,7 @@ __getattr__, __dir__ = lazy(
     {
         "": ("rollout_plan",),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
+        "guard_simulation": ("GuardOutcome", "simulate_guard"),
         "gym": ("BanditEnv",),
         "policy_specs": ("Spec",),
         "realisations": ("Baseline", "Block", "FixedRealisation", "FreshRealisation", "Realisation"),
@@ -57,6 +60,7 @@ __all__ = [
     "FreshRealisation",
     "FunctionWorld",
     "Gaussian",
+    "GuardOutcome",
     "Outcome",
     "PaperWorld",
     "Part",
@@ -70,4 +74,5 @@ __all__ = [
     "rollout_plan",
     "run_sweep",
     "simulate",
+    "simulate_guard",
 ]

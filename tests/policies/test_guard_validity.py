@@ -1,0 +1,99 @@
+"""The guard's promise in worlds whose means are known: constant, drifting, and chosen by who knows the share.
+
+Runs that are ever below the floor, and runs whose bank ever holds more than was true, are counted against the limit
+that a binomial of so many runs at delta exceeds once in ten thousand.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from surefoot import Guard, ceiling, floor
+from surefoot.safety.bank import EVENT
+from surefoot.simulation import simulate_guard
+from tests.policies.guard_worlds import WORLDS
+
+BOTH = {"quality": floor(0, 1, alpha=0.1), "cost": ceiling(0, 1, alpha=0.2)}
+
+
+def limit(runs: int, delta: float) -> int:
+    return int(binom.ppf(1 - 1e-4, runs, delta))
+
+
+def two_metrics(name: str) -> Callable[..., tuple[Any, Any]]:
+    """The world for quality, and for cost the same with both sides changed about."""
+    world = WORLDS[name]()
+
+    def both(t: int, share: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        learner, baseline = (np.broadcast_to(mean, share.shape) for mean in world(t, share, rng))
+        return np.stack([learner, baseline], axis=1), np.stack([baseline, learner], axis=1)
+
+    return both
+
+
+def check(guard: Guard, world: Any, runs: int, rounds: int, delta: float, **how: Any) -> None:
+    found = simulate_guard(guard, world, rounds=rounds, runs=runs, seed=runs + rounds, **how)
+    assert found.broken <= limit(runs, delta)
+    assert found.overclaimed <= limit(runs, delta)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_floor_holds(name: str) -> None:
+    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 300, 1200, 0.2)
+
+
+@pytest.mark.parametrize("name", ["better", "good until trusted", "a teaser", "a sawtooth", "random means"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"alpha": 0.1, "promise": "played", "reserve": 10.0},
+        {"alpha": 0.3, "promise": "played"},
+        {"alpha": 0.01},
+        {"alpha": 0.5, "ramp": "gate", "min_holdout": 0.001},
+        {"alpha": 0.2, "prediction": "none"},
+        {"alpha": 0.1, "reserve": 3.0},
+        {"metrics": {"cost": ceiling(0, 1, alpha=0.2)}},
+    ],
+    ids=lambda told: " ".join(f"{key}" for key in told),
+)
+def test_the_floor_holds_with_every_kind_of_promise(settings: dict[str, Any], name: str) -> None:
+    check(Guard(delta=0.2, **settings), WORLDS[name](), 200, 1000, 0.2)
+
+
+@pytest.mark.parametrize("name", ["better", "good until trusted", "a teaser"])
+def test_the_floor_holds_with_late_rewards_and_rewards_inside_their_bounds(name: str) -> None:
+    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, delay=50)
+    check(Guard(alpha=0.1, delta=0.2), WORLDS[name](), 200, 1000, 0.2, binary=False)
+
+
+@pytest.mark.parametrize("name", ["better", "random means", "good until half trusted", "worst in proportion"])
+def test_every_metric_keeps_its_promise(name: str) -> None:
+    check(Guard(delta=0.2, metrics=BOTH), two_metrics(name), 200, 1000, 0.2)
+
+
+def test_a_guard_that_does_not_pay_its_delta_is_caught() -> None:
+    guard = Guard(alpha=0.1, delta=0.2)
+    guard.step_settings.numbers[:, EVENT] = math.log(0.5)
+    found = simulate_guard(guard, WORLDS["worst in proportion"](), rounds=1200, runs=300, seed=1)
+    assert found.overclaimed > limit(300, 0.2)
+    assert found.broken > limit(300, 0.2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_floor_holds_in_a_thousand_long_runs(name: str, delta: float) -> None:
+    check(Guard(alpha=0.1, delta=delta), WORLDS[name](), 1000, 6000, delta)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("delta", [0.2, 0.05])
+@pytest.mark.parametrize("name", ["better", "equal", "good until trusted", "a teaser", "a sawtooth", "random means"])
+def test_other_promises_hold_in_a_thousand_long_runs(name: str, delta: float) -> None:
+    check(Guard(alpha=0.2, delta=delta, promise="played"), WORLDS[name](), 1000, 4000, delta)
+    check(Guard(delta=delta, metrics=BOTH), two_metrics(name), 1000, 4000, delta)
+    check(Guard(alpha=0.1, delta=delta), WORLDS[name](), 1000, 4000, delta, delay=200)
