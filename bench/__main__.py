@@ -1,9 +1,9 @@
-"""`python -m bench` measures everything, `python -m bench safety` one opened; the exit code tells if all bars hold."""
+"""`python -m bench` measures everything, `python -m bench safety` one of them; the exit code tells if all bars hold."""
 
 import importlib
 import sys
 
-ROOMS = ("core", "late", "simulation", "safety", "journal", "experiment", "audit", "replay", "service")
+ROOMS = ("core", "late", "simulation", "safety", "journal", "experiment", "audit", "replay", "service", "guard")
 
-results = [importlib.import_module(f"bench.{opened}").main() for opened in sys.argv[1:] or ROOMS]
+results = [importlib.import_module(f"bench.{room}").main() for room in sys.argv[1:] or ROOMS]
 sys.exit(0 if all(results) else 1)

@@ -28,7 +28,7 @@ def trap(level: float) -> Made:
     """Good until it is trusted so far, then worthless for ever."""
 
     def made() -> GuardWorld:
-        sprung: list[Array] = []
+        sprung: list[Any] = []
 
         def world(t: int, share: Array, rng: np.random.Generator) -> tuple[Any, Any]:
             if not sprung:

@@ -41,6 +41,13 @@ class GuardOutcome:
         Of each run: the mean reward of what was played, and of the baseline, of the first metric.
     shares : ndarray
         The mean share of all runs, round by round.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.2, delta=0.05)
+    >>> simulate_guard(guard, lambda t, share, rng: (0.0, 0.5), rounds=100, runs=5).broken
+    0
     """
 
     baseline_rounds: Vector
