@@ -21,9 +21,7 @@ HEADER = (
 
 def power() -> bool:
     """Baseline rounds of 20,000, and when the share passed a half and nine tenths, at every alpha, mean and lift."""
-    print(
-        f"{'alpha':>5} {'baseline':>8} {'lift':>5} {'p >= 0.5':>9} {'p >= 0.9':>9} {'guard':>7} {'SafeLUCB':>9} {'bar':>7}"
-    )
+    print(f"{'alpha':>5} {'baseline':>8} {'lift':>5} {'p >= 0.5':>9} {'p >= 0.9':>9} {'guard':>7} {'SafeLUCB':>8}  bar")
     cases = [(alpha, mean, lift) for alpha in (0.05, 0.1, 0.2) for mean in (0.3, 0.02) for lift in (0.0, 0.1, 0.3)]
     held = [_case(*case) for case in sorted({*cases, *BARS})]
     return all(held)

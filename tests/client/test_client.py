@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from surefoot.client import AsyncClient, Client, ServiceError
-from surefoot.client.offline_queue import Entry, Later
+from surefoot.client.offline_queue import Entry, OfflineQueue
 from surefoot.errors import ConfigError, InputError
 from surefoot.service.settings import Settings
 from tests.service.servers import POLICY, free_port, running
@@ -153,7 +153,7 @@ class _Flaky(httpx.BaseTransport):
 
 
 def test_what_waits_is_bounded_and_what_is_dropped_is_counted() -> None:
-    later = Later(3)
+    later = OfflineQueue(3)
     for n in range(5):
         later.put(Entry("shop", "fallbacks", str(n), {}))
     assert (len(later), later.lost) == (3, 2)

@@ -20,7 +20,7 @@ from surefoot.errors import InputError
 from surefoot.paper.paper_figures import figure1, figure2, figure3, figure4, percent, save_figures
 from surefoot.paper.section5 import SAFE
 from surefoot.paper.sweep_rows import at_round, curve, pooled
-from surefoot.reports.policy_style import LOOKS, SPARE, colour_of, looks_for
+from surefoot.reports.policy_style import POLICY_STYLES, SPARE, colour_of, styles_for
 from tests.paper import ALPHAS, changed, made_table
 
 DRAWINGS = (figure1, figure2, figure3, figure4)
@@ -137,10 +137,10 @@ def test_figure4_draws_conservative_rounds_on_logarithmic_axes_and_zero_at_its_f
 
 
 def test_every_policy_looks_its_own_also_in_grey() -> None:
-    names = [*LOOKS, *(f"mine {place}" for place in range(len(SPARE)))]
-    looks = looks_for(names)
-    assert len({look.marker for look in looks.values()}) == len(names)
-    lines = [(look.dash, look.is_filled, look.marker) for look in looks.values()]
+    names = [*POLICY_STYLES, *(f"mine {place}" for place in range(len(SPARE)))]
+    styles = styles_for(names)
+    assert len({look.marker for look in styles.values()}) == len(names)
+    lines = [(look.dash, look.is_filled, look.marker) for look in styles.values()]
     assert len(set(lines)) == len(lines)
 
 

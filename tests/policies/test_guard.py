@@ -273,10 +273,10 @@ def test_a_unit_keeps_its_side_and_its_rewards_are_added_up_and_cut() -> None:
     other = new_guard(alpha=0.5)
     other.observe(other.decide(baseline="old", proposal="new"), 1.0)
     assert (guard._banks[0][WEALTH:] == other._banks[0][WEALTH:]).all()
-    guard.close_unit("bob")
+    guard.abandon(2)
     assert list(guard.pending) == [3, 4]
-    with pytest.raises(DecisionError, match="must be open"):
-        guard.close_unit("bob")
+    with pytest.raises(DecisionError, match="settled"):
+        guard.observe(first, 1.0)
 
 
 def test_state_and_pickle_continue_to_the_bit() -> None:
@@ -332,6 +332,7 @@ def test_recall_repeats_a_round_whatever_the_gate_says_today() -> None:
         ({"metrics": {"a": {"kind": "roof", "low": 0, "high": 1, "alpha": 0.1}}}, "kind 'floor' or 'ceiling'"),
         ({"alpha": 0.1, "settle_after": 0}, "`settle_after` must be a whole number"),
         ({"alpha": 0.1, "unit_window": 1.5}, "`unit_window` must be a whole number"),
+        ({"alpha": 0.1, "unit_window": 3, "settle_after": 5}, "settled by `unit_window`"),
     ],
 )
 def test_bad_settings_are_refused(told: dict[str, Any], what: str) -> None:

@@ -9,7 +9,7 @@ import surefoot
 from surefoot.paper.section5 import FULL, paper_sweep
 from surefoot.reports.figure_style import NEUTRAL, SERIES
 from surefoot.reports.frame import FOOTER, stylesheet
-from surefoot.reports.policy_style import LOOKS
+from surefoot.reports.policy_style import POLICY_STYLES
 from tests.reports import PAGES, page_of, small_plan
 
 SOURCE = Path(surefoot.__file__).parent
@@ -88,11 +88,11 @@ def test_a_figure_brings_no_document_of_its_own(name: str) -> None:
 
 def test_light_and_dark_differ_in_every_pair_of_colours() -> None:
     assert all(light != dark for light, dark in SERIES.items())
-    assert all(look.light != look.dark for look in LOOKS.values())
+    assert all(look.light != look.dark for look in POLICY_STYLES.values())
 
 
 def test_every_policy_of_section_5_has_a_look_of_its_own() -> None:
-    assert {spec.name or spec.policy for part in paper_sweep(FULL).parts for spec in part.specs} <= set(LOOKS)
+    assert {spec.name or spec.policy for part in paper_sweep(FULL).parts for spec in part.specs} <= set(POLICY_STYLES)
 
 
 def test_the_plan_says_on_its_page_what_it_says_in_the_terminal() -> None:

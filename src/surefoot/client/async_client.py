@@ -9,16 +9,16 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from surefoot.client import requests
-from surefoot.client.client_options import Base
+from surefoot.client.client_options import ClientOptions
 from surefoot.client.models import Decision, Receipt
-from surefoot.client.requests import Actions, Call
+from surefoot.client.requests import Actions, ApiCall
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
 
 T = TypeVar("T")
 
 
-class AsyncClient(Base):
+class AsyncClient(ClientOptions):
     """`Client` for asyncio: the same calls, awaited, with the same promises.
 
     Parameters
@@ -292,13 +292,13 @@ class AsyncClient(Base):
     ) -> None:
         await self.close()
 
-    async def _patiently(self, call: Call[T]) -> T:
+    async def _patiently(self, call: ApiCall[T]) -> T:
         try:
             return await self._ask(call, self.patience)
         except LostError as lost:
             raise lost.error from None
 
-    async def _ask(self, call: Call[T], seconds: float) -> T:
+    async def _ask(self, call: ApiCall[T], seconds: float) -> T:
         attempts = Attempts(seconds)
         while True:
             try:

@@ -9,16 +9,16 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from surefoot.client import requests
-from surefoot.client.client_options import Base
+from surefoot.client.client_options import ClientOptions
 from surefoot.client.models import Decision, Receipt
-from surefoot.client.requests import Actions, Call
+from surefoot.client.requests import Actions, ApiCall
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
 
 T = TypeVar("T")
 
 
-class Client(Base):
+class Client(ClientOptions):
     """Decisions and rewards of a service, for any number of threads.
 
     `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, it is the
@@ -347,13 +347,13 @@ class Client(Base):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _patiently(self, call: Call[T]) -> T:
+    def _patiently(self, call: ApiCall[T]) -> T:
         try:
             return self._ask(call, self.patience)
         except LostError as lost:
             raise lost.error from None
 
-    def _ask(self, call: Call[T], seconds: float) -> T:
+    def _ask(self, call: ApiCall[T], seconds: float) -> T:
         attempts = Attempts(seconds)
         while True:
             try:

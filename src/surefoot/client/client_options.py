@@ -7,12 +7,12 @@ from typing import Any
 from surefoot.arrays import count, positive
 from surefoot.client import requests
 from surefoot.client.models import Decision
-from surefoot.client.offline_queue import Later
+from surefoot.client.offline_queue import OfflineQueue
 from surefoot.client.requests import Actions
 from surefoot.errors import ConfigError
 
 
-class Base:
+class ClientOptions:
     """What both clients share: where the service is, how long it may take, and what waits to be sent."""
 
     def __init__(self, url: str | None, token: str | None, timeout: float, patience: float, queue: int) -> None:
@@ -23,7 +23,7 @@ class Base:
         self.patience = positive(
             "patience", patience, hint="patience is in seconds, for everything but decisions and rewards."
         )
-        self.later = Later(count("queue", queue, hint="queue is the number of requests that may wait."))
+        self.later = OfflineQueue(count("queue", queue, hint="queue is the number of requests that may wait."))
         self.headers = {"content-type": "application/json"}
         secret = token or os.environ.get("SUREFOOT_TOKEN")
         if secret:

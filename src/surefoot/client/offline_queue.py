@@ -27,7 +27,7 @@ class Entry(msgspec.Struct):
     until: float = 0.0  # until when it is sent again, by this process's clock; 0: until it is taken or refused
 
 
-class Later:
+class OfflineQueue:
     """Waiting requests, oldest first; bookings come before the rewards of the same decision."""
 
     def __init__(self, most: int) -> None:

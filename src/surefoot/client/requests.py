@@ -18,7 +18,7 @@ LONGEST_UNDER_WAY = 60.0  # seconds for which a question may wait in a service b
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 
 
-class Call(msgspec.Struct, Generic[T]):
+class ApiCall(msgspec.Struct, Generic[T]):
     """One request, and how its answer is read."""
 
     method: str
@@ -51,62 +51,62 @@ def question(
     return found | {key: value for key, value in optional.items() if value is not None}
 
 
-def decide(experiment: str, body: dict[str, Any]) -> Call[Decision]:
+def decide(experiment: str, body: dict[str, Any]) -> ApiCall[Decision]:
     """Decide one round."""
-    return Call("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, Decision))
+    return ApiCall("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, Decision))
 
 
-def reward(experiment: str, decision_id: str, value: float) -> Call[Receipt]:
+def reward(experiment: str, decision_id: str, value: float) -> ApiCall[Receipt]:
     """Send one reward; a refusal is a receipt, too."""
 
     def read(answer: httpx.Response) -> Receipt:
         return _receipt(decision_id, value, _read(answer, dict[str, Any])["results"][0])
 
     waiting = rewarded(experiment, decision_id, value)
-    return Call("POST", f"{_path(experiment)}/{REWARD}", waiting.body, read)
+    return ApiCall("POST", f"{_path(experiment)}/{REWARD}", waiting.body, read)
 
 
-def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] | None) -> Call[str]:
+def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] | None) -> ApiCall[str]:
     """Register a catalogue."""
     body: dict[str, Any] = {"actions": named(actions)}
     if feature_map is not None:
         body["feature_map"] = dict(feature_map)
     path = f"{_path(experiment)}/catalogues"
-    return Call("POST", path, body, lambda answer: str(_read(answer, dict[str, Any])["catalogue"]))
+    return ApiCall("POST", path, body, lambda answer: str(_read(answer, dict[str, Any])["catalogue"]))
 
 
-def create_experiment(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> Call[dict[str, Any]]:
+def create_experiment(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
     """Create an experiment."""
     return _plain("POST", "/v1/experiments", {"name": name, "settings": dict(settings), **fields})
 
 
-def read_experiment(name: str) -> Call[dict[str, Any]]:
+def read_experiment(name: str) -> ApiCall[dict[str, Any]]:
     """Where an experiment stands."""
     return _plain("GET", _path(name))
 
 
-def set_mode(name: str, mode: str, reason: str) -> Call[dict[str, Any]]:
+def set_mode(name: str, mode: str, reason: str) -> ApiCall[dict[str, Any]]:
     """Change the mode."""
     return _plain("PUT", f"{_path(name)}/mode", {"mode": mode, "reason": reason})
 
 
-def abandon(experiment: str, decision_id: str, reason: str) -> Call[dict[str, Any]]:
+def abandon(experiment: str, decision_id: str, reason: str) -> ApiCall[dict[str, Any]]:
     """Settle a decision without its reward."""
     return _plain("POST", f"{_path(experiment)}/decisions/{decision_id}/abandon", {"reason": reason})
 
 
-def acknowledge(name: str, response: str, reason: str, alarm_round: int) -> Call[dict[str, Any]]:
+def acknowledge(name: str, response: str, reason: str, alarm_round: int) -> ApiCall[dict[str, Any]]:
     """Answer an experiment's alarm."""
     body = {"response": response, "reason": reason, "alarm_round": alarm_round}
     return _plain("POST", f"{_path(name)}/acknowledgements", body)
 
 
-def read_decision(experiment: str, decision_id: str) -> Call[dict[str, Any]]:
+def read_decision(experiment: str, decision_id: str) -> ApiCall[dict[str, Any]]:
     """A decision with its explanation, its question and its proof."""
     return _plain("GET", f"{_path(experiment)}/decisions/{decision_id}")
 
 
-def booking(entry: Entry) -> Call[dict[str, Any]]:
+def booking(entry: Entry) -> ApiCall[dict[str, Any]]:
     """The call that sends an entry of the queue."""
     return _plain("POST", f"{_path(entry.experiment)}/{entry.kind}", entry.body)
 
@@ -166,8 +166,8 @@ def _path(experiment: str) -> str:
     return f"/v1/experiments/{experiment}"
 
 
-def _plain(method: str, path: str, body: dict[str, Any] | None = None) -> Call[dict[str, Any]]:
-    return Call(method, path, body, lambda answer: _read(answer, dict[str, Any]))
+def _plain(method: str, path: str, body: dict[str, Any] | None = None) -> ApiCall[dict[str, Any]]:
+    return ApiCall(method, path, body, lambda answer: _read(answer, dict[str, Any]))
 
 
 def _read(answer: httpx.Response, kind: type[T]) -> T:

@@ -21,20 +21,20 @@ from surefoot.paper.sweep_rows import (
     paper_or_all,
     policies_of,
 )
-from surefoot.reports.policy_style import LEAST, LOOKS, colour_of, looks_for
+from surefoot.reports.policy_style import LEAST, POLICY_STYLES, colour_of, styles_for
 
 Chart = dict[str, Any]
 
 
 def regret_chart(table: pl.DataFrame) -> Chart:
     """Figure 1: per-step regret over rounds."""
-    shown, looks, traces = paper_or_all(table), looks_for(policies_of(table)), []
+    shown, styles, traces = paper_or_all(table), styles_for(policies_of(table)), []
     alphas, main = all_alphas(table, shown), next((name for name in shown if alphas_of(table, name)), None)
     for policy, alpha in curves_of(table):
         if policy not in shown:
             continue
         rows = curve(table, policy, alpha, "regret_per_round")
-        light, dark = LOOKS["LUCB"].tones if alpha is None else _tones(alpha, alphas)
+        light, dark = POLICY_STYLES["LUCB"].tones if alpha is None else _tones(alpha, alphas)
         name = policy if alpha is None else f"{policy}, α = {alpha:g}"
         first = alpha is None or policy == main
         if first:
@@ -45,7 +45,7 @@ def regret_chart(table: pl.DataFrame) -> Chart:
                 "legendgroup": name,
                 "line": {
                     "width": 3 if alpha is None else 2 if first else 1.2,
-                    "dash": "solid" if policy == main else looks[policy].dash,
+                    "dash": "solid" if policy == main else styles[policy].dash,
                 },
             }
         )
@@ -54,7 +54,7 @@ def regret_chart(table: pl.DataFrame) -> Chart:
 
 def violation_chart(table: pl.DataFrame) -> Chart:
     """Figure 2: percentage of the first rounds in violation, by alpha."""
-    first, looks, traces = last_checkpoint(table, FIRST), looks_for(policies_of(table)), []
+    first, styles, traces = last_checkpoint(table, FIRST), styles_for(policies_of(table)), []
     for policy in paper_or_all(table):
         rows = at_round(table, policy, "violated_share", first)
         if rows.is_empty():
@@ -71,9 +71,9 @@ def violation_chart(table: pl.DataFrame) -> Chart:
                 "textposition": "outside",
                 "textangle": 0,
                 "cliponaxis": False,
-                "marker": {"pattern": {"shape": looks[policy].pattern, "fillmode": "overlay", "size": 6}},
+                "marker": {"pattern": {"shape": styles[policy].pattern, "fillmode": "overlay", "size": 6}},
                 "hovertemplate": "%{y:.3g}% ± %{customdata:.2g}%<extra>" + policy + ", α = %{x}</extra>",
-                "meta": {"tones": looks[policy].tones},
+                "meta": {"tones": styles[policy].tones},
             }
         )
     axis = {
@@ -90,7 +90,7 @@ def horizon_chart(table: pl.DataFrame) -> Chart:
     horizon, alphas, traces = horizon_of(table), all_alphas(table, conservative_of(table)), []
     lucb = at_round(table, "LUCB", "regret_per_round", horizon)
     if alphas and not lucb.is_empty():
-        ends, level, tones = [alphas[0] / 1.2, alphas[-1] * 1.2], pl.concat([lucb, lucb]), LOOKS["LUCB"].tones
+        ends, level, tones = [alphas[0] / 1.2, alphas[-1] * 1.2], pl.concat([lucb, lucb]), POLICY_STYLES["LUCB"].tones
         traces.append(_band(ends, level, "LUCB", *tones))
         traces.append(_line(ends, level, "LUCB", *tones) | {"line": {"width": 3}, "legendgroup": "LUCB"})
     traces += _lines_by_alpha(table, "regret_per_round")
@@ -118,13 +118,13 @@ CHARTS = {
 
 def _lines_by_alpha(table: pl.DataFrame, measure: str, *, least: float = 0.0) -> list[Chart]:
     """A line per policy that keeps a floor, with its errors; what is below `least` is drawn there, and told exactly."""
-    looks, traces = looks_for(policies_of(table)), []
+    styles, traces = styles_for(policies_of(table)), []
     for policy in conservative_of(table):
         rows, name = at_round(table, policy, measure, horizon_of(table)), legend_of(table, policy)
         means, errors = [_clean(mean) for mean in rows["mean"]], [SURE * _clean(error) for error in rows["stderr"]]
         ys = [max(mean, least) for mean in means]
         below = [min(error, y - least) for error, y in zip(errors, ys, strict=True)]
-        line = _line(rows["alpha"].to_list(), rows, name, *looks[policy].tones) | looks[policy].page_line
+        line = _line(rows["alpha"].to_list(), rows, name, *styles[policy].tones) | styles[policy].page_line
         bars = {"error_y": {"type": "data", "array": errors, "arrayminus": below, "symmetric": False}}
         told = {"text": [f"{number(mean)}" for mean in means], "y": ys}
         told["hovertemplate"] = "%{text} ± %{customdata:.2g}<extra>" + name + ", α = %{x:,}</extra>"

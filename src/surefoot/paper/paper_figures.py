@@ -41,22 +41,22 @@ from surefoot.paper.sweep_rows import (
     worlds,
 )
 from surefoot.reports.figure_style import INK
-from surefoot.reports.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, Look, colour_of, looks_for
+from surefoot.reports.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, PolicyStyle, colour_of, styles_for
 from surefoot.simulation.atomic_files import whole_file
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     """Per-step regret over rounds, with bands of 1.96 standard errors; all but the first with a floor thin and bare."""
     _one_world(table)
-    shown, looks = paper_or_all(table), looks_for(policies_of(table))
+    shown, styles = paper_or_all(table), styles_for(policies_of(table))
     alphas, first = all_alphas(table, shown), _main(table, shown)
     for policy in shown:
         for alpha in alphas_of(table, policy):
-            _regret_line(ax, curve(table, policy, alpha, "regret_per_round"), policy, alpha, alphas, looks, first)
+            _regret_line(ax, curve(table, policy, alpha, "regret_per_round"), policy, alpha, alphas, styles, first)
         if not alphas_of(table, policy):
             rows = curve(table, policy, None, "regret_per_round")
             _band(ax, rows, INK)
-            style = {"color": INK, "ls": DASHES[looks[policy].dash]}
+            style = {"color": INK, "ls": DASHES[styles[policy].dash]}
             ax.plot(rows["round"].to_list(), rows["mean"].to_list(), lw=2.4, label=policy, zorder=3, **style)
     ax.set_xscale("log")
     ax.set_ylim(bottom=0)
@@ -64,13 +64,13 @@ def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
     ax.set_xlabel("Round $t$")
     ax.set_ylabel("Per-step regret  $R_t / t$")
-    return _finish(ax, note, loc="lower left", handles=_line_handles(table, shown, looks))
+    return _finish(ax, note, loc="lower left", handles=_line_handles(table, shown, styles))
 
 
 def figure2(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     """Percentage of the first 1,000 rounds in violation, by alpha; a bar of height zero says so."""
     _one_world(table)
-    first, looks = last_checkpoint(table, FIRST), looks_for(policies_of(table))
+    first, styles = last_checkpoint(table, FIRST), styles_for(policies_of(table))
     shown = [(policy, at_round(table, policy, "violated_share", first)) for policy in paper_or_all(table)]
     shown = [(policy, rows) for policy, rows in shown if not rows.is_empty()]
     alphas = sorted({float(alpha) for _, rows in shown for alpha in rows["watched"]})
@@ -79,7 +79,7 @@ def figure2(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
         offset = (place - (len(shown) - 1) / 2) * width
         heights, errors = 100 * rows["mean"].to_numpy(), 100 * SURE * _errors(rows)
         xs = np.array([alphas.index(alpha) for alpha in rows["watched"]]) + offset
-        ax.bar(xs, heights, 0.92 * width, label=policy, **looks[policy].bar)
+        ax.bar(xs, heights, 0.92 * width, label=policy, **styles[policy].bar)
         drawn = errors > 0
         low = np.minimum(errors, heights)[drawn]
         ax.errorbar(xs[drawn], heights[drawn], [low, errors[drawn]], fmt="none", ecolor="#8a8a8a", elinewidth=0.9)
@@ -187,7 +187,7 @@ def _regret_line(
     policy: str,
     alpha: float,
     alphas: list[float],
-    looks: dict[str, Look],
+    styles: dict[str, PolicyStyle],
     first: str | None,
 ) -> None:
     colour, is_first = colour_of(alpha, alphas), policy == first
@@ -198,7 +198,7 @@ def _regret_line(
         rows["round"].to_list(),
         rows["mean"].to_list(),
         color=colour,
-        ls="-" if is_first else DASHES[looks[policy].dash],
+        ls="-" if is_first else DASHES[styles[policy].dash],
         lw=1.5 if is_first else 0.9,
         marker=MARKERS[place % len(MARKERS)] if is_first else None,
         markevery=(0.12 * place / count, 0.12),
@@ -209,27 +209,27 @@ def _regret_line(
     )
 
 
-def _line_handles(table: pl.DataFrame, shown: list[str], looks: dict[str, Look]) -> list[Line2D]:
+def _line_handles(table: pl.DataFrame, shown: list[str], styles: dict[str, PolicyStyle]) -> list[Line2D]:
     """One entry per alpha; the thin lines of the others take the colours of theirs."""
     alphas, first = all_alphas(table, shown), _main(table, shown)
     free = [policy for policy in shown if not alphas_of(table, policy)]
-    handles = [Line2D([], [], color=INK, lw=2.4, ls=DASHES[looks[policy].dash], label=policy) for policy in free]
+    handles = [Line2D([], [], color=INK, lw=2.4, ls=DASHES[styles[policy].dash], label=policy) for policy in free]
     for alpha in alphas if first else ():
         mark = MARKERS[alphas.index(alpha) % len(MARKERS)]
         look: dict[str, Any] = {"color": colour_of(alpha, alphas), "marker": mark, "ms": 5, "mec": "w", "mew": 0.5}
         handles.append(Line2D([], [], label=_label(str(first), alpha), **look))
     others = [policy for policy in shown if policy not in free and policy != first]
     return handles + [
-        Line2D([], [], color="#666666", lw=0.9, ls=DASHES[looks[policy].dash], label=f"{policy}, colour as its α")
+        Line2D([], [], color="#666666", lw=0.9, ls=DASHES[styles[policy].dash], label=f"{policy}, colour as its α")
         for policy in others
     ]
 
 
 def _lines_by_alpha(table: pl.DataFrame, ax: Axes, measure: str, *, least: float = 0.0) -> list[Line2D]:
     """A line per policy that keeps a floor, its measure at the horizon over a logarithmic axis of alphas."""
-    shown, looks, handles = conservative_of(table), looks_for(policies_of(table)), []
+    shown, styles, handles = conservative_of(table), styles_for(policies_of(table)), []
     for policy in shown:
-        rows, look = at_round(table, policy, measure, horizon_of(table)), looks[policy].line
+        rows, look = at_round(table, policy, measure, horizon_of(table)), styles[policy].line
         ys, errors = np.maximum(rows["mean"].to_numpy(), least), SURE * _errors(rows)
         ax.errorbar(
             rows["alpha"].to_list(), ys, [np.minimum(errors, ys - least), errors], capsize=3, elinewidth=0.9, **look

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector, finite, fraction
-from surefoot.errors import DecisionError, InputError
+from surefoot.errors import ConfigError, InputError
 from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
@@ -123,6 +123,8 @@ class Guard(BasePolicy):
         unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
         self._run_share, self._run_book = share_of.dispatcher, book_round.dispatcher
         self._run_enter = enter_round.dispatcher
+        if unit_window is not None and settle_after is not None:
+            raise ConfigError("A unit is settled by `unit_window`: leave `settle_after` out, or the units.")
         self.units = Units(read_window("unit_window", unit_window), len(self._metrics))
         settings = {
             "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
@@ -289,24 +291,6 @@ class Guard(BasePolicy):
             return
         self._settlement.check_open(round_, self._rounds, "observed")
         self.units.add(round_, self._read_reward(reward))
-
-    def close_unit(self, unit: str) -> None:
-        """Settle a unit before its window ends, by what it has earned.
-
-        Parameters
-        ----------
-        unit : str
-            An open unit.
-
-        Raises
-        ------
-        DecisionError
-            If no such unit is open.
-        """
-        known = self.units.find(unit)
-        if known is None:
-            raise DecisionError(f"A unit must be open to be closed, but {unit!r:.80} is not.")
-        self._settle(known.round, self.units.close(known.round))
 
     def _share(self) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""

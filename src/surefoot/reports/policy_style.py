@@ -21,7 +21,7 @@ PAPER_STYLE = STYLE | {"axes.titlesize": 9.5, "hatch.linewidth": 0.6, "pdf.fontt
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PolicyStyle:
     """Colours on light and on dark, line, marker (its name in a figure and on a page), bar."""
 
     light: str
@@ -65,27 +65,29 @@ class Look:
         return {"color": self.fill, "hatch": HATCHES[self.pattern], "edgecolor": INK, "lw": 0.6}
 
 
-LOOKS = {
-    "LUCB": Look(INK, "#f2f2f2", "solid", "", "circle", True, "#3b3b3b", ""),
-    "CLUCB": Look("#1f5f8b", "#5cc4d6", "solid", "o", "circle", True, "#7ad0bb", "/"),
-    "CLUCB2": Look("#8a6bb8", "#b79ae6", "dash", "s", "square", False, "#d5cde8", "."),
-    "CLUCB2-exact": Look("#6e6e6e", "#b5b5b5", "dot", "h", "hexagon", False, "#ffffff", "x"),
-    "SafeLUCB": Look("#d9731a", "#f5a25d", "dash", "^", "triangle-up", False, "#f3c9a0", "\\"),
-    "SafeLUCB, means in [0, 1]": Look("#a3230f", "#ff8a75", "dash", "D", "diamond", False, "#e59c90", "-"),
-    "SafeLUCB, means in [0, 1], known baseline": Look("#2c6e1f", "#8ddc7a", "solid", "*", "star", True, "#a8d69c", "+"),
+POLICY_STYLES = {
+    "LUCB": PolicyStyle(INK, "#f2f2f2", "solid", "", "circle", True, "#3b3b3b", ""),
+    "CLUCB": PolicyStyle("#1f5f8b", "#5cc4d6", "solid", "o", "circle", True, "#7ad0bb", "/"),
+    "CLUCB2": PolicyStyle("#8a6bb8", "#b79ae6", "dash", "s", "square", False, "#d5cde8", "."),
+    "CLUCB2-exact": PolicyStyle("#6e6e6e", "#b5b5b5", "dot", "h", "hexagon", False, "#ffffff", "x"),
+    "SafeLUCB": PolicyStyle("#d9731a", "#f5a25d", "dash", "^", "triangle-up", False, "#f3c9a0", "\\"),
+    "SafeLUCB, means in [0, 1]": PolicyStyle("#a3230f", "#ff8a75", "dash", "D", "diamond", False, "#e59c90", "-"),
+    "SafeLUCB, means in [0, 1], known baseline": PolicyStyle(
+        "#2c6e1f", "#8ddc7a", "solid", "*", "star", True, "#a8d69c", "+"
+    ),
 }
 SPARE = (
-    Look("#00736b", "#4fd1c5", "solid", "v", "triangle-down", True, "#9ad8d2", "\\"),
-    Look("#9c3f88", "#e79ad5", "dashdot", "P", "cross", True, "#dfb3d5", "+"),
-    Look("#7a6a00", "#dccb4c", "dot", "X", "x", True, "#e0d78f", "-"),
-    Look("#4a4fb5", "#a9adff", "dashdot", "p", "pentagon", False, "#c3c5ee", "x"),
+    PolicyStyle("#00736b", "#4fd1c5", "solid", "v", "triangle-down", True, "#9ad8d2", "\\"),
+    PolicyStyle("#9c3f88", "#e79ad5", "dashdot", "P", "cross", True, "#dfb3d5", "+"),
+    PolicyStyle("#7a6a00", "#dccb4c", "dot", "X", "x", True, "#e0d78f", "-"),
+    PolicyStyle("#4a4fb5", "#a9adff", "dashdot", "p", "pentagon", False, "#c3c5ee", "x"),
 )
 
 
-def looks_for(policies: Sequence[str]) -> dict[str, Look]:
+def styles_for(policies: Sequence[str]) -> dict[str, PolicyStyle]:
     """A look for each policy: its own, or for names of somebody's choice the next spare one."""
-    others = [policy for policy in policies if policy not in LOOKS]
-    return LOOKS | {policy: SPARE[place % len(SPARE)] for place, policy in enumerate(others)}
+    others = [policy for policy in policies if policy not in POLICY_STYLES]
+    return POLICY_STYLES | {policy: SPARE[place % len(SPARE)] for place, policy in enumerate(others)}
 
 
 def colour_of(alpha: float, alphas: Sequence[float], *, dark: bool = False) -> str:

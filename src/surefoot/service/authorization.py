@@ -13,7 +13,7 @@ KEY = "surefoot.visit"
 
 
 @dataclass(slots=True)
-class Visit:
+class RequestScope:
     """One request, as it is passed along in the ASGI scope.
 
     token:    id of the token, never the token itself; None where there was none
@@ -29,9 +29,9 @@ class Visit:
 OPEN = frozenset(ROLES)
 
 
-def visit_of(scope: Any) -> Visit:
+def visit_of(scope: Any) -> RequestScope:
     """The visit that a scope belongs to."""
-    found: Visit = scope[KEY]
+    found: RequestScope = scope[KEY]
     return found
 
 

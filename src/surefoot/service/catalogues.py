@@ -19,7 +19,7 @@ from surefoot.service.settings import Limits
 MOST_CATALOGUES = 64  # kept in memory; others are read from the journal again
 
 
-class Known:
+class RegisteredCatalogue:
     """A registered catalogue, ready for use: the rows of its actions, or the map from a context to them."""
 
     def __init__(self, catalogue: request_models.Catalogue) -> None:
@@ -47,19 +47,21 @@ class Catalogues:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], RegisteredCatalogue] = OrderedDict()
 
-    async def register(self, opened: OpenExperiment, catalogue: request_models.Catalogue) -> tuple[str, Known]:
+    async def register(
+        self, opened: OpenExperiment, catalogue: request_models.Catalogue
+    ) -> tuple[str, RegisteredCatalogue]:
         """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
-        known = Known(catalogue)
+        known = RegisteredCatalogue(catalogue)
         data = canonical(catalogue)
         digest = await self._registry.run(
             self._registry.journal.transact, opened.name, lambda transaction: transaction.attach(data)
         )
         return digest, self._remember(opened.name, digest, known)
 
-    async def find(self, opened: OpenExperiment, digest: str) -> Known:
+    async def find(self, opened: OpenExperiment, digest: str) -> RegisteredCatalogue:
         """A catalogue that was registered before."""
         found = self._known.get((opened.name, digest))
         if found is not None:
@@ -67,19 +69,21 @@ class Catalogues:
         data = await self._registry.run(self._registry.journal.attachment, opened.name, digest)
         try:
             return self._remember(
-                opened.name, digest, Known(msgspec.json.decode(data or b"", type=request_models.Catalogue))
+                opened.name,
+                digest,
+                RegisteredCatalogue(msgspec.json.decode(data or b"", type=request_models.Catalogue)),
             )
         except msgspec.MsgspecError:  # another kind of attachment, or none
             raise ProblemError("unknown-catalogue") from None
 
-    def _remember(self, name: str, digest: str, known: Known) -> Known:
+    def _remember(self, name: str, digest: str, known: RegisteredCatalogue) -> RegisteredCatalogue:
         self._known[name, digest] = known
         while len(self._known) > MOST_CATALOGUES:
             self._known.popitem(last=False)
         return known
 
 
-def question_of(asked: request_models.Decide, known: Known | None, limits: Limits) -> Question:
+def question_of(asked: request_models.Decide, known: RegisteredCatalogue | None, limits: Limits) -> Question:
     """What the experiment is asked."""
     if (asked.actions is None) == (known is None):
         raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")

@@ -12,7 +12,7 @@ import msgspec
 from litestar.types import Receive
 
 from surefoot.service import request_models
-from surefoot.service.authorization import Visit
+from surefoot.service.authorization import RequestScope
 from surefoot.service.handlers import Handlers
 from surefoot.service.problems import Fault, ProblemError
 
@@ -31,7 +31,7 @@ class FastPath:
     def __init__(self, handlers: Handlers, most: int) -> None:
         self._handlers, self._most = handlers, most
 
-    async def answer(self, scope: Any, receive: Receive, visit: Visit) -> tuple[int, bytes] | None:
+    async def answer(self, scope: Any, receive: Receive, visit: RequestScope) -> tuple[int, bytes] | None:
         """Status and body; None if the request must take its route. Refusals are raised."""
         if scope["method"] != "POST":
             return None

@@ -6,7 +6,7 @@ from typing import Any
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment import Answer, Question, Receipt
 from surefoot.service import request_models, response_models
-from surefoot.service.authorization import Visit
+from surefoot.service.authorization import RequestScope
 from surefoot.service.catalogues import Catalogues, question_of
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Problem, ProblemError, of_error
@@ -21,14 +21,14 @@ class Handlers:
         self._limits = registry.settings.limits
 
     async def decide(
-        self, name: str, asked: request_models.Decide, visit: Visit
+        self, name: str, asked: request_models.Decide, visit: RequestScope
     ) -> tuple[int, response_models.Decided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         opened = await self._registry.find(name)
         return self._tell(name, await opened.queue.ask(await self._read(opened, asked)), visit)
 
     async def decide_all(
-        self, name: str, asked: Sequence[request_models.Decide], visit: Visit
+        self, name: str, asked: Sequence[request_models.Decide], visit: RequestScope
     ) -> response_models.Outcomes:
         """Many decisions, each answered on its own."""
         self._refuse_batch(asked)
@@ -40,7 +40,7 @@ class Handlers:
         return response_models.Outcomes([self._outcome(name, entry) for entry in found])
 
     async def book(
-        self, name: str, asked: request_models.Fallback, visit: Visit
+        self, name: str, asked: request_models.Fallback, visit: RequestScope
     ) -> tuple[int, response_models.Decided]:
         """A round that the caller played on its own."""
         opened = await self._registry.find(name)
@@ -56,7 +56,7 @@ class Handlers:
         )
         return self._tell(name, answer, visit)
 
-    async def reward(self, name: str, decision_id: str, value: float, visit: Visit) -> response_models.Received:
+    async def reward(self, name: str, decision_id: str, value: float, visit: RequestScope) -> response_models.Received:
         """One reward; a refusal is a problem."""
         opened = await self._registry.find(name)
         receipt = await opened.queue.reward(decision_id, value)
@@ -69,7 +69,7 @@ class Handlers:
         return told
 
     async def reward_all(
-        self, name: str, rewards: Sequence[request_models.NamedReward], visit: Visit
+        self, name: str, rewards: Sequence[request_models.NamedReward], visit: RequestScope
     ) -> response_models.RewardOutcomes:
         """Many rewards, each accepted or refused on its own."""
         self._refuse_batch(rewards)
@@ -101,7 +101,7 @@ class Handlers:
         except ProblemError as error:
             return error.problem
 
-    def _tell(self, name: str, answer: Answer, visit: Visit) -> tuple[int, response_models.Decided]:
+    def _tell(self, name: str, answer: Answer, visit: RequestScope) -> tuple[int, response_models.Decided]:
         visit.notes.update(
             experiment=name, decision_id=answer.decision_id, source=answer.source, is_repeat=answer.is_repeat
         )

@@ -14,7 +14,7 @@ from litestar import Litestar
 from litestar.types import Message, Receive, Send
 
 from surefoot.errors import SurefootError
-from surefoot.service.authorization import KEY, OPEN, Visit
+from surefoot.service.authorization import KEY, OPEN, RequestScope
 from surefoot.service.fast_path import FastPath
 from surefoot.service.logs import RequestLog, log
 from surefoot.service.metrics import Metrics
@@ -59,7 +59,7 @@ class Middleware:
         self._fast_path, self._requests = fast_path, requests
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
-        self._rates = Rates(settings.limits.rate, settings.limits.burst)
+        self._rates = RateLimiter(settings.limits.rate, settings.limits.burst)
         self._prefix = secrets.token_hex(4)
         self._count = 0
 
@@ -71,9 +71,9 @@ class Middleware:
             return
         began = time.perf_counter()
         self._count += 1
-        visit = Visit(f"{self._prefix}-{self._count}")
+        visit = RequestScope(f"{self._prefix}-{self._count}")
         scope[KEY] = visit
-        out = _Out(send, visit)
+        out = _Response(send, visit)
         try:
             headers = dict(scope["headers"])
             self._admit(scope, headers, visit)
@@ -81,7 +81,7 @@ class Middleware:
             if scope["method"] == "OPTIONS" and (allowed := methods_of(self._app, scope["path"])):
                 await out.allow(allowed)
                 return
-            timely = _In(receive).receive
+            timely = _RequestBody(receive).receive
             quick = await self._fast_path.answer(scope, timely, visit)
             if quick is not None:
                 await out.answer(*quick)
@@ -98,7 +98,7 @@ class Middleware:
         finally:
             self._note(scope, visit, out.status, time.perf_counter() - began)
 
-    def _admit(self, scope: Any, headers: dict[bytes, bytes], visit: Visit) -> None:
+    def _admit(self, scope: Any, headers: dict[bytes, bytes], visit: RequestScope) -> None:
         address = (scope.get("client") or ("", 0))[0]
         if self._tokens is None:
             self._refuse_host(headers)
@@ -121,7 +121,7 @@ class Middleware:
         if not is_loopback(name.lower()) or (origin and origin.partition("://")[2] != host.lower()):
             raise ProblemError("wrong-host")
 
-    def _note(self, scope: Any, visit: Visit, status: int, seconds: float) -> None:
+    def _note(self, scope: Any, visit: RequestScope, status: int, seconds: float) -> None:
         route = scope.get("path_template") or "unmatched"
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.answered(method, route, status, seconds)
@@ -141,7 +141,7 @@ class Middleware:
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class _In:
+class _RequestBody:
     """The body of a request; one that ends early came too slowly, or not at all."""
 
     def __init__(self, receive: Receive) -> None:
@@ -155,10 +155,10 @@ class _In:
         return message
 
 
-class _Out:
+class _Response:
     """The answer, with the headers that every answer has."""
 
-    def __init__(self, send: Send, visit: Visit) -> None:
+    def __init__(self, send: Send, visit: RequestScope) -> None:
         self._send, self._visit, self.status = send, visit, 0
 
     async def send(self, message: Message) -> None:
@@ -197,7 +197,7 @@ def as_problem(error: SurefootError) -> ProblemError:
     return told
 
 
-class Rates:
+class RateLimiter:
     """A token bucket for each caller: `burst` requests at once, `rate` a second in the long run; 0 is no limit."""
 
     def __init__(self, rate: float, burst: int) -> None:
