@@ -6,7 +6,6 @@ sent, only method and route are logged.
 
 import secrets
 import time
-from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from surefoot.service.logs import RequestLog, log
 from surefoot.service.metrics import Metrics
 from surefoot.service.openapi import methods_of
 from surefoot.service.problems import MEDIA_TYPE, ProblemError, encode, of_error
+from surefoot.service.rate_limit import RateLimiter
 from surefoot.service.settings import Settings, is_loopback
 from surefoot.service.tokens import TokenFile
 
@@ -47,7 +47,6 @@ BRIEF = [
 DATA = [(b"content-type", b"application/json"), *BRIEF]
 PUBLIC = ("/livez", "/readyz", "/openapi.json", "/static/", "/problems/", "/favicon.ico")
 KEYED = b"ocp-apim-subscription-key"  # where users of Personalizer have their key
-MOST_CALLERS = 10_000
 
 
 class Middleware:
@@ -195,29 +194,6 @@ def as_problem(error: SurefootError) -> ProblemError:
     told = ProblemError.of(found)
     told.headers = {"Retry-After": "1"} if found.status == 503 else {}
     return told
-
-
-class RateLimiter:
-    """A token bucket for each caller: `burst` requests at once, `rate` a second in the long run; 0 is no limit."""
-
-    def __init__(self, rate: float, burst: int) -> None:
-        self._rate, self._burst = rate, float(burst)
-        # By caller: the time of the last request, and what was left then.
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def spend(self, caller: str) -> None:
-        """Take one, or refuse."""
-        if not self._rate:
-            return
-        now = time.monotonic()
-        when, left = self._buckets.pop(caller, (now, self._burst))
-        left = min(self._burst, left + (now - when) * self._rate)
-        self._buckets[caller] = (now, max(left - 1.0, 0.0) if left >= 1.0 else left)
-        while len(self._buckets) > MOST_CALLERS:
-            self._buckets.popitem(last=False)
-        if left < 1.0:
-            seconds = str(max(1, round((1.0 - left) / self._rate)))
-            raise ProblemError("too-many-requests", Retry_After=seconds)
 
 
 def _refuse_media_type(method: str, headers: dict[bytes, bytes]) -> None:
