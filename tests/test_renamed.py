@@ -33,6 +33,16 @@ def test_an_old_name_leads_to_the_module_of_today_and_warns(old: str) -> None:
     del sys.modules[f"surefoot.{old}"]
 
 
+def test_a_function_that_had_the_name_of_its_old_module_can_still_be_called() -> None:
+    code = (
+        "import warnings; warnings.simplefilter('ignore'); import surefoot.replay.history\n"
+        "from surefoot.replay import ArrayLog, history\n"
+        "log = ArrayLog(features=[[[1.0, 0.0]]] * 3, actions=[0] * 3, rewards=[1.0] * 3, baselines=0)\n"
+        "assert len(history(log)[1]) == 3"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_no_old_name_is_the_name_of_a_module_of_today() -> None:
     taken = [old for old in RENAMED if (SOURCE / (old.replace(".", "/") + ".py")).exists()]
     assert taken == []

@@ -134,6 +134,19 @@ RENAMED = {
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class CallableModule(ModuleType):
+    """A module that can be called like its function that had the module's old name (`surefoot.replay.history`)."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call that function."""
+        (called,) = (
+            getattr(self, leaf)
+            for old, new in RENAMED.items()
+            if f"surefoot.{new}" == self.__name__ and callable(getattr(self, leaf := old.rpartition(".")[2], None))
+        )
+        return called(*args, **kwargs)
+
+
 class OldNames(MetaPathFinder, Loader):
     """Finds a module that was renamed; no module of today has such a name."""
 
@@ -149,7 +162,11 @@ class OldNames(MetaPathFinder, Loader):
         old = module.__name__
         new = f"surefoot.{RENAMED[old.removeprefix('surefoot.')]}"
         warnings.warn(f"`{old}` is called `{new}` now; import it by that name.", DeprecationWarning, stacklevel=2)
-        sys.modules[old] = import_module(new)
+        found = import_module(new)
+        if callable(getattr(found, old.rpartition(".")[2], None)):
+            # Python now binds the module to its old name in the package, where a function of that name may stand.
+            found.__class__ = CallableModule
+        sys.modules[old] = found
 
 
 def takes_old_name(old: str, new: str) -> Callable[[F], F]:
