@@ -86,3 +86,20 @@ def test_safelucb_is_free_sooner_when_it_is_told_the_range_of_rewards() -> None:
 def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         plan(**{**COMMON, "alphas": [0.1], **change})  # type: ignore[arg-type]
+
+
+def test_a_guard_is_planned_by_itself_or_beside_the_others() -> None:
+    from typer.testing import CliRunner
+
+    from surefoot.cli.commands import app
+
+    told = ["plan", "--baseline-reward", "0.3", "--gain", "0.5", "--per-day", "500", "--days", "4", "--runs", "10"]
+    alone = CliRunner().invoke(app, [*told, "--policy", "guard", "--alpha", "0.1,0.3", "--json"])
+    answers = json.loads(alone.stdout)["guard"]
+    assert [answer["alpha"] for answer in answers] == [0.1, 0.3]
+    assert answers[1]["half_day"] < answers[0]["half_day"]
+    assert answers[1]["gained"] > answers[0]["gained"] > 0
+    beside = CliRunner().invoke(app, [*told, "--policy", "safe,guard", "--alpha", "0.3", "--json"])
+    assert set(json.loads(beside.stdout)) == {"answers", "rounds", "days", "settings", "guard"}
+    shown = CliRunner().invoke(app, [*told, "--policy", "safe,guard", "--alpha", "0.3"])
+    assert "days until half of the rounds" in shown.stdout

@@ -1,6 +1,7 @@
 """`surefoot plan`: how long it will take and what is at stake, by simulation, with the theorem's bound."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,8 @@ from rich.table import Table
 
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
-from surefoot.reports.plan_text import at_stake, heading, notes, policy_title, rows
+from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows
+from surefoot.simulation.guard_plan import GuardAnswer, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
 
@@ -34,7 +36,8 @@ def plan(
         str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), or both.")
+        str,
+        typer.Option(help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), guard; with commas."),
     ] = "safe,paper",
     runs: Annotated[int, typer.Option(help="Number of simulated worlds.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the worlds.")] = 0,
@@ -45,6 +48,25 @@ def plan(
     """How long until the learner acts freely, what is at stake, and what is gained in a month."""
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
+    policies = [part.strip().lower() for part in policy.split(",")]
+    alphas = parse_numbers("--alpha", alpha)
+    guarded = (
+        plan_guard(
+            baseline_reward=baseline_reward,
+            gain=gain,
+            per_day=per_day,
+            alphas=alphas,
+            delta=delta,
+            days=days,
+            runs=runs,
+            seed=seed,
+        )
+        if "guard" in policies
+        else []
+    )
+    if policies == ["guard"]:
+        _report_guard(guarded, as_json)
+        return
     found = make_plan(
         dim=dim,
         actions=actions,
@@ -52,12 +74,12 @@ def plan(
         baseline_reward=baseline_reward,
         gain=gain,
         per_day=per_day,
-        alphas=parse_numbers("--alpha", alpha),
+        alphas=alphas,
         delta=delta,
         days=days,
         known=not unknown,
         reward_range=_range(reward_range),
-        policies=[part.strip().lower() for part in policy.split(",")],
+        policies=[name for name in policies if name != "guard"],
         runs=runs,
         seed=seed,
     )
@@ -70,9 +92,25 @@ def plan(
 
         save_page(found, page)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        guard = {"guard": [answer.as_dict() for answer in guarded]} if guarded else {}
+        typer.echo(json.dumps(found.as_dict() | guard, indent=2))
         return
     _print(found)
+    if guarded:
+        _report_guard(guarded, as_json)
+
+
+def _report_guard(answers: Sequence[GuardAnswer], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"guard": [answer.as_dict() for answer in answers]}, indent=2))
+        return
+    table = Table(title="Guard, any learner: rewards of 0 or 1")
+    table.add_column("")
+    for answer in answers:
+        table.add_column(f"alpha {answer.alpha:g}", justify="right")
+    for name, cells in guard_rows(answers):
+        table.add_row(name, *cells)
+    Console().print(table)
 
 
 def _check_file(option: str, file: Path | None, kinds: tuple[str, ...]) -> None:

@@ -1,8 +1,9 @@
 """A rollout plan in words: the same rows and notes in the terminal and on the page."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from surefoot.simulation.guard_plan import GuardAnswer
 from surefoot.simulation.rollout_plan import Answer, Plan
 
 
@@ -35,6 +36,22 @@ def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
     for name, cell in _ROWS:
         if name != _BOUND or any(math.isfinite(answer.bound_rounds) for answer in answers):
             yield name, [cell(answer) for answer in answers]
+
+
+def guard_rows(answers: Sequence[GuardAnswer]) -> Iterator[tuple[str, list[str]]]:
+    """What is told of a guard: a name, and a cell for each alpha."""
+    cells: tuple[tuple[str, Callable[[GuardAnswer], str]], ...] = (
+        ("days until half of the rounds (median)", lambda a: _days(a.half_day)),
+        ("days until nine tenths of them (median)", lambda a: _days(a.most_day)),
+        ("  in nine worlds of ten", lambda a: _days(a.most_day_slow)),
+        ("the learner's share at the end", lambda a: f"{a.share:.0%}"),
+        ("rounds of the baseline (mean)", lambda a: _number(a.baseline_rounds)),
+        ("gained over the baseline", lambda a: f"{a.gained:+,.0f}"),
+        ("  as a share", lambda a: f"{a.gained_share:+.1%}"),
+        ("worlds ever below the floor", lambda a: f"{a.broken}"),
+    )
+    for name, cell in cells:
+        yield name, [cell(answer) for answer in answers]
 
 
 def at_stake(plan: Plan) -> list[str]:

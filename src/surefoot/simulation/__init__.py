@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from surefoot.simulation.engine import Outcome as Outcome
     from surefoot.simulation.engine import default_checkpoints as default_checkpoints
     from surefoot.simulation.engine import simulate as simulate
+    from surefoot.simulation.guard_plan import GuardAnswer as GuardAnswer
+    from surefoot.simulation.guard_plan import plan_guard as plan_guard
     from surefoot.simulation.guard_simulation import GuardOutcome as GuardOutcome
     from surefoot.simulation.guard_simulation import simulate_guard as simulate_guard
     from surefoot.simulation.gym import BanditEnv as BanditEnv
@@ -37,6 +39,7 @@ __getattr__, __dir__ = lazy(
     {
         "": ("rollout_plan",),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
+        "guard_plan": ("GuardAnswer", "plan_guard"),
         "guard_simulation": ("GuardOutcome", "simulate_guard"),
         "gym": ("BanditEnv",),
         "policy_specs": ("Spec",),
@@ -60,6 +63,7 @@ __all__ = [
     "FreshRealisation",
     "FunctionWorld",
     "Gaussian",
+    "GuardAnswer",
     "GuardOutcome",
     "Outcome",
     "PaperWorld",
@@ -70,6 +74,7 @@ __all__ = [
     "Sweep",
     "World",
     "default_checkpoints",
+    "plan_guard",
     "read_sweep",
     "rollout_plan",
     "run_sweep",

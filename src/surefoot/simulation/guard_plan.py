@@ -1,0 +1,145 @@
+"""How long a guard takes: days until a learner has half and nine tenths of the rounds, for a lift hoped for."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from surefoot.arrays import positive
+from surefoot.errors import ConfigError
+from surefoot.policies.guard import Guard
+from surefoot.simulation.guard_simulation import GuardOutcome, simulate_guard
+
+MOST_ROUNDS = 100_000  # simulated; beyond that a plan looks no further
+
+
+@dataclass(frozen=True)
+class GuardAnswer:
+    """What a manager asks of a guard, for one alpha. Days are medians over runs, infinite where it is not in time.
+
+    Attributes
+    ----------
+    alpha : float
+        The share at risk.
+    half_day, most_day : float
+        Days until the learner has 50% and 90% of the rounds.
+    most_day_slow : float
+        Days until it has 90% in nine runs of ten.
+    share : float
+        The learner's share at the end.
+    baseline_rounds : float
+        Rounds that the baseline kept.
+    gained, gained_share : float
+        What was earned beyond the baseline, and as a share of its reward.
+    broken : int
+        Runs that were ever below the floor, by the truth.
+
+    Examples
+    --------
+    >>> (answer,) = plan_guard(baseline_reward=0.3, gain=0.3, per_day=1000, alphas=[0.2], delta=0.05, days=5, runs=20)
+    >>> answer.half_day < 2, answer.broken
+    (True, 0)
+    """
+
+    alpha: float
+    half_day: float
+    most_day: float
+    most_day_slow: float
+    share: float
+    baseline_rounds: float
+    gained: float
+    gained_share: float
+    broken: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON; what is not finite becomes null."""
+        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
+
+
+def plan_guard(
+    *,
+    baseline_reward: float,
+    gain: float,
+    per_day: float,
+    alphas: Sequence[float],
+    delta: float,
+    days: float = 30,
+    runs: int = 100,
+    seed: int = 0,
+) -> list[GuardAnswer]:
+    """Simulate a guard over rewards of 0 or 1, such as clicks and sales.
+
+    Parameters
+    ----------
+    baseline_reward : float
+        Mean reward of today's strategy, a share of the highest reward.
+    gain : float
+        Lift hoped for, as a share: 0.1 is 10% more.
+    per_day : float
+        Decisions a day.
+    alphas : sequence of float
+        Shares at risk.
+    delta : float
+        Probability that the promise fails.
+    days : float
+        How far to look ahead; at most 100,000 rounds are simulated.
+    runs, seed : int
+        Of the simulation.
+
+    Returns
+    -------
+    list of GuardAnswer
+        One for each alpha.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> told = dict(baseline_reward=0.02, gain=0.0, per_day=500, alphas=[0.1], delta=0.05, days=2, runs=5)
+    >>> plan_guard(**told)[0].half_day
+    inf
+    """
+    positive("per_day", per_day, hint="per_day is the number of decisions a day.")
+    positive("days", days, hint="days is how far to look ahead.")
+    learner = baseline_reward * (1.0 + gain)
+    if not (0.0 < baseline_reward <= 1.0 and 0.0 <= learner <= 1.0):
+        raise ConfigError(
+            f"Mean rewards must lie between 0 and 1, but got {baseline_reward=} and {learner:g} with a gain of {gain}. "
+            "Divide rewards by the highest one."
+        )
+    rounds = min(MOST_ROUNDS, max(1, round(per_day * days)))
+    found = []
+    for alpha in alphas:
+        outcome = simulate_guard(
+            Guard(alpha=alpha, delta=delta),
+            lambda t, share, rng: (learner, baseline_reward),
+            rounds=rounds,
+            runs=runs,
+            seed=seed,
+        )
+        found.append(_answer(alpha, outcome, rounds, per_day))
+    return found
+
+
+def _answer(alpha: float, outcome: GuardOutcome, rounds: int, per_day: float) -> GuardAnswer:
+    def day(level: float, quantile: float) -> float:
+        reached = float(np.quantile(outcome.reached[level], quantile, method="higher"))
+        return math.inf if reached >= rounds else reached / per_day
+
+    gained = float((outcome.earned - outcome.owed).mean())
+    return GuardAnswer(
+        alpha=alpha,
+        half_day=day(0.5, 0.5),
+        most_day=day(0.9, 0.5),
+        most_day_slow=day(0.9, 0.9),
+        share=float(outcome.shares[-1]),
+        baseline_rounds=float(outcome.baseline_rounds.mean()),
+        gained=gained,
+        gained_share=gained / float(outcome.owed.mean()),
+        broken=outcome.broken,
+    )
