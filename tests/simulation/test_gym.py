@@ -14,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 import surefoot
 from surefoot.errors import ConfigError, InputError
 from surefoot.simulation.engine import simulate
+from surefoot.simulation.guarded_env import GuardedEnv
 from surefoot.simulation.gym import BanditEnv
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli
@@ -216,3 +217,23 @@ def test_without_gymnasium_the_import_says_how_to_install_it(monkeypatch: pytest
     monkeypatch.delitem(sys.modules, "surefoot.simulation.gym")
     with pytest.raises(ImportError, match=r"pip install 'surefoot\[simulation\]'"):
         importlib.import_module("surefoot.simulation.gym")
+
+
+def test_a_guarded_environment_plays_what_the_coin_says_and_keeps_the_floor() -> None:
+    world = ArmsWorld(actions=3, dim=3, rewards=Bernoulli())
+    guard = surefoot.Guard(alpha=0.2, delta=0.05, seed=1)
+    env = GuardedEnv(BanditEnv(world, horizon=3000), guard)
+    observation, info = env.reset(seed=4)
+    means, baseline = info["means"], observation["baseline"]
+    slack, sources, worst = 0.0, [], (baseline + 1) % 3
+    for _ in range(3000):
+        _, _, _, _, info = env.step(worst)
+        assert info["played"] == (worst if info["source"] == "learner" else baseline)
+        slack += info["share"] * (means[worst] - means[baseline]) + 0.2 * means[baseline]
+        sources.append(info["source"])
+        assert slack >= 0.0
+    assert 0 < sources.count("learner") < 3000
+    assert guard.rounds == 3000
+    several = surefoot.Guard(delta=0.1, metrics={name: surefoot.floor(0, 1, alpha=0.1) for name in "ab"})
+    with pytest.raises(ConfigError, match="one metric"):
+        GuardedEnv(BanditEnv(world), several)

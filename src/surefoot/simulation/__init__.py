@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from surefoot.simulation.guard_plan import plan_guard as plan_guard
     from surefoot.simulation.guard_simulation import GuardOutcome as GuardOutcome
     from surefoot.simulation.guard_simulation import simulate_guard as simulate_guard
+    from surefoot.simulation.guarded_env import GuardedEnv as GuardedEnv
     from surefoot.simulation.gym import BanditEnv as BanditEnv
     from surefoot.simulation.policy_specs import Spec as Spec
     from surefoot.simulation.realisations import Baseline as Baseline
@@ -41,6 +42,7 @@ __getattr__, __dir__ = lazy(
         "engine": ("Outcome", "default_checkpoints", "simulate"),
         "guard_plan": ("GuardAnswer", "plan_guard"),
         "guard_simulation": ("GuardOutcome", "simulate_guard"),
+        "guarded_env": ("GuardedEnv",),
         "gym": ("BanditEnv",),
         "policy_specs": ("Spec",),
         "realisations": ("Baseline", "Block", "FixedRealisation", "FreshRealisation", "Realisation"),
@@ -65,6 +67,7 @@ __all__ = [
     "Gaussian",
     "GuardAnswer",
     "GuardOutcome",
+    "GuardedEnv",
     "Outcome",
     "PaperWorld",
     "Part",
