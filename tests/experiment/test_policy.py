@@ -8,6 +8,7 @@ import surefoot
 from surefoot.errors import ConfigError
 from surefoot.experiment.policy_by_name import POLICIES, make_policy, policy_kind
 from surefoot.policies import LUCB, Policy
+from surefoot.policies.base_policy import BasePolicy
 
 SETTINGS = {"dim": 2, "delta": 0.1, "noise": 1.0, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 1.0}
 
@@ -33,7 +34,7 @@ def test_another_name_is_refused_with_the_nearest_one(name: str, hint: str) -> N
 
 
 def test_a_policy_of_ones_own_is_known_once_it_is_defined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Policy, "_registry", dict(Policy._registry))
+    monkeypatch.setattr(BasePolicy, "_registry", dict(BasePolicy._registry))
     with pytest.raises(ConfigError, match="once its module is imported"):
         make_policy("Mine", SETTINGS)
 

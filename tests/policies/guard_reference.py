@@ -38,11 +38,10 @@ class Bank:
     def enter(self, p: float, balance: float, is_learner: bool, y: float | None) -> None:
         """Book a round by the definition: the smallest g over all outcomes, and the logarithms one by one."""
         slope = (self.alpha - self.sign * p) / (1 - p)
-        outcomes = [reward * slope - p * balance for reward in (self.low, 1.0)]
-        if p > 0:
-            outcomes += [self.sign * reward + (1 - p) * balance for reward in (self.low, 1.0)]
-        k = max(0.0, -min(outcomes))
-        g = -k
+        baseline = [reward * slope - p * balance for reward in (self.low, 1.0)]
+        learner = [self.sign * reward + (1 - p) * balance for reward in (self.low, 1.0)]
+        k = max(0.0, -min(baseline + learner if p > 0 else baseline))
+        g = min(learner if is_learner else baseline)
         if y is not None and is_learner:
             g = self.sign * y + (1 - p) * balance
         elif y is not None:

@@ -11,7 +11,7 @@ import pytest
 import surefoot
 from surefoot import Guard, ceiling, floor
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
-from surefoot.safety.bank import BOUND, CARRIED, WEALTH
+from surefoot.safety.bank import BOUND, CARRIED, OWED, WEALTH, free_share
 from tests.policies.guard_reference import RATES, Bank
 
 SHAPES: list[dict[str, Any]] = [
@@ -103,12 +103,20 @@ def test_every_proof_is_accepted_and_a_forged_one_is_not() -> None:
     assert decision.certificate.margin == pytest.approx(bank.available - bank.cost)
     forged: list[dict[str, Any]] = [
         {"bound": bank.bound + 1e-6, "carried": 0.0},
-        {"cost": bank.available * 1.0001},
+        {"carried": bank.cost * 0.5, "bound": -1.0},
+        {"share": 0.999, "carried": 0.5, "bound": -1.0},
+        {"delta": 2.0},
+        {"delta": 1e-9, "carried": 0.0},
+        {"alpha": 0.0},
+        {"most": 2.0},
+        {"bound": -3e9, "carried": "1"},
         {"owed": -1.0},
         {"log_wealth": bank.log_wealth[:-1]},
         {"bound": math.inf},
         {"coins": math.nan},
     ]
+    with pytest.raises(ProofError, match="has none"):
+        surefoot.check(surefoot.safety.GuardProof(()))
     for change in forged:
         told = {name: getattr(bank, name) for name in bank.__struct_fields__} | change
         with pytest.raises(ProofError):
@@ -307,8 +315,18 @@ def test_recall_repeats_a_round_whatever_the_gate_says_today() -> None:
         told = {"share": decision.share, "draw": decision.draw, "source": decision.source}
         back = again.recall(baseline="old", proposal="new", **told)
         assert (back.round, back.action, back.probability) == (decision.round, decision.action, decision.probability)
+    bad: list[dict[str, Any]] = [
+        {"share": 0.1, "draw": 0.5, "source": "learner"},
+        {"share": 0.1, "draw": -5.0, "source": "learner"},
+        {"share": 0.1, "draw": math.nan, "source": "baseline"},
+        {"share": 0.99, "draw": 0.5, "source": "learner"},
+        {"share": 0.0, "draw": 0.5, "source": "baseline"},
+    ]
+    for told in bad:
+        with pytest.raises(InputError, match="cannot have been played"):
+            again.recall(baseline=0, proposal=1, **told)
     with pytest.raises(InputError, match="cannot have been played"):
-        again.recall(baseline=0, proposal=1, share=0.1, draw=0.5, source="learner")
+        again.recall(baseline=1, proposal=1, share=0.1, draw=0.5, source="baseline")
 
 
 @pytest.mark.parametrize(
@@ -325,6 +343,9 @@ def test_recall_repeats_a_round_whatever_the_gate_says_today() -> None:
         ({"alpha": 0.1, "ramp": "fast"}, "`ramp` must be one of"),
         ({"alpha": 0.1, "cap": 1.5}, "0 <= cap <= 1"),
         ({"alpha": 0.1, "min_holdout": 0.0}, "0 < min_holdout < 1"),
+        ({"alpha": 0.1, "min_holdout": 1e-17}, "min_holdout >= 1e-06"),
+        ({"alpha": 0.1, "delta": 5e-324}, "delta >= 1e-100"),
+        ({"alpha": 0.1, "unit_window": 3, "reward_bounds": (0.5, 1)}, "`low` must be 0"),
         ({"alpha": 0.1, "reserve": -1.0}, "reserve >= 0"),
         ({"alpha": 0.1, "metrics": {"a": floor(0, 1, alpha=0.1)}}, "belong to each metric"),
         ({"metrics": {}}, "must map names"),
@@ -362,12 +383,23 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
         new_guard(alpha=0.1, unit_window=3).decide(baseline=0, proposal=1, unit="")
     with pytest.raises(InputError, match="`prediction` must be finite"):
         guard.decide(baseline=0, proposal=1, prediction={"a": math.inf})
+    for prediction in (0.5, {"c": 0.5}):
+        with pytest.raises(InputError, match="A prediction may name a, b"):
+            guard.decide(baseline=0, proposal=1, prediction=prediction)
+    with pytest.raises(InputError, match="must be comparable"):
+        guard.decide(baseline=[np.zeros(2)], proposal=[np.zeros(2)])
     after = guard.state()
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[key], after[key]) for key in before if isinstance(before[key], np.ndarray))
     guard.observe(decision, {"a": 0.5, "b": 2.0})
     with pytest.raises(DecisionError, match="settled"):
         guard.observe(decision, {"a": 0.5})
+    banks = guard.state()["banks"]
+    for at, value in ((CARRIED, math.nan), (CARRIED, math.inf), (OWED, -5.0)):
+        damaged = banks.copy()
+        damaged[0, at] = value
+        with pytest.raises(StateError):
+            Guard.from_state({**guard.state(), "banks": damaged})
     with pytest.raises(StateError):
         Guard.from_state({**guard.state(), "banks": np.zeros((1, 2))})
 
@@ -376,3 +408,64 @@ def test_the_grid_of_the_reference_is_that_of_the_core() -> None:
     from surefoot.safety.bank import RATE_GRID
 
     assert pytest.approx(RATE_GRID) == RATES
+
+
+def test_a_number_that_is_none_never_opens_the_gate() -> None:
+    numbers = new_guard(alpha=0.1).step_settings.numbers[0]
+    assert free_share(numbers, math.nan) == free_share(numbers, 0.0) <= 0.1
+
+
+def test_lost_rewards_cost_little_and_hiding_bad_news_gains_nothing() -> None:
+    """A missing reward counts as the least that its own side can have been."""
+    lossy = new_guard(alpha=0.1)
+    rng = np.random.default_rng(2)
+    for _ in range(6000):
+        decision = lossy.decide(baseline=0, proposal=1)
+        reward = float(rng.random() < (0.6 if decision.source == "learner" else 0.3))
+        if rng.random() < 0.03:
+            lossy.abandon(decision)
+        else:
+            lossy.observe(decision, reward)
+    assert lossy.share > 0.9
+    hiding, slack = new_guard(alpha=0.1), 0.0
+    for _ in range(4000):
+        decision = hiding.decide(baseline=0, proposal=1)
+        is_learner = decision.source == "learner"
+        reward = float(rng.random() < (0.2 if is_learner else 0.6))
+        slack += decision.share * (0.2 - 0.6) + 0.1 * 0.6
+        assert slack >= 0.0
+        if reward == (0.0 if is_learner else 1.0):
+            hiding.abandon(decision)
+        else:
+            hiding.observe(decision, reward)
+
+
+def test_a_missing_metric_of_a_unit_stays_missing_and_a_held_visit_plays_the_baseline() -> None:
+    metrics = {"a": floor(0, 1, alpha=0.4), "b": floor(0, 1, alpha=0.4)}
+    guard = new_guard(metrics=metrics, unit_window=2)
+    first = guard.decide(baseline="old", proposal="new", unit="ann")
+    guard.observe(first, {"a": 0.5})
+    guard.observe(first, {"a": 0.2, "b": 1.0})
+    held = guard.decide(baseline="old", proposal="new", unit="ann", hold=True)
+    assert (held.action, held.source, held.probability) == ("old", "baseline", 1.0)
+    for name in ("bob", "cat"):
+        surefoot.check(guard.decide(baseline="old", proposal="new", unit=name).certificate.proof)
+    other = new_guard(metrics=metrics)
+    other.observe(other.decide(baseline="old", proposal="new"), {"a": 0.7})
+    assert guard._banks[:, WEALTH:] == pytest.approx(other._banks[:, WEALTH:])
+
+
+def test_every_visit_of_a_unit_has_a_proof_that_holds() -> None:
+    guard = new_guard(alpha=0.2, ramp="gate", unit_window=50)
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        decision = guard.decide(baseline="old", proposal="new", unit=f"u{rng.integers(1000)}")
+        surefoot.check(decision.certificate.proof)
+        guard.observe(decision, 0.1 * float(rng.random() < 0.5))
+
+
+def test_an_alarm_leaves_the_baseline_alone() -> None:
+    guard = new_guard(alpha=0.5)
+    guard.report_breach("reward", "A reward came in that cannot be.")
+    decision = guard.decide(baseline=0, proposal=1)
+    assert (decision.source, decision.share) == ("baseline", 0.0)

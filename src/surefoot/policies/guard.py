@@ -12,18 +12,30 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surefoot.arrays import Vector, finite, fraction
-from surefoot.errors import ConfigError, InputError
+from surefoot.arrays import Vector
+from surefoot.errors import InputError
 from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_settings import check_word, is_same, read_metrics, read_share, read_window, scaled
+from surefoot.policies.guard_settings import (
+    check_names,
+    check_units,
+    check_word,
+    is_same,
+    read_delta,
+    read_holdout,
+    read_metrics,
+    read_prediction,
+    read_share,
+    read_window,
+    scaled,
+)
 from surefoot.policies.guard_step import NOT_PREDICTED, StepSettings, book_round, enter_round, record_size, share_of
 from surefoot.policies.saved_state import refill
 from surefoot.policies.settlement import Settlement
-from surefoot.policies.units import Units
-from surefoot.safety.bank import available, new_bank
+from surefoot.policies.units import OpenUnit, Units
+from surefoot.safety.bank import available, check_banks, new_bank
 from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import PROMISES, Metric, Promise
 
@@ -37,7 +49,8 @@ class Guard(BasePolicy):
     With probability 1 - delta, at every moment, the mean reward of what was played is at least (1 - alpha) of the
     baseline's, the guard's own coins averaged (`promise="mean"`), or with the coins as they fell (`promise="played"`).
     It assumes that rewards keep to their bounds and that nobody foresees the coin; means may drift, and may depend on
-    all that happened.
+    all that happened before. While a round is open, its reward must not depend on the coins and rewards of rounds that
+    are decided after it, nor share a shock with other open rounds.
 
     Parameters
     ----------
@@ -71,9 +84,12 @@ class Guard(BasePolicy):
     settle_after : int, optional
         Rounds after which a reward that has not come is booked as `default_reward`, or else at its worst.
     default_reward : float, optional
-        What a reward counts that has not come; of several metrics each has its own.
+        What a reward counts that has not come; of several metrics each has its own. The promise is then about rewards
+        within the window: without a default it covers what comes later, too.
     unit_window : int, optional
-        Rounds for which a `unit` keeps its side, and over which its rewards are added up.
+        Rounds for which a `unit` keeps its side, and over which its rewards are added up, cut at the highest reward. A
+        unit without any reward earns 0. Repeated visits make no round: a fixed set of units needs a window below its
+        size.
 
     Raises
     ------
@@ -112,8 +128,8 @@ class Guard(BasePolicy):
         unit_window: int | None = None,
     ) -> None:
         self._metrics = read_metrics(alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics)
-        fraction("delta", delta, hint="delta is the probability that the promise may fail.")
-        self._holdout = fraction("min_holdout", min_holdout, hint="min_holdout is what the baseline keeps; 0.02 is 2%.")
+        read_delta(delta)
+        self._holdout = read_holdout(min_holdout)
         most = min(read_share("cap", cap), 1.0 - self._holdout)
         self._steps = None if schedule is None else sorted(read_share("schedule", step) for step in schedule)
         check_word("promise", promise, PROMISES)
@@ -123,8 +139,7 @@ class Guard(BasePolicy):
         unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
         self._run_share, self._run_book = share_of.dispatcher, book_round.dispatcher
         self._run_enter = enter_round.dispatcher
-        if unit_window is not None and settle_after is not None:
-            raise ConfigError("A unit is settled by `unit_window`: leave `settle_after` out, or the units.")
+        check_units(self._metrics, unit_window, settle_after)
         self.units = Units(read_window("unit_window", unit_window), len(self._metrics))
         settings = {
             "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
@@ -197,10 +212,10 @@ class Guard(BasePolicy):
         """
         known = None if unit is None else self.units.find(unit)
         if known is not None:
-            return self._again(known.round, known.share, known.draw, known.is_learner, unit, baseline, proposal)
-        predicted = self._read_prediction(prediction)
+            return self._again(known, unit, baseline, proposal, hold)
+        predicted = read_prediction(prediction, self._metrics, self.step_settings.unpredicted)
         teaches = not is_same(baseline, proposal)
-        share = self._share() if teaches and not hold else 0.0
+        share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = draw_coin(self._seed, self._rounds + 1) if share > 0.0 else math.nan
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
@@ -239,12 +254,22 @@ class Guard(BasePolicy):
         """
         known = None if unit is None else self.units.find(unit)
         if known is not None:
-            return self._again(known.round, known.share, known.draw, known.is_learner, unit, baseline, proposal)
-        is_learner = bool(draw < share)
-        if not 0.0 <= share <= 1.0 - self._holdout or source != ("learner" if is_learner else "baseline"):
+            return self._again(known, unit, baseline, proposal, hold)
+        teaches = not is_same(baseline, proposal)
+        is_coin = 0.0 <= draw < 1.0 and teaches if share > 0.0 else math.isnan(draw)
+        is_side = source == ("learner" if draw < share else "baseline")
+        if not (0.0 <= share <= 1.0 - self._holdout and is_coin and is_side):
             raise InputError(f"A coin of {draw!r} at a share of {share!r} cannot have been played by the {source}.")
-        predicted = self._read_prediction(prediction)
-        return self._play(baseline, proposal, share, draw, predicted, unit, hold, not is_same(baseline, proposal))
+        return self._play(
+            baseline,
+            proposal,
+            share,
+            draw,
+            read_prediction(prediction, self._metrics, self.step_settings.unpredicted),
+            unit,
+            hold,
+            teaches,
+        )
 
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward: it is booked at its worst, so losing bad news gains nothing.
@@ -329,14 +354,15 @@ class Guard(BasePolicy):
             share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
         )  # fmt: skip
 
-    def _again(
-        self, round_: int, share: float, draw: float, is_learner: bool, unit: str | None, baseline: Any, proposal: Any
-    ) -> GuardDecision:
-        """Another visit of a unit: the side that was drawn, with the actions of now."""
-        certify = partial(certified, tuple(self._metrics), self.step_settings.numbers, self._banks.copy(), share, False)
+    def _again(self, known: OpenUnit, unit: str | None, baseline: Any, proposal: Any, hold: bool) -> GuardDecision:
+        """Another visit of a unit: the side that was drawn, with the actions of now; its round is paid for."""
+        plays = known.is_learner and not hold
+        chance = (known.share if plays else 1.0 - known.share) if not hold else 1.0
+        banks = self._banks.copy()
+        certify = partial(certified, tuple(self._metrics), self.step_settings.numbers, banks, known.share, hold, False)
         return GuardDecision(
-            round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
-            share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
+            known.round, "learner" if plays else "baseline", proposal if plays else baseline, chance, known.share,
+            known.draw, self.id, unit, certify,
         )  # fmt: skip
 
     def _settle(self, round_: int, reward: tuple[float, ...]) -> None:
@@ -356,24 +382,8 @@ class Guard(BasePolicy):
                     'Give a mapping such as {"quality": 0.9, "cost": 0.2}.'
                 )
             reward = {next(iter(self._metrics)): reward}
-        unknown = [name for name in reward if name not in self._metrics]
-        if unknown:
-            raise InputError(f"A reward may name {', '.join(self._metrics)}, but got {unknown[0]!r:.80}.")
+        check_names("reward", reward, self._metrics)
         return tuple(scaled(name, metric, reward) for name, metric in self._metrics.items())
-
-    def _read_prediction(self, prediction: float | Mapping[str, float] | None) -> Vector:
-        if prediction is None:
-            return self.step_settings.unpredicted
-        if not isinstance(prediction, Mapping):
-            prediction = {next(iter(self._metrics)): prediction}
-        found = {name: finite("prediction", one, hint="It is the reward you expect of the baseline.")
-                 for name, one in prediction.items()}  # fmt: skip
-        return np.array(
-            [
-                min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
-                for name, metric in self._metrics.items()
-            ]
-        )
 
     def _feature_size(self) -> int:
         return record_size.function(len(self._metrics))
@@ -383,4 +393,5 @@ class Guard(BasePolicy):
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         refill(self._banks, arrays["banks"], "banks")
+        check_banks(self._banks)
         self.units.restore(arrays)

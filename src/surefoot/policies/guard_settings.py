@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.arrays import count, finite
-from surefoot.errors import AssumptionError, ConfigError
+from surefoot.arrays import Vector, count, finite, fraction
+from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.safety.metric import Metric, floor, read_metric
 
+LEAST_DELTA, LEAST_HOLDOUT = 1e-100, 1e-6
 REWARD = "reward"  # the name of the metric where there is but one
 
 
@@ -75,4 +76,70 @@ def is_same(baseline: Any, proposal: Any) -> bool:
     """Whether two actions of any kind are equal."""
     if isinstance(baseline, np.ndarray) or isinstance(proposal, np.ndarray):
         return bool(np.array_equal(baseline, proposal))
-    return bool(baseline == proposal)
+    try:
+        return isinstance(baseline, bool) == isinstance(proposal, bool) and bool(baseline == proposal)
+    except ValueError:
+        both = f"{baseline!r:.50} and {proposal!r:.50}"
+        raise InputError(f"Actions must be comparable, but {both} are not. Name them by ids.") from None
+
+
+def check_names(what: str, given: Mapping[str, Any], metrics: Mapping[str, Metric]) -> None:
+    """Raise if a reward or a prediction names something that is not a metric."""
+    unknown = [name for name in given if name not in metrics]
+    if unknown:
+        raise InputError(
+            f"A {what} may name {', '.join(metrics)}, but got {unknown[0]!r:.80}. "
+            'Of several metrics give a mapping such as {"quality": 0.9, "cost": 0.2}.'
+        )
+
+
+def check_units(metrics: Mapping[str, Metric], unit_window: int | None, settle_after: int | None) -> None:
+    """Raise where units cannot be settled by their window, or what they earn leaves the bounds."""
+    if unit_window is None:
+        return
+    if settle_after is not None:
+        raise ConfigError("A unit is settled by `unit_window`: leave `settle_after` out, or the units.")
+    lifted = [name for name, metric in metrics.items() if metric.low > 0.0]
+    if lifted:
+        raise ConfigError(
+            f"A unit that brings nothing earns 0, so `low` must be 0 with `unit_window`, but {lifted[0]!r} has "
+            f"low={metrics[lifted[0]].low:g}."
+        )
+
+
+def read_delta(delta: float) -> float:
+    """The probability of failure."""
+    value = fraction("delta", delta, hint="delta is the probability that the promise may fail.")
+    if value < LEAST_DELTA:
+        raise ConfigError(f"`delta >= {LEAST_DELTA:g}` must hold, but got {delta!r}.")
+    return value
+
+
+def read_holdout(share: float) -> float:
+    """The least share of the baseline."""
+    value = fraction("min_holdout", share, hint="min_holdout is what the baseline keeps; 0.02 is 2%.")
+    if value < LEAST_HOLDOUT:
+        raise ConfigError(
+            f"`min_holdout >= {LEAST_HOLDOUT:g}` must hold, but got {share!r}. Without a holdout nothing is learned of "
+            "the baseline."
+        )
+    return value
+
+
+def read_prediction(
+    prediction: float | Mapping[str, float] | None, metrics: Mapping[str, Metric], unpredicted: Vector
+) -> Vector:
+    """What is predicted of the baseline's rewards, as shares of the highest; NaN where nothing is said."""
+    if prediction is None:
+        return unpredicted
+    if not isinstance(prediction, Mapping):
+        prediction = {next(iter(metrics)) if len(metrics) == 1 else "": prediction}
+    check_names("prediction", prediction, metrics)
+    hint = "It is the reward you expect of the baseline."
+    found = {name: finite("prediction", value, hint=hint) for name, value in prediction.items()}
+    return np.array(
+        [
+            min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
+            for name, metric in metrics.items()
+        ]
+    )

@@ -1,11 +1,12 @@
 """Units that carry a reward over several visits: one coin, one round, and the sum of what came within the window."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, StateError
 from surefoot.values import Value
 
 LONGEST_UNIT = 200
@@ -59,10 +60,11 @@ class Units:
         return round_ in self._sums
 
     def add(self, round_: int, reward: tuple[float, ...]) -> None:
-        """Add a reward, in units of the highest one, which the sum does not exceed; NaN adds nothing."""
+        """Add a reward, in units of the highest one, which the sum does not exceed; NaN is missing, and stays so."""
         before = self._sums[round_]
         self._sums[round_] = tuple(
-            total if one != one else min(total + one, 1.0) for total, one in zip(before, reward, strict=True)
+            math.nan if math.isnan(total + one) else min(total + one, 1.0)
+            for total, one in zip(before, reward, strict=True)
         )
 
     def close(self, round_: int) -> tuple[float, ...]:
@@ -95,5 +97,7 @@ class Units:
         """Take back what `state` gave."""
         columns = ("unit_names", "unit_rounds", "unit_sides", "unit_shares", "unit_draws", "unit_sums")
         for name, round_, side, share, draw, sums in zip(*(state[column] for column in columns), strict=True):
+            if np.shape(sums) != (self._metrics,) or not (np.isnan(sums) | ((sums >= 0.0) & (sums <= 1.0))).all():
+                raise StateError(f"A unit must have earned from 0 to 1 of each metric, but {name!r} has {sums}.")
             self.opened(str(name), int(round_), bool(side), float(share), float(draw))
             self._sums[int(round_)] = tuple(float(one) for one in sums)

@@ -24,8 +24,9 @@ import math
 
 import numpy as np
 
-from surefoot.arrays import Vector
+from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
+from surefoot.errors import StateError
 
 RATES = 12
 RATE_GRID = tuple(4.0 * 2.13**-i for i in range(RATES))
@@ -69,7 +70,8 @@ def worst_of(settings: Vector, p: float) -> float:
 def free_share(settings: Vector, budget: float) -> float:
     """The largest p whose worst is at most `budget`; for a floor at least alpha, whatever the budget."""
     alpha, low, most = settings[ALPHA], settings[LOW], settings[MOST_BASELINE]
-    budget = max(budget, 0.0)
+    if not budget >= 0.0:  # nor may a number that is none open the gate
+        budget = 0.0
     # A little less than that, so that rounding does not make a share cost what it must not.
     if settings[SIGN] > 0.0:
         return float(min(1.0, BELOW_ONE * (alpha * most + budget) / (most - low))) if most > low else 1.0
@@ -104,11 +106,18 @@ def predicted_learner(settings: Vector, bank: Vector, prediction: float) -> floa
 
 @compiled
 def largest_loss(settings: Vector, p: float, balance: float) -> float:
-    """k: how far below 0 the estimate g may fall."""
-    sign, slope, low = settings[SIGN], slope_of(settings, p), settings[LOW]
-    learner = (low if sign > 0.0 else -1.0) + (1.0 - p) * balance
-    baseline = min(slope, slope * low) - p * balance
-    return float(max(0.0, -baseline, -learner if p > 0.0 else 0.0))
+    """k: how far below 0 the estimate g may fall, whatever the coin."""
+    learner = least_of(settings, p, balance, True) if p > 0.0 else 0.0
+    return float(max(0.0, -learner, -least_of(settings, p, balance, False)))
+
+
+@compiled
+def least_of(settings: Vector, p: float, balance: float, is_learner: bool) -> float:
+    """The least that g can be once the coin has fallen: what a round counts whose reward is missing."""
+    if is_learner:
+        return float((settings[LOW] if settings[SIGN] > 0.0 else -1.0) + (1.0 - p) * balance)
+    slope = slope_of(settings, p)
+    return float(min(slope, slope * settings[LOW]) - p * balance)
 
 
 @compiled
@@ -175,9 +184,9 @@ def enter(
     is_learner: bool,
     reward: float,
 ) -> None:
-    """Take in the next round in the order of decisions; a reward that is NaN is missing, and counts at its worst."""
-    loss = largest_loss(settings, p, balance)
-    estimate = -loss if math.isnan(reward) else estimate_of(settings, p, balance, is_learner, reward)
+    """Take in the next round in the order of decisions; a reward that is NaN is missing, and counts at its least."""
+    loss, least = largest_loss(settings, p, balance), least_of(settings, p, balance, is_learner)
+    estimate = least if math.isnan(reward) else max(least, estimate_of(settings, p, balance, is_learner, reward))
     bank[TOTAL] += estimate
     bank[OWED] = max(0.0, bank[OWED] - worst)
     bank[ENTERED] += 1.0
@@ -232,3 +241,11 @@ def new_bank(settings: Vector) -> Vector:
     bank[[LEARNER_COUNT, BASELINE_COUNT]] = 1.0
     bank[[LEARNER_MEAN, BASELINE_MEAN]], bank[[LEARNER_SPREAD, BASELINE_SPREAD]] = 0.5, 0.25
     return bank
+
+
+def check_banks(banks: Matrix) -> None:
+    """Raise where saved banks cannot be such: compiled code trusts these numbers."""
+    if not (np.isfinite(banks).all() and (banks[:, [OWED, ENTERED, COINS]] >= 0.0).all()):
+        raise StateError("`banks` must hold finite numbers, and owe nothing below 0, but do not.")
+    if not (banks[:, [LEARNER_COUNT, BASELINE_COUNT]] >= 1.0).all():
+        raise StateError("`banks` must have counted at least one reward of each side, but have not.")

@@ -22,10 +22,16 @@ class BankProof(Value, frozen=True):
     ----------
     metric : str
         Its name.
+    sign, alpha, low, most : float
+        What is promised: +1 for a floor and -1 for a ceiling, the share at risk, the bounds of a mean reward.
+    delta : float
+        What the bound may spend.
+    is_played : bool
+        Whether the promise is on the actions played.
+    share : float
+        The probability with which the round plays the proposal; 0 for a round that is paid for already.
     log_wealth : tuple of float
         Of every rate of the grid: sum of ln(1 + rate g) over the rounds that have entered.
-    event : float
-        ln(rates/delta) for its share of delta.
     bound : float
         L, a lower bound of the slack of these rounds.
     owed : float
@@ -36,8 +42,6 @@ class BankProof(Value, frozen=True):
         What was proved before, less the worst of every round since.
     coins : float
         What the luck of the coins may have cost, where the promise is on the actions played; 0 otherwise.
-    cost : float
-        What this round may cost at worst.
 
     Examples
     --------
@@ -48,14 +52,31 @@ class BankProof(Value, frozen=True):
     """
 
     metric: str
+    sign: float
+    alpha: float
+    low: float
+    most: float
+    delta: float
+    is_played: bool
+    share: float
     log_wealth: tuple[float, ...]
-    event: float
     bound: float
     owed: float
     reserve: float
     carried: float
     coins: float
-    cost: float
+
+    @property
+    def cost(self) -> float:
+        """What this round may cost at worst, whatever the means are."""
+        if self.share == 0.0:
+            return 0.0
+        floor = self.sign > 0.0
+        if self.is_played:
+            return max(0.0, (1.0 - self.alpha) * self.most - self.low if floor else 1.0 - (1.0 + self.alpha) * self.low)
+        weight = self.alpha - self.sign * self.share
+        learner = self.share * self.low if floor else -self.share
+        return max(0.0, -(learner + min(weight * self.low, weight * self.most)))
 
     @property
     def available(self) -> float:
@@ -92,32 +113,51 @@ class GuardProof(Value, frozen=True):
     def check(self) -> None:
         """Verify it: every bound follows from its wealths, and every bank can pay.
 
+        What was carried over from earlier proofs, the reserve and the wealths are taken at their word; an audit adds
+        them up again from the rewards.
+
         Raises
         ------
         ProofError
             If one does not.
         """
+        if not self.banks:
+            raise ProofError("A guard's proof must have a bank for every metric, but this one has none.")
         for bank in self.banks:
-            _check_bound(bank)
-            if not (bank.cost == 0.0 or bank.available >= bank.cost):
+            try:
+                _check_numbers(bank)
+                _check_bound(bank)
+                is_paid = bank.cost == 0.0 or bank.available >= bank.cost
+            except (ArithmeticError, TypeError, ValueError) as error:
+                raise ProofError(f"The bank of {bank.metric!r} cannot be computed with: {error!r:.80}.") from None
+            if not is_paid:
                 raise ProofError(
                     f"The bank of {bank.metric!r} must pay {bank.cost!r}, but holds {bank.available!r} only."
                 )
 
 
-def _check_bound(bank: BankProof) -> None:
-    """L follows if the mixture of wealths at S = L already reaches its limit."""
-    numbers = (*bank.log_wealth, bank.event, bank.bound, bank.owed, bank.reserve, bank.carried, bank.coins, bank.cost)
+def _check_numbers(bank: BankProof) -> None:
+    numbers = (
+        *bank.log_wealth, bank.bound, bank.owed, bank.reserve, bank.carried, bank.coins, bank.share, bank.alpha,
+        bank.low, bank.most, bank.delta,
+    )  # fmt: skip
     if len(bank.log_wealth) != len(RATE_GRID) or not all(map(math.isfinite, numbers)):
         raise ProofError(f"The bank of {bank.metric!r} must hold {len(RATE_GRID)} finite wealths, but does not.")
-    if min(bank.owed, bank.reserve, bank.coins, bank.cost) < 0.0:
+    if min(bank.owed, bank.reserve, bank.coins) < 0.0:
         raise ProofError(f"What the bank of {bank.metric!r} owes must not be negative, but is.")
+    is_promise = abs(bank.sign) == 1.0 and 0.0 < bank.alpha < 1.0 and 0.0 < bank.delta < 1.0
+    if not (is_promise and 0.0 <= bank.low <= bank.most <= 1.0 and 0.0 <= bank.share < 1.0):
+        raise ProofError(f"The bank of {bank.metric!r} must be about a floor or a ceiling, but is not.")
+
+
+def _check_bound(bank: BankProof) -> None:
+    """L follows if the mixture of wealths at S = L already reaches its limit, rates/delta."""
     with localcontext() as context:
         context.prec = DIGITS
-        bound, event = Decimal(bank.bound), Decimal(bank.event)
+        bound, limit = Decimal(bank.bound), len(RATE_GRID) / Decimal(bank.delta)
         parts = (
-            (Decimal(wealth) - Decimal(rate) * bound - event).exp()
+            (Decimal(wealth) - Decimal(rate) * bound).exp()
             for wealth, rate in zip(bank.log_wealth, RATE_GRID, strict=True)
         )
-        if sum(parts) < 1:
+        if sum(parts) < limit:
             raise ProofError(f"The wealths of {bank.metric!r} must prove a slack of {bank.bound!r}, but prove less.")

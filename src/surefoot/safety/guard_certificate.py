@@ -6,20 +6,22 @@ from functools import partial
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.safety.bank import (
+    ALPHA,
     BOUND,
     CARRIED,
     COINS,
     EVENT,
     IS_PLAYED,
+    LOW,
+    MOST_BASELINE,
     OWED,
     PLAYED,
     RATES,
     RESERVE,
+    SIGN,
     WEALTH,
     allowed,
     coin_luck,
-    worst_of,
-    worst_of_playing,
 )
 from surefoot.safety.bank_proof import BankProof, GuardProof
 from surefoot.values import Value
@@ -95,10 +97,12 @@ class GuardCertificate(Value, frozen=True):
         )
 
 
-def certified(names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float, is_held: bool) -> GuardCertificate:
-    """The certificate of a round, from the banks as they stood before it."""
+def certified(
+    names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float, is_held: bool, is_charged: bool = True
+) -> GuardCertificate:
+    """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
     shares = [allowed(*pair) for pair in zip(numbers, banks, strict=True)]
-    evidence = partial(_prove, names, numbers, banks, share)
+    evidence = partial(_prove, names, numbers, banks, share if is_charged else 0.0)
     return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held)
 
 
@@ -108,15 +112,20 @@ def _prove(names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float)
 
 
 def _bank_proof(name: str, numbers: Vector, bank: Vector, share: float) -> BankProof:
-    is_played = numbers[IS_PLAYED] > 0.0
+    is_played = bool(numbers[IS_PLAYED] > 0.0)
     return BankProof(
         metric=name,
+        sign=float(numbers[SIGN]),
+        alpha=float(numbers[ALPHA]),
+        low=float(numbers[LOW]),
+        most=float(numbers[MOST_BASELINE]),
+        delta=RATES * math.exp(-float(numbers[EVENT])),
+        is_played=is_played,
+        share=share,
         log_wealth=tuple(bank[WEALTH : WEALTH + RATES].tolist()),
-        event=float(numbers[EVENT]),
         bound=float(bank[BOUND]),
         owed=float(bank[OWED]),
         reserve=float(numbers[RESERVE]),
         carried=float(bank[PLAYED] if is_played else bank[CARRIED]),
         coins=coin_luck(numbers, float(bank[COINS])) if is_played else 0.0,
-        cost=(worst_of_playing(numbers) if share > 0.0 else 0.0) if is_played else worst_of(numbers, share),
     )
