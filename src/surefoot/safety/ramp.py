@@ -33,7 +33,7 @@ from surefoot.safety.bank import (
 )
 
 CAUTION = 1.25  # times the holdout that would just do
-STEADY = 0.3  # of the first term of G + sqrt(L (2G - L)): the less, the harder a bound near 0 brakes
+STEADY = 0.3  # of the first term of G + sqrt(L (2G - L)), 3 alpha at most: the less, the harder a bound near 0 brakes
 BET = 0.4  # the largest share of its wealth that the best rate may lose in one round
 WORSE = 4.0  # standard errors below the floor at which a learner is left to probes
 SHRINK = 0.1  # of the squared error of a lift, against which the lift is shrunk
@@ -55,7 +55,7 @@ def wanted(settings: Vector, bank: Vector) -> float:
     bound, total = bank[BOUND] + settings[RESERVE] - bank[OWED], bank[TOTAL] + settings[RESERVE] - bank[OWED]
     if bound <= 0.0 or gain <= 0.0:
         return float(start)
-    reach = STEADY * total + math.sqrt(bound * max(0.0, 2.0 * total - bound))
+    reach = min(STEADY, 3.0 * alpha) * total + math.sqrt(bound * max(0.0, 2.0 * total - bound))
     holdout = CAUTION * settings[EVENT] * weight * weight * spread / (gain * reach)
     return float(max(start, 1.0 - max(holdout, _affordable(settings, bank))))
 
