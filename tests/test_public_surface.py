@@ -19,6 +19,7 @@ PACKAGES = (
     "surefoot.experiment",
     "surefoot.journal",
     "surefoot.journal.conformance",
+    "surefoot.learners",
     "surefoot.linear",
     "surefoot.policies",
     "surefoot.replay",

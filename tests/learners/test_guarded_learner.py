@@ -149,7 +149,7 @@ def test_a_sample_without_honest_probabilities_plays_nothing(probabilities: list
             return Proposal("new", probabilities)
 
     driver = new_driver(Wrong())
-    with pytest.raises(InputError, match=r"Proposal|chance"):
+    with pytest.raises(InputError, match=r"must return a Proposal|must have a probability"):
         driver.decide("c", ACTIONS, "old")
     assert driver.guard.rounds == 0
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from surefoot.errors import ConfigError
+from surefoot.learners.learner import Learner
 
 
-class CallableLearner:
+class CallableLearner(Learner):
     """A function that proposes and, if it learns, another that is told what came of it.
 
     Parameters

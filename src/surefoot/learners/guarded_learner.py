@@ -1,20 +1,24 @@
 """A learner under a guard: it proposes, the coin decides, and it learns from what was played."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, TypeAlias
 
 from surefoot.arrays import count
-from surefoot.errors import ConfigError, InputError, StateError
-from surefoot.learners.learner import Learner, Proposal, SamplingLearner, StatefulLearner
-from surefoot.learners.learner_reward import LearnerReward
+from surefoot.errors import ConfigError, StateError
+from surefoot.learners.asked_proposal import asked, propensity
+from surefoot.learners.learner import Learner, StatefulLearner
+from surefoot.learners.learner_reward import Combine, LearnerReward
+from surefoot.learners.offered_actions import position_of
 from surefoot.learners.pending_rounds import PendingRounds, PlayedRound
 from surefoot.policies.base_policy import Round
 from surefoot.policies.decision import round_of
 from surefoot.policies.guard import Guard
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_settings import is_same
 
 STATE_FORMAT = 1
+MAX_PENDING = 100_000
+
+Reward: TypeAlias = str | Combine | None
 
 
 class GuardedLearner:
@@ -54,15 +58,14 @@ class GuardedLearner:
         learner: Learner,
         guard: Guard,
         *,
-        reward: str | Callable[[Mapping[str, float]], float] | None = None,
-        max_pending: int = 100_000,
+        reward: Reward = None,
+        max_pending: int = MAX_PENDING,
     ) -> None:
         if not isinstance(learner, Learner):
             raise ConfigError(f"`learner` must have `propose` and `learn`, but got {learner!r:.80}.")
         if not isinstance(guard, Guard) or guard.settings["unit_window"] is not None:
             raise ConfigError(f"`guard` must be a Guard without `unit_window`, but got {guard!r:.80}.")
         self.learner, self.guard = learner, guard
-        self._sample = learner.sample if isinstance(learner, SamplingLearner) else None
         self._reward = LearnerReward(guard.metrics, reward)
         hint = "max_pending is the number of rounds that are remembered until their reward comes."
         self._pending = PendingRounds(count("max_pending", max_pending, hint=hint))
@@ -112,9 +115,9 @@ class GuardedLearner:
             If baseline or proposal is not one of the actions; nothing is played and nothing has changed.
         """
         offered = list(actions)
-        today = _position(offered, baseline, "`baseline`")
+        today = position_of(offered, baseline, what="`baseline`")
         self._learn_due()  # before the round: a learner that fails here has cost nothing
-        proposal, odds = self._propose(context, offered)
+        proposal, odds = asked(self.learner, context, offered)
         # A proposal that equals the baseline is played at share 0, so the share it was up against is asked for before.
         share = self.guard.share if odds is not None and proposal == today and not hold else None
         decision = self.guard.decide(
@@ -123,7 +126,7 @@ class GuardedLearner:
         played = proposal if decision.source == "learner" else today
         probability = decision.probability
         if odds is not None:
-            probability = _propensity(odds, played, today, decision.share if share is None else share)
+            probability = propensity(odds, played, today, decision.share if share is None else share)
         self._pending.opened(decision.round, PlayedRound(context, offered, offered[played], probability))
         return decision
 
@@ -172,18 +175,6 @@ class GuardedLearner:
         self._pending.settled(round_, None)
         self._learn_due()
 
-    def _propose(self, context: Any, offered: list[Any]) -> tuple[int, Sequence[float] | None]:
-        """The place of the proposal among the actions, and the probabilities it was drawn with."""
-        if self._sample is None:
-            return _position(offered, self.learner.propose(context, list(offered)), "The learner's proposal"), None
-        drawn = self._sample(context, list(offered))
-        if not isinstance(drawn, Proposal) or len(drawn.probabilities) != len(offered):
-            raise InputError(f"`sample` must return a Proposal with {len(offered)} probabilities, got {drawn!r:.80}.")
-        proposal = _position(offered, drawn.action, "The learner's proposal")
-        if not 0.0 < drawn.probabilities[proposal] <= 1.0 + 1e-6:
-            raise InputError(f"A proposal must have had a chance, but its probability is {drawn!r:.80}.")
-        return proposal, drawn.probabilities
-
     def _learn_due(self) -> None:
         """Teach all that is settled, in the order of the decisions."""
         self._pending.settle_closed(self.guard.settlement.awaits, self._reward.default)
@@ -220,7 +211,9 @@ class GuardedLearner:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], learner: Learner, **settings: Any) -> Self:
+    def from_state(
+        cls, state: Mapping[str, Any], learner: Learner, *, reward: Reward = None, max_pending: int = MAX_PENDING
+    ) -> Self:
         """The guarded learner that was saved.
 
         Parameters
@@ -229,8 +222,8 @@ class GuardedLearner:
             What `state` returned.
         learner : Learner
             One made like the learner that was saved; its own state is restored here.
-        **settings
-            `reward` and `max_pending`, as they were.
+        reward, max_pending
+            As in the constructor.
 
         Returns
         -------
@@ -247,23 +240,9 @@ class GuardedLearner:
         if not isinstance(learner, StatefulLearner):
             raise StateError(f"`learner` must have `state` and `restore`, but got {learner!r:.80}.")
         try:
-            restored = cls(learner, Guard.from_state(state["guard"]), **settings)
+            restored = cls(learner, Guard.from_state(state["guard"]), reward=reward, max_pending=max_pending)
             restored._pending.restore(state["pending"], forgotten=int(state["forgotten"]))
             learner.restore(state["learner"])
         except (KeyError, TypeError) as error:
             raise StateError(f"This state is incomplete or damaged: {error!r}.") from error
         return restored
-
-
-def _position(offered: list[Any], action: Any, who: str) -> int:
-    for place, one in enumerate(offered):
-        if is_same(one, action):
-            return place
-    raise InputError(
-        f"{who} must be one of the {len(offered)} actions, but got {action!r:.80}. Nothing was played in this round."
-    )
-
-
-def _propensity(odds: Sequence[float], played: int, today: int, share: float) -> float:
-    """Chance of the action over both draws: the learner's, and the coin that lets its proposal in."""
-    return share * float(odds[played]) + (1.0 - share if played == today else 0.0)

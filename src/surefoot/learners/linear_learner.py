@@ -6,15 +6,16 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from surefoot.errors import ConfigError, InputError
-from surefoot.policies.guard_settings import is_same
+from surefoot.errors import ConfigError
+from surefoot.learners.learner import StatefulLearner
+from surefoot.learners.offered_actions import position_of
 from surefoot.policies.linear_policy import LinearPolicy
 
 Features: TypeAlias = Callable[[Any, Sequence[Any]], ArrayLike]
 Baseline: TypeAlias = Callable[[Any, Sequence[Any]], Any]
 
 
-class LinearLearner:
+class LinearLearner(StatefulLearner):
     """A linear policy of ours as the learner of a guard.
 
     The guard keeps its floor even where rewards are not linear, or drift. Rounds enter the policy's ledger and its
@@ -61,7 +62,7 @@ class LinearLearner:
 
     def learn(self, context: Any, action: Any, reward: float, probability: float, *, actions: Sequence[Any]) -> None:
         """Count the round as it was played, and learn its reward; see `Learner.learn`."""
-        played, today = _row(actions, action), self._today(context, actions)
+        played, today = position_of(actions, action), self._today(context, actions)
         decision = self.policy.recall(
             self._features(context, actions),
             baseline=today,
@@ -71,7 +72,7 @@ class LinearLearner:
         self.policy.observe(decision, reward)
 
     def _today(self, context: Any, actions: Sequence[Any]) -> int | None:
-        return None if self._baseline is None else _row(actions, self._baseline(context, actions))
+        return None if self._baseline is None else position_of(actions, self._baseline(context, actions))
 
     def state(self) -> dict[str, Any]:
         """What the policy knows."""
@@ -86,10 +87,3 @@ class LinearLearner:
             Of a policy of the same class.
         """
         self.policy = type(self.policy).from_state(state)
-
-
-def _row(actions: Sequence[Any], action: Any) -> int:
-    for row, one in enumerate(actions):
-        if is_same(one, action):
-            return row
-    raise InputError(f"An action must be one of the {len(actions)} that may be played, but got {action!r:.80}.")

@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector
 from surefoot.errors import ConfigError, InputError
+from surefoot.learners.learner import StatefulLearner
 
 Feed: TypeAlias = Callable[[Any, Sequence[Any]], ArrayLike]
 
 
-class OnnxLearner:
+class OnnxLearner(StatefulLearner):
     """An ONNX Runtime session that scores actions. To swap the model, assign a new `session`.
 
     Parameters
@@ -64,7 +65,7 @@ class OnnxLearner:
         if len(inputs) != 1 or (self._output is not None and self._output not in outputs):
             raise ConfigError(
                 f"The model must have one input and the output with the scores, {self._output or 'any'}, but has the "
-                f"inputs {[one.name for one in inputs]} and the outputs {outputs}. "
+                f"inputs {[one.name for one in inputs]} and the outputs {outputs}."
             )
         self._input, self._dtype = inputs[0].name, np.float64 if "double" in inputs[0].type else np.float32
         self._scores = outputs[-1] if self._output is None else self._output

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector, positive, real_array
 from surefoot.errors import ConfigError, InputError
 from surefoot.learners.exploration import draw, epsilon_greedy, read_epsilon
-from surefoot.learners.learner import Proposal
+from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner
 
 try:
     from sklearn.base import clone, is_classifier
@@ -21,7 +21,7 @@ except ImportError as error:
     raise ImportError("SklearnLearner needs scikit-learn. Install it with: pip install 'surefoot[sklearn]'") from error
 
 
-class SklearnLearner:
+class SklearnLearner(SamplingLearner, StatefulLearner):
     """A scikit-learn estimator with `partial_fit`, or a pipeline that ends in one.
 
     A classifier learns which action a context asks for: it is fitted to the actions that paid, each weighted by its

@@ -10,8 +10,8 @@ import numpy as np
 
 from surefoot.errors import ConfigError
 from surefoot.learners.exploration import draw
-from surefoot.learners.learner import Proposal
-from surefoot.policies.guard_settings import is_same
+from surefoot.learners.learner import Proposal, SamplingLearner, StatefulLearner
+from surefoot.learners.offered_actions import position_of
 
 try:
     import vowpalwabbit
@@ -22,7 +22,7 @@ RESERVED = re.compile(r"[\s:|]")  # what separates features, values and namespac
 CONTEXT, ACTION = "c", "a"
 
 
-class VWLearner:
+class VWLearner(SamplingLearner, StatefulLearner):
     """A Vowpal Wabbit workspace with `--cb_explore_adf`, such as `--squarecb`.
 
     Its own exploration stays inside the proposal. For what was played it is told the probability over both draws,
@@ -75,7 +75,7 @@ class VWLearner:
     def learn(self, context: Any, action: Any, reward: float, probability: float, *, actions: Sequence[Any]) -> None:
         """One step of the workspace, with the cost -reward; see `Learner.learn`."""
         lines = examples(context, actions)
-        played = 1 + next(place for place, one in enumerate(actions) if is_same(one, action))
+        played = 1 + position_of(actions, action)  # after the line that all share
         lines[played] = f"0:{-reward:.9g}:{probability:.9g} {lines[played]}"
         self.workspace.learn(lines)
 
