@@ -214,7 +214,7 @@ class BasePolicy(ABC):
 
         Parameters
         ----------
-        kind : {"contradiction", "reward", "baseline_reward", "features"}
+        kind : {"contradiction", "reward", "baseline_reward", "features", "drift"}
             What was contradicted.
         text : str
             What happened, for people.

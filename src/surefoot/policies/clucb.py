@@ -2,8 +2,9 @@
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled
-from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.linear_step import conclude_with, step_with
+from surefoot.policies.watch import WATCH_SHARE
+from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.paper_gates import known_gate, known_proof, pose
 
 
@@ -29,7 +30,7 @@ clucb_conclude = conclude_with(clucb_judge)
 clucb_step = step_with(clucb_conclude)
 
 
-class CLUCB(LinearPolicy):
+class CLUCB(WatchedPolicy):
     """Conservative linear UCB with known baseline rewards.  (paper, Algorithm 1)
 
     Plays the optimistic action if, for every theta of the confidence set, everything earned so far and this action
@@ -55,6 +56,13 @@ class CLUCB(LinearPolicy):
         D: bound on the length of every feature row.
     radius : str
         Radius of the confidence set (`surefoot.linear.radius`); "paper" by default.
+    holdout : float, optional
+        Share of rounds in which a coin lets the baseline play although the learner may; 0.02 turns the watch on, which
+        raises the alarm when rewards drift. Off by default.
+    watch_share : float
+        Share of delta for false alarms of the watch; spent only with a holdout.
+    seed : int, optional
+        For simulations: coins that can be repeated. Left out, they come from the system.
     settle_after, default_reward : int and float, optional
         Rounds after which a missing reward is learned as `default_reward` (0).
 
@@ -91,6 +99,9 @@ class CLUCB(LinearPolicy):
         theta_bound: float,
         feature_bound: float,
         radius: str = "paper",
+        holdout: float | None = None,
+        watch_share: float = WATCH_SHARE,
+        seed: int | None = None,
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
@@ -103,6 +114,9 @@ class CLUCB(LinearPolicy):
             theta_bound=theta_bound,
             feature_bound=feature_bound,
             radius=radius,
+            holdout=holdout,
+            watch_share=watch_share,
+            seed=seed,
             settle_after=settle_after,
             default_reward=default_reward,
         )

@@ -17,8 +17,10 @@ from surefoot.linear.nested import Nested, Split
 from surefoot.linear.radius import ALPHA, FEATURE_BOUND, THETA_BOUND, radius_of
 from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_policy import CONTRADICTION, LinearPolicy
-from surefoot.policies.linear_step import FREE, HOLD, conclude_with, step_with
+from surefoot.policies.linear_policy import CONTRADICTION
+from surefoot.policies.linear_step import FREE, HELD_OUT, HOLD, conclude_with, step_with
+from surefoot.policies.watch import WATCH_SHARE
+from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.paper_gates import (
@@ -62,7 +64,7 @@ clucb2_conclude = conclude_with(clucb2_judge)
 clucb2_step = step_with(clucb2_conclude)
 
 
-class CLUCB2(LinearPolicy):
+class CLUCB2(WatchedPolicy):
     """Conservative linear UCB with unknown baseline rewards.  (paper, Algorithm 2)
 
     Bounds the baseline's reward by the same data, and learns from every round.
@@ -91,6 +93,13 @@ class CLUCB2(LinearPolicy):
         CLUCB2.
     radius : str
         Radius of the confidence set (`surefoot.linear.radius`); "paper" by default.
+    holdout : float, optional
+        Share of rounds in which a coin lets the baseline play although the learner may; 0.02 turns the watch on, which
+        raises the alarm when rewards drift. Off by default.
+    watch_share : float
+        Share of delta for false alarms of the watch; spent only with a holdout.
+    seed : int, optional
+        For simulations: coins that can be repeated. Left out, they come from the system.
     settle_after, default_reward : int and float, optional
         Rounds after which a missing reward is learned as `default_reward` (0).
 
@@ -126,6 +135,9 @@ class CLUCB2(LinearPolicy):
         reward_floor: float = 0.0,
         nesting: Literal["exact", "latest"] = "exact",
         radius: str = "paper",
+        holdout: float | None = None,
+        watch_share: float = WATCH_SHARE,
+        seed: int | None = None,
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
@@ -144,6 +156,9 @@ class CLUCB2(LinearPolicy):
             reward_floor=reward_floor,
             nesting=nesting,
             radius=radius,
+            holdout=holdout,
+            watch_share=watch_share,
+            seed=seed,
             settle_after=settle_after,
             default_reward=default_reward,
         )
@@ -193,6 +208,7 @@ class CLUCB2(LinearPolicy):
             upper,
             evidence,
             is_held=order == HOLD,
+            is_held_out=order == HELD_OUT and bool(record[GUARANTEED] >= record[REQUIRED]),
         )
         played = vectors_of(record, self.dim)[3]
         return self._decided(action if is_learner else baseline, is_learner, played, certify)
@@ -215,9 +231,9 @@ class CLUCB2(LinearPolicy):
             )
         return super()._decide_over(actions, baseline, known, order)
 
-    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def _enter_set(self, features: Vector, reward: float, is_learner: bool) -> None:
         if self._nested is None:
-            super()._learn(features, reward, is_learner)
+            super()._enter_set(features, reward, is_learner)
         else:
             self._nest(self._nested, features[None], [reward])
 

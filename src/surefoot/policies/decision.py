@@ -1,5 +1,6 @@
 """Decisions: what a policy answers in one round, and what its reward is observed with."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,10 @@ class Decision(Value, frozen=True):
         Feature vector of the action, read-only.
     policy : str
         Id of the policy that decided.
+    probability : float
+        The chance of whoever played; 1 unless a holdout's coin decided.
+    draw : float
+        That coin, uniform in [0, 1): below `holdout` it is the baseline's. NaN where none decided.
 
     Examples
     --------
@@ -44,6 +49,8 @@ class Decision(Value, frozen=True):
     policy: str
     _row: int
     _certify: Callable[[], Certificate]
+    probability: float = 1.0
+    draw: float = math.nan
 
     @property
     def certificate(self) -> Certificate:

@@ -6,6 +6,7 @@ from functools import partial
 from surefoot.arrays import Vector
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.radius import THETA_BOUND
+from surefoot.policies.linear_step import HELD_OUT, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.paper_gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED
 from surefoot.safety.proof import Proof
@@ -23,12 +24,13 @@ def certify(
     proposal: int,
     method: str,
     gap: float,
-    is_held: bool,
+    order: int,
 ) -> Certificate:
     """The certificate of a round, from its `record` and the `frozen` set it rested on."""
     evidence = partial(_prove, prover, settings, record, frozen, observations, dim)
     guaranteed, required, optimism = float(record[GUARANTEED]), float(record[REQUIRED]), float(record[OPTIMISM])
-    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap, is_held)
+    is_held, is_held_out = order == HOLD, order == HELD_OUT and guaranteed >= required
+    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap, is_held, is_held_out)
 
 
 def _prove(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int, dim: int) -> Proof:

@@ -122,7 +122,12 @@ class LinearPolicy(Policy):
         return self._decide(features, baseline, baseline_reward, order)
 
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
-        if action is not None and isinstance(features, ActionSet) and not isinstance(features, Catalogue):
+        if (
+            action is not None
+            and action >= 0
+            and isinstance(features, ActionSet)
+            and not isinstance(features, Catalogue)
+        ):
             raise InputError("A learner's decision can only be recalled over rows, but this set has none.")
         order = HOLD if action is None else action
         declared, length = float(self._settings[FEATURE_BOUND]), _longest(features)
@@ -244,7 +249,7 @@ class LinearPolicy(Policy):
                 frozen = self._memory[at : at + self.dim * (self.dim + 1)].copy()
         seen = int(self._state[COUNT])
         written_out = partial(
-            certify, self._prove, self._settings, record, frozen, seen, self.dim, proposal, method, gap, order == HOLD
+            certify, self._prove, self._settings, record, frozen, seen, self.dim, proposal, method, gap, order
         )
         at = RECORD_HEAD + 3 * self.dim
         return self._decided(row, is_learner, record[at : at + self.dim], written_out)

@@ -18,9 +18,9 @@ from surefoot.safety.safe_state import LOW, REFUTED
 
 R = TypeVar("R")
 TOO_HIGH = 2.0  # in place of REFUTED: a declared reward of the baseline that its features do not allow
-# Orders: let the gate decide; play the baseline whatever it says, at the caller's wish or while the alarm is on. A
-# number of at least 0 is a row that the learner plays.
-FREE, HOLD, ALARMED = -1, -2, -3
+# Orders: let the gate decide; play the baseline whatever it says, at the caller's wish, while the alarm is on, or by
+# the coin of a holdout. A number of at least 0 is a row that the learner plays.
+FREE, HOLD, ALARMED, HELD_OUT = -1, -2, -3, -4
 
 
 @compiled

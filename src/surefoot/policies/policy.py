@@ -112,9 +112,13 @@ class Policy(BasePolicy):
             return HOLD
         return ALARMED if self._alarm is not None and self.keeps_floor else FREE
 
+    def _record_of(self, features: Vector, is_learner: bool) -> bytes:
+        """What is kept of an open round, for its reward."""
+        return features.tobytes()
+
     def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
         self._rounds = round_ = self._rounds + 1
-        self._settlement.decided(round_, features.tobytes(), is_learner, self._teaches(is_learner))
+        self._settlement.decided(round_, self._record_of(features, is_learner), is_learner, self._teaches(is_learner))
         if self._settlement.settle_after is not None:
             self._learn_due()
         shown = features[:]

@@ -26,9 +26,10 @@ from surefoot.linear.radius import (
 from surefoot.linear.ridge_layout import new_state
 from surefoot.linear.scores import new_scores
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.linear_settings import MOST_RESOLVED, read_known_reward
 from surefoot.policies.linear_step import conclude_with, step_with
+from surefoot.policies.watch import WATCH_SHARE
+from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
 from surefoot.safety.facts_gate import GATES, new_safe_record, safe_judge, safe_note, safe_proof
@@ -52,7 +53,7 @@ safe_step = step_with(safe_conclude, safe_choice)
 REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
 
-class SafeLUCB(LinearPolicy):
+class SafeLUCB(WatchedPolicy):
     """Conservative linear UCB that uses every known fact; the recommended policy.
 
     It makes the promise of CLUCB and CLUCB2: with probability 1 - delta, at every round, at least (1 - alpha) of what
@@ -94,6 +95,13 @@ class SafeLUCB(LinearPolicy):
         How far a mean reward may lie from <theta, features>.
     restart_share : float
         Share of delta kept for restarts after an alarm; 0 rules them out.
+    holdout : float, optional
+        Share of rounds in which a coin lets the baseline play although the learner may; 0.02 turns the watch on, which
+        raises the alarm when rewards drift. Off by default.
+    watch_share : float
+        Share of delta for false alarms of the watch; spent only with a holdout.
+    seed : int, optional
+        For simulations: coins that can be repeated. Left out, they come from the system.
     settle_after, default_reward : int and float, optional
         Rounds after which a missing reward is learned as `default_reward` (0).
 
@@ -137,6 +145,9 @@ class SafeLUCB(LinearPolicy):
         optimism: Literal["set", "facts"] = "set",
         misspecification: float = 0.0,
         restart_share: float = RESTART_SHARE,
+        holdout: float | None = None,
+        watch_share: float = WATCH_SHARE,
+        seed: int | None = None,
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
@@ -160,6 +171,9 @@ class SafeLUCB(LinearPolicy):
             optimism=optimism,
             misspecification=misspecification,
             restart_share=restart_share,
+            holdout=holdout,
+            watch_share=watch_share,
+            seed=seed,
             settle_after=settle_after,
             default_reward=default_reward,
         )
@@ -213,11 +227,14 @@ class SafeLUCB(LinearPolicy):
     def _new_record(self) -> Vector:
         return new_safe_record(self.dim)
 
-    def _teaches(self, is_learner: bool) -> bool:
+    def _mean_of_untaught(self) -> float:
+        return float(self._memory[LOW])
+
+    def _enters_set(self, is_learner: bool) -> bool:
         return is_learner or bool(self._memory[MOVED] > 0.0)
 
-    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        super()._learn(features, reward, is_learner)
+    def _enter_set(self, features: Vector, reward: float, is_learner: bool) -> None:
+        super()._enter_set(features, reward, is_learner)
         if is_learner:
             remember_reward(self._memory, features, reward)
 
@@ -237,6 +254,8 @@ class SafeLUCB(LinearPolicy):
         self._memory[:] = 0.0
         self._memory[DEBT], self._memory[ROUNDS_BEFORE] = debt, rounds
         self._catalogue, self._catalogue_scores, self._frozen = None, new_scores(0), None
+        if self._watch is not None:
+            self._watch.forget()
         self._spend(self._restarts + 1)
 
     @property
@@ -262,8 +281,8 @@ class SafeLUCB(LinearPolicy):
         return self._ledger.learner_rounds * lost * (1.0 + 1e-12)
 
     def _spend(self, restarts: int) -> None:
-        names = ("delta", "gate", "realised_share", "restart_share")
-        spend_delta(self._settings, **{name: self._config[name] for name in names}, restarts=restarts)
+        shares = {name: self._config[name] for name in ("gate", "realised_share", "restart_share")}
+        spend_delta(self._settings, delta=self._set_delta, **shares, restarts=restarts)
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)

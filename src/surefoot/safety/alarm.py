@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from surefoot.values import Value
 
-AlarmKind = Literal["contradiction", "reward", "baseline_reward", "features"]
+AlarmKind = Literal["contradiction", "reward", "baseline_reward", "features", "drift"]
 Response = Literal["stay", "relearn", "renew"]
 RESPONSES: tuple[Response, ...] = ("stay", "relearn", "renew")
 RESTART_SHARE = 0.1  # of delta, kept for restarts
@@ -27,9 +27,10 @@ class Alarm(Value, frozen=True, eq=True):
 
     Attributes
     ----------
-    kind : {"contradiction", "reward", "baseline_reward", "features"}
+    kind : {"contradiction", "reward", "baseline_reward", "features", "drift"}
         "contradiction" if no theta satisfies data and declarations, "reward" for a reward out of bounds,
-        "baseline_reward" for one that no theta allows, "features" for a row that is too long.
+        "baseline_reward" for one that no theta allows, "features" for a row that is too long, "drift" if
+        the watch saw that rewards do not follow one theta any more.
     round : int
         Rounds decided when it was raised.
     text : str

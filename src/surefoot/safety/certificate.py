@@ -29,6 +29,8 @@ class Certificate(Value, frozen=True):
         By how much another action might have a larger bound.
     is_held : bool
         Whether the baseline was to be played whatever the verdict.
+    is_held_out : bool
+        Whether the learner was allowed, and the coin of a holdout let the baseline play.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Certificate(Value, frozen=True):
     method: str = "rows"
     gap: float = 0.0
     is_held: bool = False
+    is_held_out: bool = False
 
     @property
     def margin(self) -> float:
@@ -72,6 +75,11 @@ class Certificate(Value, frozen=True):
         if self.is_held:
             verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
             return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."
+        if self.is_held_out:
+            return (
+                f"Played the baseline, by the coin of the holdout: {action} was allowed, with a margin of "
+                f"{self.margin:.4g}."
+            )
         if self.guaranteed == -math.inf:
             return "Played the baseline: the alarm is on, for data and declarations contradict each other."
         if self.is_safe:

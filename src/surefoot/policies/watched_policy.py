@@ -1,0 +1,176 @@
+"""A linear policy that can be watched: it holds out rounds for the baseline, and tests whether the world has changed.
+
+Without `holdout` it is a `LinearPolicy`, to the bit. With it, the record of an open round is its features, the mean
+that was declared of it (NaN where its reward enters the confidence set) and its number.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Vector
+from surefoot.errors import InputError
+from surefoot.linear.actions import ActionSet
+from surefoot.linear.radius import DELTA, NOISE, RIDGE, THETA_BOUND
+from surefoot.linear.ridge_layout import SURPRISES, theta_of
+from surefoot.policies.decision import Decision, Source, check_recalled
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.linear_step import FREE, HELD_OUT
+from surefoot.policies.saved_state import refill
+from surefoot.policies.watch import WATCH_SHARE, Watch, is_alarming, read_watch
+from surefoot.safety.alarm import delta_of
+
+
+class WatchedPolicy(LinearPolicy):
+    """What SafeLUCB, CLUCB and CLUCB2 share: the watch, which is off unless `holdout` is given."""
+
+    _watch: Watch | None = None
+    _declared_mean = math.nan  # of this round's baseline, where the policy needs it
+
+    def __init__(
+        self, *, holdout: float | None = None, watch_share: float = WATCH_SHARE, seed: int | None = None, **given: Any
+    ) -> None:
+        super().__init__(**given)
+        self._watch = read_watch(holdout, watch_share, seed, given.get("misspecification", 0.0))
+        if self._watch is not None:
+            self._config |= {"holdout": holdout, "watch_share": watch_share, "seed": seed}
+            self._settings[DELTA] = self._set_delta
+
+    @property
+    def holdout(self) -> float:
+        """The share of rounds that go to the baseline although the learner may play; 0 if the watch is off."""
+        return 0.0 if self._watch is None else self._watch.holdout
+
+    @property
+    def _set_delta(self) -> float:
+        """What delta leaves for all but the watch."""
+        return float(self._config["delta"]) * (1.0 - (0.0 if self._watch is None else self._watch.share))
+
+    def decide(
+        self,
+        features: ArrayLike | ActionSet,
+        *,
+        baseline: int | ArrayLike | None = None,
+        baseline_reward: Any = None,
+        hold: bool = False,
+    ) -> Decision:
+        """Choose an action; `features` is an array with one row per action, or an action set.
+
+        `baseline` is the row that is played today; in a set without rows, its feature vector. With `hold` the baseline
+        is played whatever the gate says, and the certificate tells what it would have said. With a holdout, a coin may
+        give the baseline a round in which the learner is allowed to play.
+        """
+        if self._watch is None or hold or self._alarm is not None:
+            return super().decide(features, baseline=baseline, baseline_reward=baseline_reward, hold=hold)
+        draw = self._watch.draw(self._rounds + 1)
+        order = HELD_OUT if draw < self._watch.holdout else FREE
+        decision = self._decide(features, baseline, baseline_reward, order)
+        return _with_coin(decision, self._watch, draw) if decision.certificate.is_safe else decision
+
+    def recall(
+        self,
+        features: ArrayLike,
+        *,
+        baseline: int | None = None,
+        baseline_reward: Any = None,
+        action: int,
+        source: Source,
+        draw: float | None = None,
+    ) -> Decision:
+        """Count a round again as it was decided before, to restore a policy from a journal.
+
+        Parameters
+        ----------
+        features, baseline, baseline_reward
+            As in `decide`.
+        action : int
+            The row that was played.
+        source : {"learner", "baseline"}
+            Who played it.
+        draw : float, optional
+            The coin of the holdout, where one decided.
+
+        Returns
+        -------
+        Decision
+            The decision, with the number of its round.
+
+        Raises
+        ------
+        InputError
+            If the round cannot have been played like this.
+        """
+        if draw is None or math.isnan(draw):
+            return super().recall(
+                features, baseline=baseline, baseline_reward=baseline_reward, action=action, source=source
+            )
+        if self._watch is None:
+            raise InputError(f"A coin of {draw!r} was drawn for a holdout, but this policy has none.")
+        check_recalled(action, source, baseline)
+        self._watch.check_draw(draw, source)
+        order = int(action) if source == "learner" else HELD_OUT
+        return _with_coin(self._recall(features, baseline, baseline_reward, order), self._watch, draw)
+
+    def _read_baseline_reward(self, reward: float | None) -> float:
+        self._declared_mean = super()._read_baseline_reward(reward)
+        return self._declared_mean
+
+    def _mean_of_untaught(self) -> float:
+        """The declared mean of a baseline round whose reward does not enter the confidence set."""
+        return self._declared_mean
+
+    def _record_of(self, features: Vector, is_learner: bool) -> bytes:
+        if self._watch is None:
+            return features.tobytes()
+        known = math.nan if self._enters_set(is_learner) else self._mean_of_untaught()
+        return np.append(features, (known, self._rounds)).tobytes()
+
+    def _feature_size(self) -> int:
+        return self.dim if self._watch is None else self.dim + 2
+
+    def _teaches(self, is_learner: bool) -> bool:
+        return self._watch is not None or self._enters_set(is_learner)
+
+    def _enters_set(self, is_learner: bool) -> bool:
+        """Whether the reward of the round just decided will enter the confidence set."""
+        return super()._teaches(is_learner)
+
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        if self._watch is None:
+            self._enter_set(features, reward, is_learner)
+            return
+        features, known, round_ = features[: self.dim], float(features[self.dim]), float(features[self.dim + 1])
+        if math.isnan(known):
+            known = float(theta_of.function(self._state) @ features)
+            self._enter_set(features, reward, is_learner)
+        self._watch.take(is_learner, (reward - known) / float(self._settings[NOISE]), round_)
+        self._look(self._watch)
+
+    def _enter_set(self, features: Vector, reward: float, is_learner: bool) -> None:
+        """Let one reward enter the confidence set."""
+        super()._learn(features, reward, is_learner)
+
+    def _look(self, watch: Watch) -> None:
+        """Raise the alarm if the evidence against one theta has reached 1 / the watch's share of delta."""
+        noise, ridge, bound = (float(self._settings[at]) for at in (NOISE, RIDGE, THETA_BOUND))
+        delta = delta_of(watch.share * self._config["delta"], self._restarts, self._config.get("restart_share", 0.0))
+        if self._alarm is None and is_alarming(
+            watch.evidence(float(self._state[SURPRISES]), noise, ridge, bound), delta
+        ):
+            self.report_breach("drift", watch.describe(noise, delta))
+
+    def _arrays(self) -> dict[str, Any]:
+        return super()._arrays() | ({} if self._watch is None else {"watch": self._watch.bets.copy()})
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        super()._restore(arrays)
+        if self._watch is not None:
+            refill(self._watch.bets, arrays["watch"], "watch")
+
+
+def _with_coin(decision: Decision, watch: Watch, draw: float) -> Decision:
+    return msgspec.structs.replace(decision, probability=watch.probability(decision.source), draw=draw)
