@@ -11,8 +11,16 @@ import pytest
 import surefoot
 from tests.worlds import World
 
-KNOWN = {"CLUCB", "SafeLUCB-known", "SafeLUCB-interval", "SafeLUCB-realised_path"}
+KNOWN = {
+    "CLUCB",
+    "CLUCB-watched",
+    "SafeLUCB-known",
+    "SafeLUCB-known-watched",
+    "SafeLUCB-interval",
+    "SafeLUCB-realised_path",
+}
 INTERVAL = {"SafeLUCB-interval"}
+WATCHED: dict[str, Any] = {"holdout": 0.2, "watch_share": 0.3, "seed": 3}
 POLICIES: dict[str, Callable[[World], Any]] = {
     "LUCB": lambda w: surefoot.LUCB(**w.settings(ridge=0.3, delta=0.05)),
     "CLUCB": lambda w: surefoot.CLUCB(alpha=0.3, **w.settings(ridge=0.3, delta=0.05)),
@@ -31,6 +39,12 @@ POLICIES: dict[str, Callable[[World], Any]] = {
     "SafeLUCB-stagewise": lambda w: safe(w, constraint="stagewise"),
     "SafeLUCB-reserve": lambda w: safe(w, constraint={"name": "reserve", "granted": 0.2}),
     "SafeLUCB-realised_path": lambda w: safe(w, constraint={"name": "realised_path", "lowest_reward": -0.3}),
+    "SafeLUCB-watched": lambda w: safe(w, **WATCHED),
+    "SafeLUCB-known-watched": lambda w: safe(w, reward_range=(0.0, 1.0), **WATCHED),
+    "CLUCB-watched": lambda w: surefoot.CLUCB(alpha=0.3, **w.settings(ridge=0.3, delta=0.05), **WATCHED),
+    "CLUCB2-watched": lambda w: surefoot.CLUCB2(
+        alpha=0.3, nesting="latest", **w.settings(ridge=0.3, delta=0.05), **WATCHED
+    ),
     "UCB": lambda w: surefoot.UCB(arms=w.actions),
     "ConservativeUCB": lambda w: surefoot.ConservativeUCB(arms=w.actions, alpha=0.5, delta=0.1, noise=0.05),
 }
@@ -61,7 +75,8 @@ def reward_told(name: str, mean: float) -> Any:
 
 def trace(decision: Any) -> tuple[Any, ...]:
     c = decision.certificate
-    return decision.round, decision.action, decision.source, c.guaranteed, c.required, c.proposal, c.optimism
+    coin = decision.probability, str(decision.draw)
+    return decision.round, decision.action, decision.source, c.guaranteed, c.required, c.proposal, c.optimism, *coin
 
 
 def same(a: Any, b: Any) -> bool:
@@ -125,7 +140,8 @@ def test_every_certificate_carries_a_proof_that_holds(name: str) -> None:
     for _ in range(ROUNDS.get(name, 120)):
         decision, mean = decide(name, policy, world)
         certificate = decision.certificate
-        assert (certificate.margin >= 0) == (decision.source == "learner") == certificate.is_safe
+        assert (certificate.margin >= 0) == certificate.is_safe
+        assert certificate.is_safe == (decision.source == "learner" or certificate.is_held_out)
         proof = certificate.proof
         surefoot.check(proof)
         if np.isfinite(certificate.required) and np.isfinite(certificate.guaranteed):
@@ -147,7 +163,8 @@ def rounds_of(name: str, world: World, policy: Any, count: int) -> list[tuple[An
         asked = {"baseline": baseline, "baseline_reward": reward_told(name, float(means[baseline]))}
         decision = policy.decide(rows, **asked)
         reward = world.reward(float(means[decision.action]))
-        written.append((rows, {**asked, "action": decision.action, "source": decision.source}, reward))
+        coin = {"draw": decision.draw} if name.endswith("-watched") else {}
+        written.append((rows, {**asked, "action": decision.action, "source": decision.source, **coin}, reward))
         if decision.round % 4:
             policy.observe(decision, reward)
         elif decision.round % 8:
@@ -255,7 +272,7 @@ def test_pending_rounds_are_in_the_ledger_and_not_in_the_set(name: str) -> None:
     learned = sum(decision.source == "learner" for decision, _ in made)
     # A baseline that has not moved and whose reward is known exactly teaches nothing: here in the first round alone.
     untaught = name in KNOWN - INTERVAL and made[0][0].source == "baseline"
-    assert policy.ridge.count == (learned if name == "CLUCB" else 6 - untaught)
+    assert policy.ridge.count == (learned if name in ("CLUCB", "CLUCB-watched") else 6 - untaught)
     assert policy.pending == ()
 
 

@@ -1,7 +1,7 @@
 """A linear policy that can be watched: it holds out rounds for the baseline, and tests whether the world has changed.
 
 Without `holdout` it is a `LinearPolicy`, to the bit. With it, the record of an open round is its features, the mean
-that was declared of it (NaN where its reward enters the confidence set) and its number.
+that was declared of it (-inf where its reward enters the confidence set instead) and its number.
 """
 
 import math
@@ -126,7 +126,7 @@ class WatchedPolicy(LinearPolicy):
     def _record_of(self, features: Vector, is_learner: bool) -> bytes:
         if self._watch is None:
             return features.tobytes()
-        known = math.nan if self._enters_set(is_learner) else self._mean_of_untaught()
+        known = -math.inf if self._enters_set(is_learner) else self._mean_of_untaught()
         return np.append(features, (known, self._rounds)).tobytes()
 
     def _feature_size(self) -> int:
@@ -144,7 +144,7 @@ class WatchedPolicy(LinearPolicy):
             self._enter_set(features, reward, is_learner)
             return
         features, known, round_ = features[: self.dim], float(features[self.dim]), float(features[self.dim + 1])
-        if math.isnan(known):
+        if known == -math.inf:
             known = float(theta_of.function(self._state) @ features)
             self._enter_set(features, reward, is_learner)
         self._watch.take(is_learner, (reward - known) / float(self._settings[NOISE]), round_)
