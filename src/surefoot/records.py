@@ -16,8 +16,9 @@ What the policy has learned: the rows of `created.history`; then rewards in the 
 as every earlier round that teaches is settled. A round is settled by its accepted reward (with a window, by its entry
 in a `closed`), by `abandoned`, or by the default once `settle_after` more rounds were decided. Whether a round teaches
 is settled when it is decided: CLUCB skips the baseline's, SafeLUCB those of a baseline that has never changed and whose
-mean is known exactly. The k-th confidence set is made of the first k of these. After an alarm that was answered by
-"relearn" or "renew" a new set begins, and no round decided before teaches any more.
+mean is known exactly. With a `holdout` these wait for their turn too, and are bet on, though no set learns them. The
+k-th confidence set is made of the first k that it learns. After an alarm that was answered by "relearn" or "renew" a
+new set begins, and no round decided before teaches any more.
 
 Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
 occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its
@@ -174,6 +175,7 @@ class Decision(Record):
     mode:        the experiment's mode at that moment
     is_held:     the baseline was to be played whatever the gate said: in shadow and paused mode, and in fallbacks
     is_fallback: the caller had played the baseline on its own, while the experiment could not be reached
+    draw:        the coin of a holdout where the learner was allowed to play: below `holdout` it is the baseline's
     """
 
     decision_id: str
@@ -185,6 +187,7 @@ class Decision(Record):
     certificate: Certificate
     is_held: bool = False
     is_fallback: bool = False
+    draw: float | None = None
 
 
 class Reward(Record):

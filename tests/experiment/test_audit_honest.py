@@ -27,6 +27,10 @@ POLICIES: dict[str, tuple[Make, int, dict[str, Any]]] = {
     "SafeLUCB joint": (safe(gate="joint"), 150, {}),
     "SafeLUCB ledger": (safe(gate="ledger"), 150, {}),
     "SafeLUCB without a range": (safe(reward_range=None, reward_floor=0.01, realised_share=0.0), 150, {}),
+    "SafeLUCB watched": (safe(holdout=0.1, seed=3), 150, {}),
+    "SafeLUCB watched, residual": (safe(holdout=0.1, seed=3, radius="residual", watch_share=0.4), 150, {}),
+    "CLUCB watched": (lambda told: surefoot.CLUCB(alpha=0.3, holdout=0.1, seed=3, **told), 150, {}),
+    "CLUCB2 watched": (lambda told: surefoot.CLUCB2(alpha=0.3, holdout=0.1, seed=3, nesting="latest", **told), 150, {}),
     "UCB": (lambda told: surefoot.UCB(arms=5), 150, {"changing": False}),
     "ConservativeUCB": (
         lambda told: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1, noise=0.05),

@@ -44,6 +44,9 @@ class ArmChecks:
         """Every round's reward is learned from."""
         return True
 
+    def declared_mean(self, round_: RecordedRound) -> None:
+        """Arms are not watched."""
+
     def breach_by(self, reward: float, is_learner: bool) -> str | None:
         """No reward contradicts what is declared of arms."""
         return None
@@ -52,7 +55,7 @@ class ArmChecks:
         """All of delta was spent at the start."""
         return "plain arms keep no share of delta for a restart"
 
-    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def learn(self, features: Vector, reward: float, is_learner: bool, declared: float | None = None) -> None:
         """Take in the reward of a round."""
         self._seen += features
         self._total.add(reward * features)

@@ -133,14 +133,25 @@ class Auditor:
             self.tally.alarms.append((event.number, "the data contradict what was declared"))
         self.tally.is_refuted = self._book.is_alarmed
         teaches = self._book.teaches(round_.is_learner)
-        is_learner, played = round_.is_learner, rows[round_.action]
-        if not self._learning.wait(decision, event.time, played, is_learner=is_learner, teaches=teaches):
+        is_new = self._learning.wait(
+            decision,
+            event.time,
+            rows[round_.action],
+            is_learner=round_.is_learner,
+            teaches=teaches,
+            declared=self._book.declared_mean(round_),
+        )
+        if not is_new:
             problems.add("doubled", f"decision {decision.decision_id!r} was made before")
         self._report(event, problems)
 
-    def _book_in(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
         assert self._book is not None
-        self._book.learn(features, reward, is_learner)
+        was_alarmed = self._book.is_alarmed
+        self._book.learn(features, reward, is_learner, declared)
+        if self._book.is_alarmed and not was_alarmed:
+            self.tally.is_refuted = True
+            self.tally.alarms.append((self.tally.events, "rewards do not follow one theta any more"))
 
     def _examine(self, event: int, reward: float, is_learner: bool) -> None:
         """A reward that contradicts what was declared raises the alarm."""

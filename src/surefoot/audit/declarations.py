@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from surefoot.audit.rebuilt_sets import SetDeclarations
+from surefoot.audit.rebuilt_watch import WatchDeclarations
 
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 ARMS = ("UCB", "ConservativeUCB")
@@ -34,13 +35,21 @@ class Declarations:
     delta: float
     realised_share: float
     restart_share: float
+    watch: WatchDeclarations
 
     def after(self, restarts: int) -> "Declarations":
         """What may be spent of delta after so many restarts: 1 - share for the first set, then share 2^-k."""
-        kept = self.restart_share
-        left = self.delta * (1.0 - kept if restarts == 0 else kept * 2.0**-restarts)
+        left = self._share_of(restarts) * (1.0 - self.watch.share)
         knowledge = replace(self.knowledge, delta=left * (1.0 - self.realised_share))
         return replace(self, knowledge=knowledge, sum_delta=left * self.realised_share)
+
+    def watch_delta(self, restarts: int) -> float:
+        """What false alarms of the watch may spend of delta after so many restarts."""
+        return self._share_of(restarts) * self.watch.share
+
+    def _share_of(self, restarts: int) -> float:
+        kept = self.restart_share
+        return self.delta * (1.0 - kept if restarts == 0 else kept * 2.0**-restarts)
 
     @property
     def worst_round(self) -> float:
@@ -73,6 +82,8 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
     name = plain["name"]
     share = float(settings.get("realised_share", 0.1)) if is_safe and settings.get("gate", "facts") == "facts" else 0.0
     delta = float(settings["delta"])
+    holdout = float(settings.get("holdout") or 0.0) if policy != "LUCB" else 0.0
+    watch = WatchDeclarations(holdout, float(settings.get("watch_share", 0.1)) if holdout else 0.0)
     low, high = settings.get("reward_range") or (-math.inf, math.inf)
     knowledge = SetDeclarations(
         kind=settings.get("radius", "amm" if is_safe else "paper"),
@@ -83,6 +94,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         theta_bound=float(settings["theta_bound"]),
         feature_bound=float(settings["feature_bound"]),
         misspecification=float(settings.get("misspecification", 0.0)),
+        is_watched=watch.is_on,
     )
     return Declarations(
         policy=policy,
@@ -99,4 +111,5 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         delta=delta,
         realised_share=share,
         restart_share=float(settings.get("restart_share", 0.0)) if is_safe else 0.0,
+        watch=watch,
     ).after(0)

@@ -33,6 +33,8 @@ _NUMBERS: dict[str, Rule] = {
     "baseline_reward": _NOT_NEGATIVE,
     "realised_share": _PART,
     "restart_share": _PART,
+    "holdout": _SHARE,
+    "watch_share": _SHARE,
     "default_reward": (lambda x: abs(x) <= LARGEST, f"lie within +-{LARGEST:g}"),
     "dim": _COUNT,
     "arms": _COUNT,
@@ -82,6 +84,8 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
     ridge: Any = settings.get("ridge", 1.0)
     if _is_number(size) and _is_number(ridge) and not size / math.sqrt(max(ridge, 1e-300)) <= math.sqrt(MOST_RESOLVED):
         yield f"`feature_bound` must be resolved beside the ridge, but {size!r} was declared beside {ridge!r}"
+    if settings.get("holdout") and misfit != 0.0:
+        yield f"a `holdout` is watched without `misspecification`, but {misfit!r:.80} was declared"
     yield from _constraint(settings)
     yield from _range(settings)
 

@@ -19,7 +19,10 @@ LARGEST = 1e100  # of any reward
 
 @dataclass(slots=True)
 class PendingReward:
-    """A decision whose reward is not learned yet; whether it teaches was settled when it was decided."""
+    """A decision whose reward is not learned yet; whether it teaches was settled when it was decided.
+
+    declared: the mean of a round that is watched, and that no confidence set learns
+    """
 
     decision_id: str
     round: int
@@ -27,6 +30,7 @@ class PendingReward:
     features: Vector
     is_learner: bool
     teaches: bool
+    declared: float | None = None
     reward: float | None = None
 
 
@@ -40,7 +44,7 @@ class LearnedRewards:
     def __init__(
         self,
         created: records.Created,
-        take_in: Callable[[Vector, float, bool], None],
+        take_in: Callable[[Vector, float, bool, float | None], None],
         examine: Callable[[int, float, bool], None],
         findings: Findings,
         tally: AuditCounts,
@@ -57,11 +61,18 @@ class LearnedRewards:
         self._abandoned: set[str] = set()
 
     def wait(
-        self, decision: records.Decision, time: float, features: Vector, *, is_learner: bool, teaches: bool
+        self,
+        decision: records.Decision,
+        time: float,
+        features: Vector,
+        *,
+        is_learner: bool,
+        teaches: bool,
+        declared: float | None = None,
     ) -> bool:
         """Wait for a decision's reward; false where it is waited for already."""
         is_new = decision.decision_id not in self._waiting
-        entry = PendingReward(decision.decision_id, decision.round, time, features, is_learner, teaches)
+        entry = PendingReward(decision.decision_id, decision.round, time, features, is_learner, teaches, declared)
         self._waiting[decision.decision_id] = entry
         if teaches or self._created.reward_window is not None:
             self._order.append(entry)
@@ -199,4 +210,4 @@ class LearnedRewards:
         self._tally.pending = len(self._waiting)
         self._tally.learned += 1
         if waiting.teaches:
-            self._take_in(waiting.features, value, waiting.is_learner)
+            self._take_in(waiting.features, value, waiting.is_learner, waiting.declared)

@@ -14,6 +14,7 @@ from surefoot.audit.proof_checker import CLAIMED, PROVED, ProofChecker, Toleranc
 from surefoot.audit.rebuilt_facts import LinearFacts
 from surefoot.audit.rebuilt_gram import EPS
 from surefoot.audit.rebuilt_sets import FINE, USABLE, RebuiltRidge, RebuiltSet
+from surefoot.audit.rebuilt_watch import RebuiltWatch
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, near
 
 CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
@@ -33,6 +34,7 @@ class LinearChecks:
         self.account = AuditLedger(self.declared.knowledge.dim)
         self.estimate = RebuiltRidge(self.declared.knowledge)
         self._nest = dict[int, RebuiltSet]()
+        self._watch = RebuiltWatch() if self.declared.watch.is_on else None
         self._proved: CarriedProof | None = None
         self.is_alarmed = False
 
@@ -65,15 +67,25 @@ class LinearChecks:
     def _can_be_refuted(self) -> bool:
         """Whether this policy notices that no theta is left, and from then on keeps to the baseline."""
         is_dual = self.declared.knowledge.kind == "dual"
-        return self.declared.policy == "SafeLUCB" or self.declared.is_exact or is_dual
+        return self.declared.policy == "SafeLUCB" or self.declared.is_exact or is_dual or self._watch is not None
 
     def teaches(self, is_learner: bool) -> bool:
         """Whether the round that was just judged will be learned from; later events must not change that.
 
-        CLUCB never learns from the baseline; SafeLUCB not while it is the same and its mean exactly known.
+        CLUCB never learns from the baseline; SafeLUCB not while it is the same and its mean exactly known. What is
+        watched is bet on in any case.
         """
+        return self._watch is not None or self._enters_set(is_learner)
+
+    def _enters_set(self, is_learner: bool) -> bool:
         is_known = self.declared.policy == "SafeLUCB" and not self.account.has_moved
         return is_learner or (self.declared.learns_baseline and not is_known)
+
+    def declared_mean(self, round_: RecordedRound) -> float | None:
+        """The mean that was declared of a round which is watched, and which no confidence set learns."""
+        if self._watch is None or self._enters_set(round_.is_learner):
+            return None
+        return self.declared.known(round_.known)[0]
 
     def breach_by(self, reward: float, is_learner: bool) -> str | None:
         """Why a reward contradicts what was declared, where it does."""
@@ -128,8 +140,16 @@ class LinearChecks:
         if known[0] > most + self.declared.misspecification:
             self.is_alarmed = True
 
-    def learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        """Take in the reward of a round that teaches."""
+    def learn(self, features: Vector, reward: float, is_learner: bool, declared: float | None = None) -> None:
+        """Take in the reward of a round that teaches; one with a declared mean is only bet on."""
+        predicted = self.estimate.predicted(features) if self._watch is not None and declared is None else declared
+        if declared is None:
+            self._enter(features, reward, is_learner)
+        if self._watch is not None and predicted is not None:
+            self._watch.bet(is_learner, (reward - predicted) / self.declared.knowledge.noise)
+            self.is_alarmed |= self._watch.refutes(self.estimate.price, self.declared.watch_delta(self._restarts))
+
+    def _enter(self, features: Vector, reward: float, is_learner: bool) -> None:
         if is_learner:
             self.account.receive(features, reward)
         self.remember(features, reward)
@@ -269,13 +289,25 @@ class LinearChecks:
             problems.add(
                 "admissible", f"the learner played, but what can be proved falls short of the floor by {short:.6g}"
             )
-        if is_allowed and not (round_.is_learner or round_.is_held):
-            problems.add("verdict", "the learner was allowed to play, but the baseline was played")
+        self._check_coin(round_, is_allowed, problems)
         if round_.is_learner and self.is_alarmed and self.declared.policy != "LUCB":
             problems.add("alarm", "the learner played while the alarm was on")
         if self.is_alarmed and round_.guaranteed > -math.inf and self.declared.policy != "LUCB":
             problems.add("alarm", "the alarm is on, but the certificate promises something")
         self.is_alarmed |= self._can_be_refuted and round_.guaranteed == -math.inf
+
+    def _check_coin(self, round_: RecordedRound, is_allowed: bool, problems: RoundProblems) -> None:
+        """Where the learner was allowed to play, it did, or the coin of the holdout gave the round to the baseline."""
+        draw, holdout = round_.draw, self.declared.watch.holdout
+        if (draw is not None) != (holdout > 0.0 and is_allowed and not round_.is_held):
+            problems.add("coin", f"a coin is drawn where the learner may play and there is a holdout, but it is {draw}")
+        is_held_out = draw is not None and 0.0 <= draw < holdout
+        if draw is not None and (is_held_out == round_.is_learner or not 0.0 <= draw < 1.0):
+            problems.add(
+                "coin", f"a coin of {draw:.6g} at a holdout of {holdout:g} did not let the {round_.source} play"
+            )
+        if is_allowed and not (round_.is_learner or round_.is_held or is_held_out):
+            problems.add("verdict", "the learner was allowed to play, but the baseline was played")
 
     def _check_proposal(self, round_: RecordedRound, problems: RoundProblems) -> None:
         """The proposal promises the most, by the confidence set; searches over more than that are not repeated."""

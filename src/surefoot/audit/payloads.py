@@ -42,6 +42,7 @@ def read_round(decision: records.Decision, rows: Matrix) -> RecordedRound:
         optimism=float(seen.optimism),
         is_held=decision.is_held,
         proof=proof,
+        draw=decision.draw,
     )
 
 

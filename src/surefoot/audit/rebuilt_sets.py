@@ -27,6 +27,7 @@ class SetDeclarations:
     theta_bound: float
     feature_bound: float
     misspecification: float = 0.0
+    is_watched: bool = False
 
 
 class RebuiltSet:
@@ -132,7 +133,7 @@ class RebuiltRidge:
 
     def learn(self, features: Vector, reward: float) -> None:
         """Take in one reward."""
-        if self.known.kind == "residual":
+        if self.known.kind == "residual" or self.known.is_watched:
             surprise, most = self._surprise(features, reward)
             self._surprises.add(surprise)
             self._most_surprises.add(most)
@@ -141,6 +142,17 @@ class RebuiltRidge:
         self._squares.add(reward * reward)
         self.count += 1
         self._newest = self._factors = None
+
+    def predicted(self, features: Vector) -> float:
+        """The reward of this row, by the ridge estimate."""
+        v = self._factorised()[0]
+        return float((v.moment / v.values) @ v.turn(features))
+
+    @property
+    def price(self) -> float:
+        """What predictions have cost beside the best theta, at most.  (docs/mathematics.md, "The watch")"""
+        k = self.known
+        return (self._most_surprises.value + k.ridge * k.theta_bound**2) / (2.0 * k.noise**2)
 
     def newest(self) -> list[RebuiltSet]:
         """The confidence set of now; with the `dual` radius, every reading of it that a proof may have chosen."""

@@ -54,6 +54,7 @@ class RecordedRound:
     optimism: float
     is_held: bool
     proof: RecordedProof
+    draw: float | None = None
 
     @property
     def is_learner(self) -> bool:

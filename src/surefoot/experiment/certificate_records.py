@@ -40,6 +40,7 @@ def explained(record: records.Decision) -> str:
         found.method,
         found.gap,
         record.is_held,
+        record.draw is not None and record.source == "baseline",
     ).explain()
 
 

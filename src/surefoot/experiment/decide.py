@@ -1,5 +1,6 @@
 """The verb `decide`: look up the id, ask the policy, write, and only then answer."""
 
+import math
 from typing import Any
 
 from surefoot import records
@@ -86,4 +87,5 @@ def _record(turn: Turn, question: Read, decision: Decision, is_held: bool) -> re
         certificate=written(decision.certificate, with_sets=is_dual),
         is_held=is_held,
         is_fallback=question.is_fallback,
+        draw=None if math.isnan(decision.draw) else decision.draw,
     )

@@ -20,6 +20,7 @@ from surefoot.experiment.policy_by_name import make_policy, policy_kind
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
+from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.records import FORMAT, Created, ModeName, Record
 
 R = TypeVar("R", bound=Record)
@@ -203,12 +204,14 @@ def _warm_start(policy: Policy, history: records.History) -> None:
 
 def _recall(state: State, event: Event, view: View) -> None:
     record = decode(event, records.Decision)
+    coin: dict[str, Any] = {"draw": record.draw} if isinstance(state.policy, WatchedPolicy) else {}
     again = state.policy.recall(
         _features(state, record.asked, view),
         baseline=record.asked.baseline,
         baseline_reward=record.asked.baseline_reward,
         action=record.action,
         source=record.source,
+        **coin,
     )
     if again.round != record.round:
         raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
