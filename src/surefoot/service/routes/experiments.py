@@ -70,6 +70,9 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         if isinstance(dim, int) and dim > limits.dimensions:
             rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
             raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
+        if data.settings.get("seed") is not None:
+            rule = "coins come from the system, so no seed is taken"
+            raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.seed", rule)])
         return make_policy(data.policy, data.settings)
 
     @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
