@@ -12,6 +12,13 @@ mode       -                `Mode`: from now on the experiment is in this mode
 acknowledged  -             `Acknowledged`: the alarm was answered
 snapshot   -                `Snapshot`: the state at a head, as an attachment; it only ever saves time
 
+Of a guard, whose coin chooses between two actions of any kind:
+
+guarded        d:<decision_id>  `Guarded`: one round, with its coin; numbered as decisions are
+visit          d:<decision_id>  `Visit`: another visit of an open unit, which keeps its side and its round
+metric_reward  r:<decision_id>  `MetricReward`, accepted; without a key where it was refused
+settled        -                `Settled`: windows that have closed, oldest decision first
+
 What the policy has learned: the rows of `created.history`; then rewards in the order of their decisions, each as soon
 as every earlier round that teaches is settled. A round is settled by its accepted reward (with a window, by its entry
 in a `closed`), by `abandoned`, or by the default once `settle_after` more rounds were decided. Whether a round teaches
@@ -19,6 +26,12 @@ is settled when it is decided: CLUCB skips the baseline's, SafeLUCB those of a b
 mean is known exactly. With a `holdout` these wait for their turn too, and are bet on, though no set learns them. The
 k-th confidence set is made of the first k that it learns. After an alarm that was answered by "relearn" or "renew" a
 new set begins, and no round decided before teaches any more.
+
+What a guard's banks hold: every round that teaches, in the order of the decisions, each as soon as every earlier one is
+settled: by its accepted reward (with a window, by its entry in a `settled`; of a unit, by the sum of its visits' own
+once `unit_window` more rounds were decided), by `abandoned` at its worst, or once `settle_after` more rounds were
+decided. A metric without a reward counts as its default where one was declared, and at its worst otherwise. A round
+whose two actions are equal teaches nothing.
 
 Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
 occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its
@@ -35,6 +48,7 @@ from surefoot.journal import canonical
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
 ABANDONED, ACKNOWLEDGED = "abandoned", "acknowledged"
+GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
 
 Number: TypeAlias = float | Literal["inf", "-inf", "nan"]
 Source: TypeAlias = Literal["learner", "baseline"]
@@ -202,6 +216,103 @@ class Reward(Record):
     unrecorded: int = 0
 
 
+class AskedGuard(Record):
+    """What the caller asked of a guard: asking again with the same decision_id must bring the same.
+
+    baseline, proposal: the action of today and the one that is to be let in, any JSON value but null
+    unit:               whom the reward belongs to, if that is more than this visit
+    prediction:         of the baseline's reward in this round; for several metrics by name
+    context:            anything the caller wants kept beside the decision; no guard looks at it
+    """
+
+    baseline: Any
+    proposal: Any
+    unit: str | None = None
+    prediction: float | dict[str, float] | None = None
+    context: dict[str, Any] | None = None
+
+
+class Bank(Record):
+    """What a metric's bank held before the round, in units of its highest reward: see `surefoot.safety.BankProof`."""
+
+    metric: str
+    log_wealth: list[float]
+    bound: float
+    owed: float
+    carried: float
+    cost: float
+    coins: float = 0.0
+
+
+class GuardCertificate(Record):
+    """Which share was allowed and by whom it was limited; one bank for each metric."""
+
+    allowed: float
+    binds: str
+    banks: list[Bank]
+
+    @property
+    def margin(self) -> float:
+        """What is left in the bank that binds if the round is at its worst."""
+        return min(bank.carried - bank.cost for bank in self.banks)
+
+
+class Visit(Record):
+    """Another visit of an open unit: the side that its coin chose in `round`, with the actions of now.
+
+    share, draw: as they were in that round
+    is_held:     the baseline was to be played whatever the coin said, then
+    """
+
+    decision_id: str
+    round: int
+    mode: ModeName
+    asked: AskedGuard
+    source: Source
+    share: float
+    draw: float | None = None
+    is_held: bool = False
+    is_fallback: bool = False
+
+    @property
+    def action(self) -> Any:
+        """What is to be played."""
+        return self.asked.proposal if self.source == "learner" else self.asked.baseline
+
+
+class Guarded(Visit, kw_only=True):
+    """One round of a guard.
+
+    share: the probability with which the proposal was to be played
+    draw:  the coin, uniform in [0, 1): the proposal is played where it lies below `share`; None where none was drawn
+    """
+
+    certificate: GuardCertificate
+
+
+class MetricReward(Record):
+    """The rewards of a guard's decision by metric. `refused` is None where they were accepted; see `Reward`."""
+
+    decision_id: str
+    values: dict[str, Number]
+    refused: Reason | None = None
+    unrecorded: int = 0
+
+
+class SettledWindow(Record, array_like=True):
+    """A guard's window that closed: written as [decision_id, round, is_missing]."""
+
+    decision_id: str
+    round: int
+    is_missing: bool
+
+
+class Settled(Record):
+    """Windows of a guard that have closed, in the order of their decisions."""
+
+    windows: list[SettledWindow]
+
+
 class Learned(Record, array_like=True):
     """A window that closed: written as [decision_id, round, value, is_default]."""
 
@@ -259,6 +370,10 @@ RECORDS: dict[str, type[Record]] = {
     ABANDONED: Abandoned,
     ACKNOWLEDGED: Acknowledged,
     SNAPSHOT: Snapshot,
+    GUARDED: Guarded,
+    VISIT: Visit,
+    METRIC_REWARD: MetricReward,
+    SETTLED: Settled,
 }
 
 

@@ -3,8 +3,22 @@
 from surefoot.experiment.answer import Answer, Receipt
 from surefoot.experiment.async_experiment import AsyncExperiment
 from surefoot.experiment.experiment import Experiment
+from surefoot.experiment.guard_answer import GuardAnswer
+from surefoot.experiment.guard_question import GuardQuestion
+from surefoot.experiment.guard_status import GuardStatus
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.question import Question
 from surefoot.experiment.status import Status
 
-__all__ = ["MODES", "Answer", "AsyncExperiment", "Experiment", "Question", "Receipt", "Status"]
+__all__ = [
+    "MODES",
+    "Answer",
+    "AsyncExperiment",
+    "Experiment",
+    "GuardAnswer",
+    "GuardQuestion",
+    "GuardStatus",
+    "Question",
+    "Receipt",
+    "Status",
+]

@@ -1,6 +1,6 @@
 """What an experiment answers: a decision that is durable, or a receipt for a reward."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from surefoot.errors import SurefootError
 from surefoot.experiment.certificate_records import explained
@@ -83,8 +83,8 @@ class Receipt(Value, frozen=True, eq=True):
     ----------
     decision_id : str
         The decision.
-    value : float
-        The reward.
+    value : float or dict
+        The reward; of a guard by metric.
     refused : str or None
         None if it was accepted, otherwise "out_of_range", "too_late", "abandoned", "unknown" or "conflict".
     is_repeat : bool
@@ -101,7 +101,7 @@ class Receipt(Value, frozen=True, eq=True):
     """
 
     decision_id: str
-    value: float
+    value: Any
     refused: Reason | None = None
     is_repeat: bool = False
     is_recorded: bool = True

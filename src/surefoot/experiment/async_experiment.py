@@ -16,15 +16,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment.answer import Answer, Receipt, or_raise
 from surefoot.experiment.experiment import Experiment
-from surefoot.experiment.question import Question, read, read_or_error
-from surefoot.experiment.reward import read_reward
+from surefoot.experiment.guard_answer import GuardAnswer
+from surefoot.experiment.guard_question import GuardQuestion
+from surefoot.experiment.question import Question
+from surefoot.experiment.transacted_state import AnyQuestion
 from surefoot.linear.actions import Catalogue
 from surefoot.values import Value
 
@@ -63,6 +65,7 @@ class AsyncExperiment:
         self.decisions = BatchQueue(lambda ready: experiment.submit_decisions(ready, self._threads()))
         self.rewards = BatchQueue(lambda ready: experiment.submit_rewards(ready, self._threads()))
 
+    @overload
     async def decide(
         self,
         features: ArrayLike | Catalogue | None = None,
@@ -72,62 +75,90 @@ class AsyncExperiment:
         decision_id: str | None = None,
         actions: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
-    ) -> Answer:
+    ) -> Answer: ...
+
+    @overload
+    async def decide(
+        self,
+        *,
+        baseline: Any,
+        proposal: Any,
+        decision_id: str | None = None,
+        unit: str | None = None,
+        prediction: float | Mapping[str, float] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> GuardAnswer: ...
+
+    async def decide(self, features: Any = None, **kwargs: Any) -> Any:
         """Decide one round, as `Experiment.decide` does; it is durable before it is returned.
 
         Parameters
         ----------
-        features, baseline, baseline_reward, decision_id, actions, context
+        features, baseline, baseline_reward, decision_id, actions, context, proposal, unit, prediction
             As in `Experiment.decide`.
 
         Returns
         -------
-        Answer
+        Answer or GuardAnswer
             The decision as the journal holds it.
         """
-        return await self.ask(Question(features, baseline, baseline_reward, decision_id, actions, context))
+        ready = self.experiment.read_question(self.experiment.question_of(features, kwargs))
+        return or_raise((await self._put(self.decisions, [ready]))[0])
 
-    async def ask(self, question: Question) -> Answer:
+    @overload
+    async def ask(self, question: Question) -> Answer: ...
+
+    @overload
+    async def ask(self, question: GuardQuestion) -> GuardAnswer: ...
+
+    async def ask(self, question: AnyQuestion) -> Any:
         """Decide one round, given as a question.
 
         Parameters
         ----------
-        question : Question
+        question : Question or GuardQuestion
             The round.
 
         Returns
         -------
-        Answer
+        Answer or GuardAnswer
             The decision as the journal holds it.
         """
-        answer: Answer = or_raise((await self._put(self.decisions, [read(question)]))[0])
-        return answer
+        return or_raise((await self._put(self.decisions, [self.experiment.read_question(question)]))[0])
 
-    async def decide_all(self, questions: Iterable[Question]) -> list[Answer | SurefootError]:
+    @overload
+    async def decide_all(self, questions: Iterable[Question]) -> list[Answer | SurefootError]: ...
+
+    @overload
+    async def decide_all(self, questions: Iterable[GuardQuestion]) -> list[GuardAnswer | SurefootError]: ...
+
+    async def decide_all(self, questions: Iterable[AnyQuestion]) -> Any:
         """Decide many rounds, in order.
 
         Parameters
         ----------
-        questions : iterable of Question
+        questions : iterable of Question, or of GuardQuestion
             The rounds.
 
         Returns
         -------
-        list of Answer or SurefootError
+        list of Answer, GuardAnswer or SurefootError
             One per question; a question that is refused gets its error.
         """
         # Read here, so that an invalid question fails its own caller and not the whole group.
-        return await self._put(self.decisions, [read_or_error(question) for question in questions])
+        return await self._put(
+            self.decisions, [self.experiment.read_question_or_error(question) for question in questions]
+        )
 
-    async def reward(self, decision_id: str, value: float) -> Receipt:
+    async def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send the reward of a decision.
 
         Parameters
         ----------
         decision_id : str
             The decision's id.
-        value : float
-            The reward.
+        value : float or mapping
+            The reward; of a guard with several metrics, a number for each by name.
 
         Returns
         -------
@@ -136,7 +167,7 @@ class AsyncExperiment:
         """
         return (await self.reward_all([(decision_id, value)]))[0]
 
-    async def reward_all(self, rewards: Iterable[tuple[str, float]]) -> list[Receipt]:
+    async def reward_all(self, rewards: Iterable[tuple[str, float | Mapping[str, float]]]) -> list[Receipt]:
         """Send many rewards, each accepted or refused on its own.
 
         Parameters
@@ -149,7 +180,7 @@ class AsyncExperiment:
         list of Receipt
             One per reward.
         """
-        return await self._put(self.rewards, [read_reward(*reward) for reward in rewards])
+        return await self._put(self.rewards, [self.experiment.read_reward(*reward) for reward in rewards])
 
     async def run(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call something that may wait for the journal, such as `experiment.status`, in a thread.

@@ -10,16 +10,16 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from surefoot.records import Learned
+from surefoot.records import Learned, SettledWindow
 
 
 class Waiting(msgspec.Struct):
-    """A decision whose window is open; `value` is its reward once one came."""
+    """A decision whose window is open; `value` is its reward once one came, of a guard by metric."""
 
     decision_id: str
     round: int
     closes: float
-    value: float | None = None
+    value: float | dict[str, float] | None = None
 
 
 class Windows:
@@ -46,10 +46,19 @@ class Windows:
 
     def due(self, now: float, most: int) -> list[Learned]:
         """The windows that close by `now`, oldest first, at most `most` of them, with what is to be learned."""
-        ripe = takewhile(lambda entry: entry.closes <= now, self._open.values())
-        return [self._learned(entry) for entry in islice(ripe, most)]
+        return [self._learned(entry) for entry in self._ripe(now, most)]
 
-    def close(self, learned: Learned) -> bool:
+    def due_of_guard(self, now: float, most: int) -> list[SettledWindow]:
+        """The same for a guard, whose rewards are in their own events."""
+        return [
+            SettledWindow(decision_id=entry.decision_id, round=entry.round, is_missing=entry.value is None)
+            for entry in self._ripe(now, most)
+        ]
+
+    def _ripe(self, now: float, most: int) -> Iterator[Waiting]:
+        return islice(takewhile(lambda entry: entry.closes <= now, self._open.values()), most)
+
+    def close(self, learned: Learned | SettledWindow) -> bool:
         """Remove the oldest window; false if that is not the one that is meant."""
         oldest = next(iter(self._open.values()), None)
         if oldest is None or (oldest.decision_id, oldest.round) != (learned.decision_id, learned.round):
@@ -64,4 +73,5 @@ class Windows:
     def _learned(self, entry: Waiting) -> Learned:
         is_default = entry.value is None
         value = self._default if entry.value is None else entry.value
+        assert not isinstance(value, dict)
         return Learned(decision_id=entry.decision_id, round=entry.round, value=value, is_default=is_default)

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from surefoot.records import Decision, Learned, Reason, Response, Reward
+from surefoot.records import Decision, Guarded, Learned, MetricReward, Reason, Response, Reward
 
 HOUR = 3600.0
 
@@ -60,11 +60,11 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         """The last round before the newest restart; 0 where there was none."""
         return self.restarts[-1][0] if self.restarts else 0
 
-    def decided(self, record: Decision) -> None:
+    def decided(self, record: Decision | Guarded) -> None:
         """Count a round."""
         margin = record.certificate.margin
         self.proposed_margin = margin
-        self.allowed_rounds += margin >= 0
+        self.allowed_rounds += record.certificate.allowed > 0 if isinstance(record, Guarded) else margin >= 0
         self.held_rounds += record.is_held
         self.fallback_rounds += record.is_fallback
         if record.source == "baseline":
@@ -75,7 +75,7 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         if margin < self.worst_margin:
             self.worst_margin, self.worst_round = margin, record.round
 
-    def rewarded(self, record: Reward, time: float) -> None:
+    def rewarded(self, record: Reward | MetricReward, time: float) -> None:
         """Count a reward, accepted or refused."""
         if record.refused is None:
             self.rewards += 1
@@ -102,3 +102,43 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         self.carried_baseline = self.carried_baseline + baseline if keeps else 0.0
         self.proposed_margin = self.newest_margin = math.nan
         self.worst_margin, self.worst_round, self.newest_round = math.inf, 0, 0
+
+
+class SideTotals(msgspec.Struct):
+    """The rewards of one metric that each side has brought."""
+
+    learner_count: int = 0
+    learner_sum: float = 0.0
+    baseline_count: int = 0
+    baseline_sum: float = 0.0
+
+    @property
+    def learner_mean(self) -> float:
+        """Of the learner's rewards; nan before the first."""
+        return self.learner_sum / self.learner_count if self.learner_count else math.nan
+
+    @property
+    def baseline_mean(self) -> float:
+        """Of the baseline's rewards; nan before the first."""
+        return self.baseline_sum / self.baseline_count if self.baseline_count else math.nan
+
+    @property
+    def lift(self) -> float:
+        """By which share the learner's mean lies above the baseline's; nan where that is not known."""
+        return self.learner_mean / self.baseline_mean - 1.0 if self.baseline_mean > 0.0 else math.nan
+
+
+class GuardTally(Tally, forbid_unknown_fields=True):
+    """What happened so far to a guard: visits of open units beside rounds, and the rewards of both sides by metric."""
+
+    visits: int = 0
+    metrics: dict[str, SideTotals] = {}
+
+    def took_metrics_in(self, values: dict[str, float], *, is_learner: bool) -> None:
+        """Count the rewards of a decision or a visit."""
+        for name, value in values.items():
+            totals = self.metrics.setdefault(name, SideTotals())
+            if is_learner:
+                totals.learner_count, totals.learner_sum = totals.learner_count + 1, totals.learner_sum + value
+            else:
+                totals.baseline_count, totals.baseline_sum = totals.baseline_count + 1, totals.baseline_sum + value

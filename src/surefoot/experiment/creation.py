@@ -14,12 +14,13 @@ from surefoot.errors import ConfigError
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
-from surefoot.policies import Policy
+from surefoot.policies import Guard, Policy
+from surefoot.policies.base_policy import BasePolicy
 from surefoot.records import FORMAT, Created, History, ModeName
 
 
 def read_settings(
-    policy: Policy,
+    policy: BasePolicy,
     *,
     mode: ModeName,
     reward_window: float | None,
@@ -31,8 +32,10 @@ def read_settings(
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
         raise ConfigError(f"`mode` must be one of {', '.join(MODES)}, but got {mode!r}.")
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, Policy | Guard):
         raise ConfigError(f"`policy` must be a new policy, such as surefoot.SafeLUCB(...), but got {policy!r:.80}.")
+    if isinstance(policy, Guard):
+        _refuse_linear(policy, reward_window, default_reward, reward_bounds, history)
     created = Created(
         format=FORMAT,
         policy=type(policy).__name__,
@@ -41,7 +44,7 @@ def read_settings(
         mode=mode,
         software=surefoot.__version__,
         reward_window=_read_window(reward_window),
-        default_reward=_read_default(default_reward, reward_window),
+        default_reward=None if isinstance(policy, Guard) else _read_default(default_reward, reward_window),
         reward_bounds=_read_bounds(reward_bounds),
         history=None if history is None else _read_history(*history),
         description=str(description),
@@ -63,7 +66,22 @@ def read_settings(
     return created
 
 
-def _refuse_used(policy: Policy, created: Created) -> None:
+def _refuse_linear(guard: Guard, window: float | None, *belong_to_metrics: Any) -> None:
+    """A guard's metrics have their own bounds and defaults, and a unit has a window of its own."""
+    if any(one is not None for one in belong_to_metrics):
+        raise ConfigError(
+            "`default_reward`, `reward_bounds` and `history` are not for a guard: give bounds and defaults to it or to "
+            "each of its metrics."
+        )
+    windows = (window, guard.settings["settle_after"], guard.settings["unit_window"])
+    if sum(one is not None for one in windows) > 1:
+        raise ConfigError(
+            f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
+            "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
+        )
+
+
+def _refuse_used(policy: BasePolicy, created: Created) -> None:
     """What a used policy has seen is in no event, and would be lost."""
     new = new_policy(created)
     fresh = type(policy)(**policy.settings)

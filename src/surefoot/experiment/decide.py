@@ -27,7 +27,7 @@ def decide(turn: Turn, question: Read) -> Answer | SurefootError:
     asked = question.asked
     features: Any = question.rows if question.catalogue is None else question.catalogue
     try:
-        decision = turn.state.policy.decide(
+        decision = turn.state.linear.decide(
             features, baseline=asked.baseline, baseline_reward=asked.baseline_reward, hold=is_held
         )
     except SurefootError as error:  # the policy has changed nothing

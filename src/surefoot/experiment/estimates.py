@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
+from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.policies.policy import Policy
 from surefoot.policies.safe_lucb import SafeLUCB
 
 
-def estimates(policy: Policy) -> tuple[float, float]:
+def estimates(policy: BasePolicy) -> tuple[float, float]:
     """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
     if isinstance(policy, LinearPolicy):
         return _linear(policy)

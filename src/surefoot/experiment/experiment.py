@@ -7,27 +7,28 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from surefoot import records
-from surefoot.errors import DecisionError, SurefootError
+from surefoot.errors import DecisionError
 from surefoot.experiment.acknowledge import acknowledge
 from surefoot.experiment.answer import Answer, Receipt, or_raise
 from surefoot.experiment.creation import read_settings
-from surefoot.experiment.decide import decide
+from surefoot.experiment.decisions import Decisions
+from surefoot.experiment.guard_decide import find_guarded
 from surefoot.experiment.modes import change_mode
-from surefoot.experiment.question import Question, read, read_id, read_or_error, read_text
-from surefoot.experiment.reward import abandon, read_reward
+from surefoot.experiment.question import read_id, read_text
+from surefoot.experiment.reward import abandon
 from surefoot.experiment.state import decode
 from surefoot.experiment.status import Status, status_of
-from surefoot.experiment.transacted_state import Call, TransactedState, caught_up
+from surefoot.experiment.transacted_state import AnyAnswer, Call, caught_up
 from surefoot.experiment.unit_of_work import MOST_CLOSED
 from surefoot.journal import Journal
-from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
+from surefoot.policies.guard import Guard
 from surefoot.records import Created, ModeName, Response, encode
 
 SNAPSHOT_EVERY = 2000
 
 
-class Experiment(TransactedState):
+class Experiment(Decisions):
     """A policy whose every round is in a journal before it is answered: what an app or a service drives.
 
     Any number of threads may use it at once and, on PostgreSQL, of processes. Make one with `create` or `open`.
@@ -52,7 +53,7 @@ class Experiment(TransactedState):
         cls,
         journal: Journal,
         name: str,
-        policy: Policy,
+        policy: Policy | Guard,
         *,
         mode: ModeName = "shadow",
         reward_window: float | None = None,
@@ -74,16 +75,17 @@ class Experiment(TransactedState):
             Where its events are kept.
         name : str
             A name that the journal does not have yet.
-        policy : Policy
+        policy : Policy or Guard
             A policy that has not decided or learned anything.
         mode : {"shadow", "guarded", "paused"}
             Who may play (`surefoot.experiment.modes`).
         reward_window : float, optional
-            Seconds after which a decision's reward is learned.
+            Seconds after which a decision's reward is learned. A guard with a `unit_window` has a window of rounds
+            instead.
         default_reward : float, optional
-            What is learned if no reward came within the window; 0 by default.
+            What is learned if no reward came within the window; 0 by default. A guard's metrics have their own.
         reward_bounds : (low, high), optional
-            A reward outside of these raises the alarm.
+            A reward outside of these raises the alarm. A guard's metrics have their own, and refuse it.
         history : (features, rewards), optional
             Logged rows of the baseline and their rewards, learned before the first round.
         description : str
@@ -154,109 +156,15 @@ class Experiment(TransactedState):
         """What the experiment was created with."""
         return self._created
 
-    def decide(
-        self,
-        features: ArrayLike | Catalogue | None = None,
-        *,
-        baseline: int | str | None = None,
-        baseline_reward: float | Sequence[float] | None = None,
-        decision_id: str | None = None,
-        actions: Sequence[str] | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Answer:
-        """Decide one round; it is durable before it is returned.
-
-        Asking again with the same `decision_id` gives the same answer.
-
-        Parameters
-        ----------
-        features : array_like of shape (actions, dim) or Catalogue, optional
-            One row per action. Policies over plain arms need none.
-        baseline : int or str, optional
-            Row, or name, of the action you would play today.
-        baseline_reward : float or (low, high), optional
-            Mean reward of the baseline in this round, where the policy takes it.
-        decision_id : str, optional
-            Your id of the decision; a new one by default.
-        actions : sequence of str, optional
-            Names of the rows.
-        context : mapping, optional
-            JSON data to keep beside the decision.
-
-        Returns
-        -------
-        Answer
-            The decision as the journal holds it.
-
-        Raises
-        ------
-        InputError
-            If the question breaks a rule; nothing was decided.
-        DecisionConflictError
-            If the same id was asked before with another question.
-        """
-        question = read(Question(features, baseline, baseline_reward, decision_id, actions, context))
-        return or_raise(self._run(Call(lambda turn: decide(turn, question), keys=[question.key])))
-
-    def decide_all(self, questions: Sequence[Question]) -> list[Answer | SurefootError]:
-        """Decide many rounds, in order, with one flush.
-
-        Parameters
-        ----------
-        questions : sequence of Question
-            The rounds.
-
-        Returns
-        -------
-        list of Answer or SurefootError
-            One per question; a question that is refused gets its error.
-        """
-        return self._run(self._deciding([read_or_error(question) for question in questions]))
-
-    def book(
-        self,
-        features: ArrayLike | Catalogue | None = None,
-        *,
-        baseline: int | str | None = None,
-        baseline_reward: float | Sequence[float] | None = None,
-        decision_id: str,
-        actions: Sequence[str] | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Answer:
-        """Record a round in which the caller played the baseline on its own, while the experiment could not be reached.
-
-        It counts and teaches like any baseline round; its window opens now. Booking twice is booking once.
-
-        Parameters
-        ----------
-        features, baseline, baseline_reward, actions, context
-            As in `decide`.
-        decision_id : str
-            Your id of the round.
-
-        Returns
-        -------
-        Answer
-            The round as the journal holds it.
-
-        Raises
-        ------
-        DecisionConflictError
-            If the id stands for another question, or for a decision of the learner's.
-        """
-        question = Question(features, baseline, baseline_reward, decision_id, actions, context)
-        ready = read(question, is_fallback=True)
-        return or_raise(self._run(Call(lambda turn: decide(turn, ready), keys=[ready.key])))
-
-    def reward(self, decision_id: str, value: float) -> Receipt:
+    def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send the reward of a decision.
 
         Parameters
         ----------
         decision_id : str
             The decision's id.
-        value : float
-            The reward.
+        value : float or mapping
+            The reward; of a guard with several metrics, a number for each by name.
 
         Returns
         -------
@@ -265,7 +173,7 @@ class Experiment(TransactedState):
         """
         return self.reward_all([(decision_id, value)])[0]
 
-    def reward_all(self, rewards: Sequence[tuple[str, float]]) -> list[Receipt]:
+    def reward_all(self, rewards: Sequence[tuple[str, float | Mapping[str, float]]]) -> list[Receipt]:
         """Send many rewards with one flush, each accepted or refused on its own.
 
         Parameters
@@ -278,7 +186,7 @@ class Experiment(TransactedState):
         list of Receipt
             One per reward.
         """
-        return self._run(self._rewarding([read_reward(*reward) for reward in rewards]))
+        return self._run(self._rewarding([self.read_reward(*reward) for reward in rewards]))
 
     def abandon(self, decision_id: str, *, reason: str = "") -> bool:
         """Settle a decision without its reward, so that no other reward waits for it.
@@ -364,7 +272,7 @@ class Experiment(TransactedState):
         why = read_text("reason", reason)
         return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, why))))
 
-    def find(self, decision_id: str) -> Answer:
+    def find(self, decision_id: str) -> AnyAnswer:
         """A decision that was made before.
 
         Parameters
@@ -374,7 +282,7 @@ class Experiment(TransactedState):
 
         Returns
         -------
-        Answer
+        Answer or GuardAnswer
             The decision, with `is_repeat`.
 
         Raises
@@ -385,6 +293,8 @@ class Experiment(TransactedState):
         found = self._journal.find(self.name, f"d:{read_id(decision_id)}")
         if found is None:
             raise DecisionError(f"Experiment {self.name!r} has no decision {decision_id!r:.80}.")
+        if found.kind != records.DECISION:
+            return find_guarded(found)
         return Answer(decode(found, records.Decision), found.time, is_repeat=True)
 
     def status(self) -> Status:

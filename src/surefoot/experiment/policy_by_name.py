@@ -6,10 +6,20 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
-from surefoot.policies import Policy
+from surefoot.policies import Guard, Policy
 
 PolicyName: TypeAlias = Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB"]
 POLICIES: tuple[str, ...] = get_args(PolicyName)  # those of surefoot; programs may add their own
+
+
+def is_guard(name: str) -> bool:
+    """Whether a policy of that name is a guard, which decides between a baseline and a proposal.
+
+    >>> is_guard("Guard"), is_guard("SafeLUCB")
+    (True, False)
+    """
+    kind = Guard._registry.get(name)
+    return kind is not None and issubclass(kind, Guard)
 
 
 def policy_kind(name: str) -> type[Policy]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, finite, real_array
-from surefoot.errors import InputError, SurefootError
+from surefoot.errors import InputError
 from surefoot.ids import new_id
 from surefoot.journal import canonical
 from surefoot.journal.events import check_text
@@ -68,20 +68,12 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
         actions=actions,
         baseline=_read_baseline(question.baseline, actions, None if shown is None else shown.shape[0]),
         baseline_reward=_read_reward(question.baseline_reward),
-        context=_read_context(question.context),
+        context=read_context(question.context),
     )
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
     return Read(chosen, f"d:{chosen}", rows, catalogue, asked, is_fallback)
-
-
-def read_or_error(question: Question) -> Read | SurefootError:
-    """The same, or the error instead of raising it."""
-    try:
-        return read(question)
-    except SurefootError as error:
-        return error
 
 
 def read_id(decision_id: str) -> str:
@@ -158,7 +150,8 @@ def _read_reward(reward: float | Sequence[float] | None) -> float | list[float] 
     return finite("baseline_reward", reward, hint=hint)
 
 
-def _read_context(context: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def read_context(context: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What the caller wants kept, as JSON gives it back."""
     if context is None:
         return None
     try:

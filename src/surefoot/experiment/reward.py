@@ -37,15 +37,20 @@ class Refuser:
     def __init__(self) -> None:
         self.unrecorded: dict[Reason, int] = {}
 
-    def refuse(self, turn: Turn, decision_id: str, value: float, reason: Reason) -> Receipt:
+    def refuse(self, turn: Turn, decision_id: str, value: float | dict[str, float], reason: Reason) -> Receipt:
         """Record a refusal, or only count it if there were too many."""
         entry = turn.state.tally.refusals.get(reason, Refusals())
         if entry.recorded_in(turn.now) >= MOST_RECORDED:
             self.unrecorded[reason] = self.unrecorded.get(reason, 0) + 1
             return Receipt(decision_id, value, reason, is_recorded=False)
         unrecorded = self.unrecorded.pop(reason, 0)
-        record = records.Reward(decision_id=decision_id, value=number(value), refused=reason, unrecorded=unrecorded)
-        event = turn.write(records.REWARD, record)
+        told: dict[str, Any] = {"decision_id": decision_id, "refused": reason, "unrecorded": unrecorded}
+        record: records.Reward | records.MetricReward
+        if isinstance(value, dict):
+            record = records.MetricReward(values={name: number(one) for name, one in value.items()}, **told)
+        else:
+            record = records.Reward(value=number(value), **told)
+        event = turn.write(records.METRIC_REWARD if isinstance(value, dict) else records.REWARD, record)
         turn.state.tally.rewarded(record, event.time)
         return Receipt(decision_id, value, reason)
 
@@ -61,7 +66,7 @@ def receive(turn: Turn, refuser: Refuser, decision_id: str, value: float) -> Rec
     settled = None if waiting is not None else turn.transaction.find(f"r:{decision_id}")
     if settled is not None and settled.kind == records.ABANDONED:
         return refuser.refuse(turn, decision_id, value, "abandoned")
-    before = waiting.value if waiting is not None else _accepted(settled)
+    before = _accepted(settled) if waiting is None else waiting.value
     if before is not None:
         if before == value:
             return Receipt(decision_id, value, is_repeat=True)

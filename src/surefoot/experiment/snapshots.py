@@ -12,10 +12,10 @@ import numpy as np
 from surefoot import records
 from surefoot.errors import JournalError, SurefootError
 from surefoot.experiment.attribution_windows import Waiting, Windows
-from surefoot.experiment.counts import Tally
+from surefoot.experiment.counts import GuardTally, Tally
 from surefoot.experiment.state import State, begin, decode
 from surefoot.journal import Head, View
-from surefoot.policies import Policy
+from surefoot.policies.base_policy import BasePolicy
 from surefoot.records import ModeName
 
 FORMAT = 2
@@ -38,10 +38,17 @@ class Frozen(msgspec.Struct, forbid_unknown_fields=True):
     answer: records.Acknowledged | None
 
 
+class FrozenGuard(Frozen, forbid_unknown_fields=True):
+    """A state with a guard, in full."""
+
+    tally: GuardTally
+
+
 def freeze(state: State) -> bytes:
     """The state as bytes, to the bit."""
+    kind: Any = FrozenGuard if isinstance(state.tally, GuardTally) else Frozen
     return pack(
-        Frozen(
+        kind(
             FORMAT,
             *state.head,
             state.time,
@@ -80,10 +87,11 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     if data is None or not view.follows(head):
         return None
     try:
-        frozen = msgspec.msgpack.decode(data, type=Frozen, ext_hook=_array)
+        kind: type[Frozen] = FrozenGuard if isinstance(start.tally, GuardTally) else Frozen
+        frozen = msgspec.msgpack.decode(data, type=kind, ext_hook=_array)
         if (frozen.format, frozen.number, frozen.hash) != (FORMAT, *head):
             return None
-        policy = Policy.from_state(frozen.policy)
+        policy = BasePolicy.from_state(frozen.policy)
     except JournalError:
         raise
     except (msgspec.MsgspecError, SurefootError):

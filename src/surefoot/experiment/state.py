@@ -6,35 +6,44 @@ The process that decides advances its state as it writes; all others, and a reco
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from surefoot import records
-from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalSchemaError, SurefootError
+from surefoot.errors import (
+    ConfigError,
+    InputError,
+    JournalCorruptedError,
+    JournalError,
+    JournalSchemaError,
+    SurefootError,
+)
 from surefoot.experiment.attribution_windows import Windows
-from surefoot.experiment.counts import Tally
+from surefoot.experiment.counts import GuardTally, Tally
+from surefoot.experiment.decoding import decode as decode
+from surefoot.experiment.decoding import round_of as round_of
+from surefoot.experiment.decoding import side_of
 from surefoot.experiment.estimates import estimates
-from surefoot.experiment.policy_by_name import make_policy, policy_kind
+from surefoot.experiment.policy_by_name import is_guard, make_policy, policy_kind
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
-from surefoot.policies import Policy
+from surefoot.policies import Guard, Policy
+from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.records import FORMAT, Created, ModeName, Record
+from surefoot.records import FORMAT, Created, ModeName
 
-R = TypeVar("R", bound=Record)
 MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
 
 
 class State:
     """An experiment at `head`."""
 
-    def __init__(self, created: Created, policy: Policy, head: Head, time: float) -> None:
+    def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.mode: ModeName = created.mode
         self.windows = new_windows(created)
-        self.tally = Tally()
+        self.tally = GuardTally() if isinstance(policy, Guard) else Tally()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
         self.answer: records.Acknowledged | None = None  # to the alarm that was answered last
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
@@ -64,7 +73,21 @@ class State:
         """Move to this head; time never runs backwards."""
         self.head, self.time = head, max(self.time, time)
 
-    def decided(self, record: records.Decision, time: float) -> None:
+    @property
+    def linear(self) -> Policy:
+        """The policy of an experiment over features or arms."""
+        if not isinstance(self.policy, Policy):
+            raise InputError("A guard decides between a `baseline` and a `proposal`, but features were given.")
+        return self.policy
+
+    @property
+    def guard(self) -> Guard:
+        """The guard of an experiment that has one."""
+        if not isinstance(self.policy, Guard):
+            raise InputError(f"Only a guard takes a `proposal`, but the policy is {self.created.policy}.")
+        return self.policy
+
+    def decided(self, record: records.Decision | records.Guarded, time: float) -> None:
         """Count a round that the policy has decided."""
         self.tally.decided(record)
         if self.windows is not None:
@@ -74,6 +97,10 @@ class State:
         expires = self.policy.settlement.settle_after
         if expires is not None:
             self.open_ids.pop(record.round - expires, None)
+        if isinstance(self.policy, Guard) and self.policy.units.window is not None:
+            closed = record.round - self.policy.units.window
+            if not self.policy.settlement.awaits(closed):
+                self.open_ids.pop(closed, None)
 
     def rewarded(self, record: records.Reward, time: float, round_: Callable[[], int]) -> None:
         """Keep a reward for its window or, without windows, give it to the policy, which learns it in its turn.
@@ -98,6 +125,37 @@ class State:
         if not low <= value <= high and decided > self.tally.restart_round:
             text = f"A reward of {value:.6g} came in for round {decided}, but {low:g} to {high:g} was declared."
             self.policy.report_breach("reward", text)
+
+    def visited(self, record: records.Visit) -> None:
+        """Count another visit of a unit; its round goes on."""
+        assert isinstance(self.tally, GuardTally)
+        self.tally.visits += 1
+
+    def metrics_rewarded(self, record: records.MetricReward, time: float, side: Callable[[], tuple[int, bool]]) -> None:
+        """Keep a guard's reward for its window or give it to the guard; `side` tells the round and who played."""
+        assert isinstance(self.tally, GuardTally)
+        self.tally.rewarded(record, time)
+        if record.refused is not None:
+            return
+        values = {name: float(value) for name, value in record.values.items()}
+        round_, is_learner = side()
+        self.tally.took_metrics_in(values, is_learner=is_learner)
+        waiting = None if self.windows is None else self.windows.find(record.decision_id)
+        if waiting is not None:
+            waiting.value = values
+        elif self.windows is None:
+            self.guard.observe(round_, values)
+            if not self.guard.units.holds(round_):
+                self.open_ids.pop(round_, None)
+
+    def settled(self, record: records.Settled) -> None:
+        """Book the rewards of a guard's windows that closed; what is missing counts as its default, or at its worst."""
+        for window in record.windows:
+            waiting = None if self.windows is None else self.windows.find(window.decision_id)
+            if self.windows is None or waiting is None or not self.windows.close(window):
+                raise JournalCorruptedError(f"Decision {window.decision_id!r} is not the oldest whose window is open.")
+            self.guard.observe(window.round, waiting.value or {})
+            self.tally.defaults += window.is_missing
 
     def abandoned(self, record: records.Abandoned, round_: int) -> None:
         """Settle a decision without its reward."""
@@ -158,8 +216,10 @@ def begin(view: View) -> State:
     return State(created, new_policy(created), event.head, event.time)
 
 
-def new_policy(created: Created) -> Policy:
+def new_policy(created: Created) -> BasePolicy:
     """The policy as it stands before the first decision: the same bits in every process."""
+    if is_guard(created.policy):
+        return BasePolicy.from_state({**Guard(**created.settings).state(), "id": created.policy_id})
     kind = policy_kind(created.policy)
     fresh = make_policy(created.policy, kind._completed(created.settings))
     policy = Policy.from_state({**fresh.state(), "id": created.policy_id})
@@ -175,26 +235,6 @@ def new_windows(created: Created) -> Windows | None:
     return Windows(created.reward_window, created.default_reward or 0.0)
 
 
-def decode(event: Event, kind: type[R]) -> R:
-    """The record that an event holds."""
-    try:
-        return msgspec.json.decode(event.payload, type=kind)
-    except msgspec.MsgspecError as error:
-        raise JournalSchemaError(
-            f"Event {event.number} must hold a {event.kind}, but cannot be read as one ({error}). "
-            "It was written by a newer surefoot, or by something else."
-        ) from error
-
-
-class _Round(msgspec.Struct):
-    round: int
-
-
-def round_of(decision: Event) -> int:
-    """The round of a decision, without reading the rest of it."""
-    return msgspec.json.decode(decision.payload, type=_Round).round
-
-
 def _warm_start(policy: Policy, history: records.History) -> None:
     enter = getattr(policy, "warm_start", None)
     if enter is None:
@@ -205,7 +245,7 @@ def _warm_start(policy: Policy, history: records.History) -> None:
 def _recall(state: State, event: Event, view: View) -> None:
     record = decode(event, records.Decision)
     coin: dict[str, Any] = {"draw": record.draw} if isinstance(state.policy, WatchedPolicy) else {}
-    again = state.policy.recall(
+    again = state.linear.recall(
         _features(state, record.asked, view),
         baseline=record.asked.baseline,
         baseline_reward=record.asked.baseline_reward,
@@ -216,6 +256,37 @@ def _recall(state: State, event: Event, view: View) -> None:
     if again.round != record.round:
         raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
     state.decided(record, event.time)
+
+
+def _guarded(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.Guarded)
+    asked = record.asked
+    again = state.guard.recall(
+        baseline=asked.baseline,
+        proposal=asked.proposal,
+        share=record.share,
+        draw=math.nan if record.draw is None else record.draw,
+        source=record.source,
+        unit=asked.unit,
+        prediction=asked.prediction,
+        hold=record.is_held,
+    )
+    if again.round != record.round:
+        raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")
+    state.decided(record, event.time)
+
+
+def _visit(state: State, event: Event, view: View) -> None:
+    state.visited(decode(event, records.Visit))
+
+
+def _metric_reward(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.MetricReward)
+    state.metrics_rewarded(record, event.time, lambda: side_of(_decision_of(record.decision_id, view)))
+
+
+def _settled(state: State, event: Event, view: View) -> None:
+    state.settled(decode(event, records.Settled))
 
 
 def _features(state: State, asked: records.Asked, view: View) -> Any:
@@ -230,10 +301,14 @@ def _reward(state: State, event: Event, view: View) -> None:
 
 
 def _round_of(decision_id: str, view: View) -> int:
+    return round_of(_decision_of(decision_id, view))
+
+
+def _decision_of(decision_id: str, view: View) -> Event:
     found = view.find(f"d:{decision_id}")
     if found is None:
         raise JournalCorruptedError(f"The journal must hold decision {decision_id!r}, but does not.")
-    return round_of(found)
+    return found
 
 
 def _closed(state: State, event: Event, view: View) -> None:
@@ -270,4 +345,8 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.ABANDONED: _abandoned,
     records.ACKNOWLEDGED: _acknowledged,
     records.SNAPSHOT: _snapshot,
+    records.GUARDED: _guarded,
+    records.VISIT: _visit,
+    records.METRIC_REWARD: _metric_reward,
+    records.SETTLED: _settled,
 }

@@ -3,10 +3,11 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from surefoot.experiment.counts import GuardTally
 from surefoot.experiment.estimates import estimates
+from surefoot.experiment.guard_status import GuardStatus, guard_status
 from surefoot.experiment.state import State
+from surefoot.policies import Guard
 from surefoot.records import ModeName, Reason, Response
 
 STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
@@ -58,6 +59,9 @@ class Status:
         answers.
     restarts, promise_round, debt
         Alarms answered by a restart, the round from which the promise counts, and what must be earned back under it.
+    guard : GuardStatus or None
+        Of a guard: its share, its banks, and the means of both sides. There `floor` is nan, margins are in units of the
+        highest reward, and `learned` counts every round that is settled.
 
     Examples
     --------
@@ -106,6 +110,7 @@ class Status:
     restarts: int
     promise_round: int
     debt: float
+    guard: GuardStatus | None = None
 
 
 def status_of(name: str, state: State) -> Status:
@@ -114,7 +119,8 @@ def status_of(name: str, state: State) -> Status:
     rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
     earned, baseline = estimates(policy)
     earned, baseline = earned + tally.carried_reward, baseline + tally.carried_baseline
-    floor = (1 - policy.settings.get("alpha", math.nan)) * baseline
+    guard = guard_status(policy, tally) if isinstance(policy, Guard) and isinstance(tally, GuardTally) else None
+    floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else tally.newest_margin
     held_up_rounds = 0 if policy.held_up_by is None else rounds - policy.held_up_by
     return Status(
@@ -142,10 +148,10 @@ def status_of(name: str, state: State) -> Status:
         held_up_rounds=held_up_rounds,
         is_stalled=held_up_rounds >= STALLED,
         rewards=tally.rewards,
-        learned=rounds - len(settlement) - tally.abandoned,
+        learned=rounds - len(settlement) - (tally.abandoned if guard is None else 0),
         defaults=tally.defaults + settlement.defaults,
         abandoned=tally.abandoned,
-        total_reward=tally.total_reward + settlement.defaults * float(np.sum(settlement.default_reward)),
+        total_reward=_total_reward(state),
         estimated_reward=earned,
         estimated_baseline=baseline,
         refused={reason: entry.total for reason, entry in tally.refusals.items()},
@@ -157,7 +163,16 @@ def status_of(name: str, state: State) -> Status:
         restarts=len(tally.restarts),
         promise_round=tally.promise_round,
         debt=float(getattr(policy, "debt", 0.0)),
+        guard=guard,
     )
+
+
+def _total_reward(state: State) -> float:
+    """Sum of the rewards received, defaults included; a guard's are in its own status, by metric."""
+    settlement = state.policy.settlement
+    if isinstance(settlement.default_reward, tuple):
+        return math.nan
+    return state.tally.total_reward + settlement.defaults * settlement.default_reward
 
 
 def _answer(state: State) -> Response | None:

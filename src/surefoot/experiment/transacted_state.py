@@ -8,20 +8,28 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from surefoot.errors import JournalReadOnlyError, SurefootError
+from surefoot.errors import InputError, JournalReadOnlyError, SurefootError
 from surefoot.experiment.answer import Answer, Receipt
 from surefoot.experiment.decide import decide
-from surefoot.experiment.question import Read
-from surefoot.experiment.reward import Refuser, receive
+from surefoot.experiment.guard_answer import GuardAnswer
+from surefoot.experiment.guard_decide import decide_guarded
+from surefoot.experiment.guard_question import GuardQuestion, ReadGuarded, metric_names, read_guarded, read_metrics
+from surefoot.experiment.guard_reward import receive_metrics
+from surefoot.experiment.question import Question, Read, read
+from surefoot.experiment.reward import Refuser, read_reward, receive
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State
 from surefoot.experiment.unit_of_work import Turn
 from surefoot.journal import Journal, Transaction, View
+from surefoot.policies import Guard
 from surefoot.values import Value
 
 T = TypeVar("T")
+AnyQuestion: TypeAlias = Question | GuardQuestion
+AnyRead: TypeAlias = Read | ReadGuarded
+AnyAnswer: TypeAlias = Answer | GuardAnswer
 
 
 class Call(Value, Generic[T], frozen=True):
@@ -42,28 +50,48 @@ class TransactedState:
         self._state: State | None = state
         self._created, self._refuser = state.created, Refuser()
         self._reading = threading.Lock()
+        self._is_guard = isinstance(state.policy, Guard)
+        self._metrics = metric_names(state.created) if self._is_guard else ()
+
+    def read_question(self, question: AnyQuestion, *, is_fallback: bool = False) -> AnyRead:
+        """Check the form of a question, before anything is locked; the policy checks its content."""
+        if self._is_guard:
+            return read_guarded(question, self._metrics, is_fallback=is_fallback)
+        if isinstance(question, GuardQuestion):
+            raise InputError(f"Only a guard takes a `proposal`, but the policy is {self._created.policy}.")
+        return read(question, is_fallback=is_fallback)
+
+    def read_question_or_error(self, question: AnyQuestion) -> AnyRead | SurefootError:
+        """The same, or the error instead of raising it."""
+        try:
+            return self.read_question(question)
+        except SurefootError as error:
+            return error
+
+    def read_reward(self, decision_id: str, value: Any) -> tuple[str, Any]:
+        """A decision's id and its reward: a number, or of a guard one for each metric."""
+        return read_metrics(decision_id, value, self._metrics) if self._is_guard else read_reward(decision_id, value)
 
     def submit_decisions(
-        self, ready: Sequence[Read | SurefootError], executor: Executor
-    ) -> Future[list[Answer | SurefootError]]:
+        self, ready: Sequence[AnyRead | SurefootError], executor: Executor
+    ) -> Future[list[AnyAnswer | SurefootError]]:
         """`decide_all` of questions that have been read, as a future (`Journal.submit`): for `AsyncExperiment`."""
         return self._submit(self._deciding(ready), executor)
 
-    def submit_rewards(self, ready: Sequence[tuple[str, float]], executor: Executor) -> Future[list[Receipt]]:
+    def submit_rewards(self, ready: Sequence[tuple[str, Any]], executor: Executor) -> Future[list[Receipt]]:
         """`reward_all` of rewards that have been read, as a future."""
         return self._submit(self._rewarding(ready), executor)
 
-    def _deciding(self, ready: Sequence[Read | SurefootError]) -> "Call[list[Answer | SurefootError]]":
-        def act(turn: Turn) -> list[Answer | SurefootError]:
-            return [decide(turn, entry) if isinstance(entry, Read) else entry for entry in ready]
+    def _deciding(self, ready: Sequence[AnyRead | SurefootError]) -> "Call[list[AnyAnswer | SurefootError]]":
+        keys = [entry.key for entry in ready if not isinstance(entry, SurefootError)]
+        return Call(lambda turn: [_decide(turn, entry) for entry in ready], keys=keys)
 
-        return Call(act, keys=[entry.key for entry in ready if isinstance(entry, Read)])
-
-    def _rewarding(self, ready: Sequence[tuple[str, float]]) -> "Call[list[Receipt]]":
+    def _rewarding(self, ready: Sequence[tuple[str, Any]]) -> "Call[list[Receipt]]":
         # With a window, open decisions are in memory; only rewards that come too late need a lookup.
-        needed = () if self._created.reward_window is not None else ready
+        needed = () if self._created.reward_window is not None and not self._is_guard else ready
         keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
-        return Call(lambda turn: [receive(turn, self._refuser, *entry) for entry in ready], keys=keys)
+        take: Any = receive_metrics if self._is_guard else receive
+        return Call(lambda turn: [take(turn, self._refuser, *entry) for entry in ready], keys=keys)
 
     def _run(self, call: "Call[T]") -> T:
         return self._journal.transact(self.name, partial(self._answer, call), keys=call.keys)
@@ -96,6 +124,12 @@ class TransactedState:
         state, self._state = self._state, None
         self._state = caught_up(state, view)
         return self._state
+
+
+def _decide(turn: Turn, entry: AnyRead | SurefootError) -> AnyAnswer | SurefootError:
+    if isinstance(entry, SurefootError):
+        return entry
+    return decide(turn, entry) if isinstance(entry, Read) else decide_guarded(turn, entry)
 
 
 def caught_up(state: State | None, view: View) -> State:

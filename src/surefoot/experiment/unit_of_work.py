@@ -1,9 +1,11 @@
 """One transaction of an experiment: its state at the true head, and the means to append to it."""
 
 from surefoot import records
+from surefoot.experiment.attribution_windows import Windows
 from surefoot.experiment.snapshots import freeze
 from surefoot.experiment.state import State
 from surefoot.journal import Event, Transaction
+from surefoot.policies import Guard
 from surefoot.records import Record, encode
 
 MOST_CLOSED = 1000  # windows closed in one transaction, which must be quick; the rest follow in the next
@@ -25,12 +27,22 @@ class Turn:
     def close_windows(self) -> int:
         """Learn what is due; returns the number of windows that closed."""
         windows = self.state.windows
+        if windows is not None and isinstance(self.state.policy, Guard):
+            return self._settle_windows(windows)
         learned = [] if windows is None else windows.due(self.now, MOST_CLOSED)
         if learned:
             record = records.Closed(learned=learned)
             self.state.closed(record)
             self.write(records.CLOSED, record)
         return len(learned)
+
+    def _settle_windows(self, windows: Windows) -> int:
+        due = windows.due_of_guard(self.now, MOST_CLOSED)
+        if due:
+            record = records.Settled(windows=due)
+            self.state.settled(record)
+            self.write(records.SETTLED, record)
+        return len(due)
 
     def is_snapshot_due(self, events: int) -> bool:
         """Whether the newest snapshot is so many events old; with many pending decisions it may be older.

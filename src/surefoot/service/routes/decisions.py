@@ -6,6 +6,8 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
+from surefoot.errors import DecisionError
+from surefoot.experiment import Answer
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.handlers import Handlers
@@ -66,7 +68,10 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
     async def read_decision(name: ExperimentName, decision_id: DecisionId) -> response_models.DecisionRead:
         """A decision, with the sentence that explains it, what was asked, and the whole proof."""
         opened = await registry.find(name)
-        return response_models.decision_read(await registry.run(opened.experiment.find, decision_id))
+        found = await registry.run(opened.experiment.find, decision_id)
+        if not isinstance(found, Answer):
+            raise DecisionError(f"Decision {decision_id!r:.80} is a guard's, which this version does not show.")
+        return response_models.decision_read(found)
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",

@@ -1,0 +1,49 @@
+"""The verb `reward` of a guard: rewards by metric, accepted once or refused; visits of a unit have one each.
+
+A reward outside of its declared bounds is refused as out_of_range, since the promise rests on them. Its round waits for
+one that is within, or is settled without: so refusing what is bad gains nothing.
+"""
+
+from surefoot import records
+from surefoot.arrays import LARGEST
+from surefoot.experiment.answer import Receipt
+from surefoot.experiment.decoding import decode, side_of
+from surefoot.experiment.reward import Refuser
+from surefoot.experiment.unit_of_work import Turn
+from surefoot.journal import Event
+from surefoot.policies import Guard
+from surefoot.records import Reason
+
+
+def receive_metrics(turn: Turn, refuser: Refuser, decision_id: str, values: dict[str, float]) -> Receipt:
+    """Accept or refuse the rewards of a decision."""
+    decision = turn.transaction.find(f"d:{decision_id}")
+    if decision is None:
+        return refuser.refuse(turn, decision_id, values, "unknown")
+    settled = turn.transaction.find(f"r:{decision_id}")
+    if settled is not None and settled.kind == records.METRIC_REWARD:
+        if decode(settled, records.MetricReward).values == values:
+            return Receipt(decision_id, values, is_repeat=True)
+        return refuser.refuse(turn, decision_id, values, "conflict")
+    reason = "abandoned" if settled is not None else _refusal(turn, decision_id, decision, values)
+    if reason is not None:
+        return refuser.refuse(turn, decision_id, values, reason)
+    record = records.MetricReward(decision_id=decision_id, values=dict(values))
+    event = turn.write(records.METRIC_REWARD, record, f"r:{decision_id}")
+    turn.state.metrics_rewarded(record, event.time, lambda: side_of(decision))
+    return Receipt(decision_id, values)
+
+
+def _refusal(turn: Turn, decision_id: str, decision: Event, values: dict[str, float]) -> Reason | None:
+    windows, guard = turn.state.windows, turn.state.guard
+    waiting = None if windows is None else windows.find(decision_id)
+    if windows is not None and (waiting is None or waiting.closes <= turn.now):
+        return "too_late"
+    if windows is None and not guard.settlement.awaits(side_of(decision)[0]):
+        return "too_late"
+    return None if _is_within(guard, values) else "out_of_range"
+
+
+def _is_within(guard: Guard, values: dict[str, float]) -> bool:
+    bounds = guard.metrics
+    return all(bounds[name].low <= value <= bounds[name].high <= LARGEST for name, value in values.items())

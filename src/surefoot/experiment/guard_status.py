@@ -1,0 +1,72 @@
+"""Where a guard stands: its share, who limits it, what is in the banks, and what both sides have earned."""
+
+from dataclasses import dataclass
+
+from surefoot.experiment.counts import GuardTally, SideTotals
+from surefoot.policies import Guard
+from surefoot.safety.guard_certificate import certified
+from surefoot.safety.metric import Promise
+
+
+@dataclass(frozen=True, slots=True)
+class GuardStatus:
+    """Where a guard stands after the newest event; maps go by metric.
+
+    Attributes
+    ----------
+    promise : {"mean", "played"}
+        What the floor is kept by.
+    share : float
+        The probability with which the next proposal would be played, were the baseline not held.
+    allowed : float
+        The largest share that is proved to be safe.
+    binds : str
+        The metric that allows least.
+    banks : dict
+        What may be spent, in the metric's own units; rounds without a reward count at their worst.
+    learner_means, baseline_means : dict
+        Means of the rewards that each side has brought; nan before the first.
+    lifts : dict
+        By which share the learner's mean lies above the baseline's. An estimate for people: shares change over time,
+        and so may the world.
+    visits, open_units : int
+        Visits of units after their first, and units whose window is open.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.1, delta=0.05)
+    >>> models = surefoot.Experiment.create(surefoot.open_journal("memory:"), "models", guard)
+    >>> models.status().guard.binds
+    'reward'
+    """
+
+    promise: Promise
+    share: float
+    allowed: float
+    binds: str
+    banks: dict[str, float]
+    learner_means: dict[str, float]
+    baseline_means: dict[str, float]
+    lifts: dict[str, float]
+    visits: int
+    open_units: int
+
+
+def guard_status(guard: Guard, tally: GuardTally) -> GuardStatus:
+    """The status of a guard."""
+    names = tuple(guard.metrics)
+    gate = certified(names, guard._numbers, guard._banks, 0.0, False)
+    totals = {name: tally.metrics.get(name, SideTotals()) for name in names}
+    return GuardStatus(
+        promise=guard.settings["promise"],
+        share=guard.share,
+        allowed=gate.allowed,
+        binds=gate.binds,
+        banks=guard.banks,
+        learner_means={name: one.learner_mean for name, one in totals.items()},
+        baseline_means={name: one.baseline_mean for name, one in totals.items()},
+        lifts={name: one.lift for name, one in totals.items()},
+        visits=tally.visits,
+        open_units=len(guard.units),
+    )

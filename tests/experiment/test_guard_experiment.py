@@ -1,0 +1,362 @@
+"""A guard in an experiment: durable coins, late rewards, units, modes, conflicts, and a restart to the bit."""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pytest
+
+import surefoot
+from surefoot import Guard, records
+from surefoot.errors import (
+    ConfigError,
+    DecisionConflictError,
+    DecisionSettledError,
+    InputError,
+)
+from surefoot.experiment import AsyncExperiment, Experiment, GuardAnswer, GuardQuestion, Question
+from surefoot.experiment.snapshots import pack
+from surefoot.experiment.state import begin, decode
+from surefoot.journal import Journal, open_journal
+from tests.experiment.guard_worlds import SETTINGS, new_guard, played
+from tests.experiment.worlds import Clock, safe_policy
+from tests.journal.servers import PostgresServer, new_database, running_server
+
+
+class Actions(TypedDict):
+    baseline: Any
+    proposal: Any
+
+
+Asked = dict[str, Any]
+ASKED: Actions = {"baseline": "big", "proposal": {"model": "small", "t": [0.5, 1]}}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_server() as server:
+        yield server
+
+
+def start(guard: Guard | None = None, *, mode: Any = "guarded", **more: Any) -> Experiment:
+    return Experiment.create(open_journal("memory:"), "shop", guard or new_guard(), mode=mode, clock=Clock(), **more)
+
+
+def bits(experiment: Experiment) -> bytes:
+    return pack([experiment.policy_state(), repr(experiment.status())])
+
+
+def replayed(journal: Journal) -> bytes:
+    """The guard after a replay of every event, without any snapshot."""
+    view = journal.view("shop")
+    state = begin(view)
+    for event in view.read(1):
+        state.apply(event, view)
+    return pack(state.policy.state())
+
+
+def test_an_answer_has_the_action_its_source_and_its_honest_propensity() -> None:
+    shop = start(new_guard(seed=5))
+    answers = [shop.decide(**ASKED) for _ in range(40)]
+    for answer in answers:
+        is_learner = answer.source == "learner"
+        assert answer.action == (ASKED["proposal"] if is_learner else "big")
+        assert answer.probability == (answer.share if is_learner else 1.0 - answer.share)
+        assert answer.record.draw is not None
+        assert is_learner == (answer.record.draw < answer.share)
+        assert answer.margin >= 0.0
+        assert "share of 0.3" in answer.explain()
+    assert {answer.source for answer in answers} == {"learner", "baseline"}
+    assert [answer.round for answer in answers] == list(range(1, 41))
+
+
+def test_the_coin_is_the_guards_own_and_is_written_before_it_is_told() -> None:
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", new_guard(seed=5), mode="guarded")
+    plain = new_guard(seed=5)
+    for number in range(30):
+        answer, twin = shop.decide(**ASKED, decision_id=str(number)), plain.decide(**ASKED)
+        assert (answer.share, answer.record.draw, answer.source) == (twin.share, twin.draw, twin.source)
+        event = journal.find("shop", f"d:{number}")
+        assert event is not None
+        assert decode(event, records.Guarded) == answer.record
+        shop.reward(str(number), 0.7)
+        plain.observe(twin, 0.7)
+    assert (shop.policy_state()["banks"] == plain.state()["banks"]).all()
+
+
+def test_the_same_id_has_the_same_coin_for_ever_and_another_question_is_a_conflict() -> None:
+    shop = start()
+    first = shop.decide(**ASKED, decision_id="a", context={"who": 3})
+    for _ in range(20):
+        again = shop.decide(**ASKED, decision_id="a", context={"who": 3})
+        assert again.is_repeat
+        assert again.record == first.record
+    assert shop.find("a").record == first.record
+    others: list[Asked] = [{"baseline": "huge"}, {"proposal": 3}, {"prediction": 0.4}, {"context": {"who": 4}}]
+    for other in others:
+        with pytest.raises(DecisionConflictError, match="was asked before"):
+            shop.decide(**{**ASKED, "context": {"who": 3}, **other}, decision_id="a")
+    assert shop.status().rounds == 1
+
+
+@pytest.mark.parametrize("mode", ["shadow", "paused"])
+def test_where_the_learner_may_not_play_the_baseline_is_held_and_earns_slack(mode: Any) -> None:
+    shop = start(mode=mode)
+    for _ in range(30):
+        answer = shop.decide(**ASKED)
+        assert (answer.source, answer.share, answer.probability, answer.record.is_held) == ("baseline", 0.0, 1.0, True)
+        assert answer.record.draw is None
+        shop.reward(answer.decision_id, 1.0)
+    status = shop.status()
+    assert status.guard is not None
+    assert status.guard.banks["reward"] > 0.0
+    assert (status.held_rounds, status.learner_rounds) == (30, 0)
+    assert "as asked" in answer.explain()
+
+
+def test_a_fallback_is_the_baselines_and_never_the_learners() -> None:
+    shop = start(new_guard(alpha=0.9, seed=1))
+    booked = shop.book(**ASKED, decision_id="alone")
+    assert (booked.source, booked.share, booked.record.is_fallback) == ("baseline", 0.0, True)
+    assert shop.book(**ASKED, decision_id="alone").is_repeat
+    learner = next(answer for answer in (shop.decide(**ASKED) for _ in range(50)) if answer.source == "learner")
+    with pytest.raises(DecisionConflictError, match="is the learner's"):
+        shop.book(**ASKED, decision_id=learner.decision_id)
+    with pytest.raises(InputError, match="decision_id"):
+        shop.book(**ASKED)  # type: ignore[call-overload]
+
+
+def test_rewards_are_accepted_once_and_refused_with_a_reason() -> None:
+    shop = start()
+    for name in "abc":
+        shop.decide(**ASKED, decision_id=name)
+    before = shop.policy_state()
+    for bad in (1.5, -0.1, math.nan, math.inf):
+        assert shop.reward("a", bad).refused == "out_of_range"
+    assert pack(shop.policy_state()) == pack(before)
+    assert shop.reward("a", 0.5).is_accepted
+    assert shop.reward("a", {"reward": 0.5}).is_repeat
+    assert shop.reward("a", 0.6).refused == "conflict"
+    assert shop.reward("nobody", 0.6).refused == "unknown"
+    assert shop.abandon("b", reason="lost")
+    assert shop.reward("b", 0.6).refused == "abandoned"
+    with pytest.raises(DecisionSettledError):
+        shop.abandon("a")
+    with pytest.raises(InputError, match="must be a number"):
+        shop.reward("c", [1])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="metrics of this experiment are reward"):
+        shop.reward("c", {"clicks": 1.0})
+    assert shop.status().refused == {"out_of_range": 4, "conflict": 1, "unknown": 1, "abandoned": 1}
+
+
+def test_late_rewards_enter_in_the_order_of_the_decisions() -> None:
+    shop, twin = start(new_guard(seed=2)), new_guard(seed=2)
+    for name in "abc":
+        shop.decide(**ASKED, decision_id=name)
+        twin.decide(**ASKED)
+    shop.reward("c", 0.9)
+    shop.reward("b", 0.8)
+    assert shop.status().waiting == 2
+    assert shop.status().held_up_by == "a"
+    shop.abandon("a")
+    twin.abandon(1)
+    twin.observe(2, 0.8)
+    twin.observe(3, 0.9)
+    assert (shop.policy_state()["banks"] == twin.state()["banks"]).all()
+    assert shop.status().pending == 0
+
+
+@pytest.mark.parametrize("default", [None, 0.3])
+def test_a_window_settles_by_the_default_or_at_the_worst(default: float | None) -> None:
+    clock, twin = Clock(), new_guard(seed=2)
+    guard = new_guard(seed=2, default_reward=default)
+    shop = Experiment.create(open_journal("memory:"), "shop", guard, mode="guarded", reward_window=10.0, clock=clock)
+    for name in "ab":
+        shop.decide(**ASKED, decision_id=name)
+        twin.decide(**ASKED)
+    assert shop.reward("b", 0.8).is_accepted
+    clock.now += 10.0
+    assert shop.close_windows() == 2
+    assert shop.reward("a", 0.5).refused == "too_late"
+    twin.abandon(1) if default is None else twin.observe(1, default)
+    twin.observe(2, 0.8)
+    assert (shop.policy_state()["banks"] == twin.state()["banks"]).all()
+    assert (shop.status().defaults, shop.status().pending) == (1, 0)
+
+
+def test_a_unit_keeps_its_side_and_its_visits_share_a_round_and_a_sum() -> None:
+    shop = start(new_guard("units", seed=4))
+    first = shop.decide(**ASKED, unit="ann", decision_id="1")
+    again = shop.decide(baseline="big", proposal="tiny", unit="ann", decision_id="2")
+    assert again.is_visit
+    assert (again.round, again.source, again.share) == (first.round, first.source, first.share)
+    assert again.action == ("tiny" if first.source == "learner" else "big")
+    assert shop.decide(baseline="big", proposal="tiny", unit="ann", decision_id="2").is_repeat
+    assert "Another visit of unit 'ann'" in again.explain()
+    assert shop.reward("1", 0.25).is_accepted
+    assert shop.reward("2", 0.5).is_accepted
+    status = shop.status()
+    assert status.guard is not None
+    assert (status.rounds, status.guard.visits, status.guard.open_units, status.pending) == (1, 1, 1, 1)
+    for number in range(6):
+        shop.decide(**ASKED, unit=f"other-{number}")
+    assert shop.reward("2", 0.5).is_repeat
+    twin = new_guard("units", seed=4)
+    twin.observe(twin.decide(**ASKED), 0.75)
+    assert (shop.policy_state()["banks"][0, -12:] == twin.state()["banks"][0, -12:]).all()
+    late = shop.decide(**ASKED, unit="ann", decision_id="3")
+    assert (late.round, late.is_visit) == (8, False)
+
+
+def test_a_unit_that_is_paused_plays_the_baseline_and_keeps_its_round() -> None:
+    shop, rounds = start(new_guard("units", alpha=0.9, seed=4)), dict[str, GuardAnswer]()
+    for number in range(6):
+        rounds[f"u{number}"] = shop.decide(**ASKED, unit=f"u{number}")
+    learner = next(answer for answer in rounds.values() if answer.source == "learner")
+    shop.set_mode("paused")
+    held = shop.decide(**ASKED, unit=learner.unit)
+    assert (held.round, held.source, held.share, held.action) == (learner.round, "baseline", 0.0, "big")
+    shop.set_mode("guarded")
+    assert shop.decide(**ASKED, unit=learner.unit).source == "learner"
+
+
+def test_a_round_that_a_unit_has_closed_takes_no_more_rewards() -> None:
+    shop = start(new_guard("units"))
+    shop.decide(**ASKED, unit="ann", decision_id="1")
+    shop.decide(**ASKED, unit="ann", decision_id="2")
+    for _ in range(6):
+        shop.decide(**ASKED)
+    assert shop.reward("2", 0.5).refused == "too_late"
+    with pytest.raises(DecisionSettledError):
+        shop.abandon("1")
+
+
+def test_several_metrics_are_named_and_one_that_is_missing_counts_at_its_worst() -> None:
+    shop = start(new_guard("several metrics", seed=3))
+    twin = new_guard("several metrics", seed=3)
+    twin = Guard(**{**twin.settings, "metrics": dict(sorted(twin.settings["metrics"].items()))})
+    for number in range(20):
+        shop.decide(**ASKED, decision_id=str(number), prediction={"quality": 0.5})
+        shop.reward(str(number), {"cost": 0.4} if number % 5 == 0 else {"quality": 0.9, "cost": 1.4})
+        decision = twin.decide(**ASKED, prediction={"quality": 0.5})
+        twin.observe(decision, {"cost": 0.4} if number % 5 == 0 else {"quality": 0.9, "cost": 1.4})
+    assert (shop.policy_state()["banks"] == twin.state()["banks"]).all()
+    assert shop.reward("1", {"quality": 0.9, "cost": 2.5}).refused == "conflict"
+    with pytest.raises(InputError, match="must name its metrics"):
+        shop.reward("1", 0.9)
+    with pytest.raises(InputError, match="must name its metrics"):
+        shop.decide(**ASKED, prediction=0.4)
+
+
+def test_the_status_says_share_banks_who_binds_and_the_lift() -> None:
+    shop = start(new_guard(seed=8))
+    for _ in range(200):
+        answer = shop.decide(**ASKED)
+        shop.reward(answer.decision_id, 0.6 if answer.source == "learner" else 0.5)
+    status = shop.status()
+    assert status.guard is not None
+    assert (status.guard.binds, status.guard.promise) == ("reward", "mean")
+    assert status.guard.learner_means["reward"] == pytest.approx(0.6)
+    assert status.guard.lifts["reward"] == pytest.approx(0.2)
+    assert status.guard.share <= status.guard.allowed
+    assert status.guard.banks["reward"] > 0.0
+    assert status.learner_share == status.learner_rounds / 200
+    assert math.isnan(status.floor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "window"), [*((kind, None) for kind in SETTINGS), ("one metric", 7.0), ("several metrics", 7.0)]
+)
+def test_a_restart_is_the_live_guard_to_the_bit(kind: str, window: float | None) -> None:
+    journal, live, clock = played(kind, 120, window=window)
+    opened = Experiment.open(journal, "shop", clock=clock)
+    assert bits(opened) == bits(live)
+    assert replayed(journal) == pack(live.policy_state())
+    assert live.status().learner_rounds > 0
+    shared = live.decide(**ASKED, decision_id="next")
+    assert opened.decide(**ASKED, decision_id="next").record == shared.record
+    assert bits(opened) == bits(live)
+
+
+def test_a_restart_on_sqlite_is_to_the_bit(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as journal:
+        state = pack(played("units", 80, journal=journal)[1].policy_state())
+    with open_journal(tmp_path / "shop.db") as journal:
+        assert pack(Experiment.open(journal, "shop").policy_state()) == state == replayed(journal)
+
+
+def test_two_processes_on_postgres_share_one_guard(server: PostgresServer) -> None:
+    url = new_database(server)
+    with open_journal(url) as one, open_journal(url) as two:
+        left = Experiment.create(one, "shop", new_guard(), mode="guarded")
+        right = Experiment.open(two, "shop")
+        for number in range(20):
+            shop, other = (left, right) if number % 2 else (right, left)
+            answer = shop.decide(**ASKED, decision_id=str(number))
+            assert other.decide(**ASKED, decision_id=str(number)).record == answer.record
+            other.reward(str(number), 0.5)
+        assert bits(left) == bits(right)
+        assert replayed(one) == pack(left.policy_state())
+
+
+def test_an_event_loop_and_batches_give_the_same_answers() -> None:
+    async def visits() -> list[GuardAnswer]:
+        async with AsyncExperiment(start(new_guard(seed=6))) as shop:
+            answers = [await shop.decide(**ASKED, decision_id=str(number)) for number in range(5)]
+            await shop.ask(GuardQuestion("big", "small", "5"))
+            await shop.reward_all([("0", 0.5), ("1", {"reward": 0.25})])
+            return [*answers, *await shop.decide_all([GuardQuestion("big", "small", "6")])]  # type: ignore[list-item]
+
+    answers = asyncio.run(visits())
+    batch = start(new_guard(seed=6)).decide_all([GuardQuestion(**ASKED) for _ in range(5)])
+    assert [answer.round for answer in answers] == [1, 2, 3, 4, 5, 7]
+    assert [one.record.draw for one in batch if isinstance(one, GuardAnswer)] == [a.record.draw for a in answers[:5]]
+
+
+def test_questions_of_the_other_kind_are_refused_and_change_nothing() -> None:
+    shop, rows = start(), Experiment.create(open_journal("memory:"), "rows", safe_policy())
+    bad: list[Asked] = [
+        {"baseline": "big"},
+        {"proposal": "small"},
+        {"baseline": None, "proposal": "small"},
+        {"features": [[1.0]], "baseline": 0},
+        {"baseline": object(), "proposal": 3},
+        {"baseline": math.nan, "proposal": 3},
+        {**ASKED, "unit": "ann"},
+        {**ASKED, "prediction": math.inf},
+        {**ASKED, "context": 3},
+    ]
+    for asked in bad:
+        with pytest.raises(InputError):
+            shop.decide(**asked)
+    with pytest.raises(InputError, match="no `proposal`"):
+        rows.decide(baseline=0, proposal=1)
+    assert isinstance(shop.decide_all([Question(baseline=0)])[0], InputError)
+    assert isinstance(rows.decide_all([GuardQuestion(0, 1)])[0], InputError)
+    assert (shop.status().rounds, rows.status().rounds) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "what"),
+    [
+        ("one metric", {"reward_bounds": (0, 1)}, "not for a guard"),
+        ("one metric", {"reward_window": 5.0, "default_reward": 0.0}, "not for a guard"),
+        ("units", {"reward_window": 5.0}, "must be one of"),
+        ("settled after", {"reward_window": 5.0}, "must be one of"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(kind: str, more: dict[str, Any], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        start(new_guard(kind), **more)
+
+
+def test_a_used_guard_is_refused_and_there_is_no_alarm_to_answer() -> None:
+    guard = new_guard()
+    guard.decide(**ASKED)
+    with pytest.raises(ConfigError, match="must be new"):
+        start(guard)
+    with pytest.raises(surefoot.errors.AlarmError):
+        start().acknowledge("stay", reason="no alarm")
