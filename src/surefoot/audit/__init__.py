@@ -72,7 +72,12 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     if not is_met:
         auditor.findings.add(0, "expected", f"no event has the hash {expect}, which the chain once had")
     return Report(
-        name=name, created=auditor.created, tally=auditor.tally, findings=auditor.findings, head=auditor.chain.head
+        name=name,
+        created=auditor.created,
+        tally=auditor.tally,
+        findings=auditor.findings,
+        head=auditor.chain.head,
+        coins=None if auditor.guard is None else auditor.guard.coins,
     )
 
 

@@ -35,6 +35,7 @@ class AuditCounts:
     defaults: int = 0
     pending: int = 0
     snapshots: int = 0
+    visits: int = 0  # of a guard's units, after their first
     refused: Counter[str] = field(default_factory=Counter)
     modes: list[tuple[int, str]] = field(default_factory=list)
     first_time: float = math.nan
@@ -68,6 +69,20 @@ class AuditCounts:
         self.last_margin = round_.margin
         if round_.is_learner and round_.margin < self.closest.margin:
             self.closest = ClosestDecision(round_.margin, round_.round, event, time)
+
+    def count_guarded(self, event: int, time: float, record: records.Guarded, margin: float, banks: int) -> None:
+        """Count a round of a guard; `margin` is what its banks have left at worst."""
+        is_learner = record.source == "learner"
+        self.decisions += 1
+        self.learner += is_learner
+        self.held += record.is_held
+        self.fallbacks += record.is_fallback
+        self.would_have += record.is_held and record.certificate.allowed > 0.0
+        self.proofs += 1
+        self.pieces += banks
+        self.last_margin = margin
+        if is_learner and margin < self.closest.margin:
+            self.closest = ClosestDecision(margin, record.round, event, time)
 
     @property
     def baseline(self) -> int:

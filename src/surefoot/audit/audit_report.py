@@ -6,6 +6,7 @@ from typing import Any
 
 from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.coin_fairness import CoinFairness
 from surefoot.audit.findings import Findings
 from surefoot.journal.events import Head
 
@@ -16,6 +17,7 @@ class Report:
 
     findings: everything that does not fit; empty for an honest journal
     head:     where the chain ended; keep it elsewhere, and give it to the next audit as `expect`
+    coins:    of a guard, how fair its coins look
     """
 
     name: str
@@ -23,6 +25,7 @@ class Report:
     tally: AuditCounts
     findings: Findings
     head: Head
+    coins: CoinFairness | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -32,6 +35,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON; a number that is not finite is None."""
         tally, created = self.tally, self.created
+        coins = {} if self.coins is None else {"coins": self._coins(self.coins), "visits": tally.visits}
         return {
             "experiment": self.name,
             "is_clean": self.is_clean,
@@ -75,6 +79,16 @@ class Report:
             "findings": len(self.findings),
             "findings_by_check": dict(self.findings.counts),
             "listed": [{"event": one.event, "check": one.what, "text": one.text} for one in self.findings],
+            **coins,
+        }
+
+    def _coins(self, coins: CoinFairness) -> dict[str, Any]:
+        return {
+            "drawn": coins.coins,
+            "learner": coins.learner,
+            "expected_learner": coins.expected,
+            "most_evidence": _finite(coins.most),
+            "are_fair": self.findings.counts["coins"] == 0,
         }
 
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from surefoot.audit.audit_report import Report
+from surefoot.audit.guard_declarations import GUARDS
+from surefoot.audit.guard_text import CANNOT_SHOW as GUARD_CANNOT_SHOW
+from surefoot.audit.guard_text import guard_promise, guard_rows, guard_verdict
 
 SHOWN = 20
 ANSWERS = {
@@ -27,6 +30,13 @@ CANNOT_SHOW = (
 )
 
 
+def cannot_show(report: Report) -> tuple[str, ...]:
+    """What no audit can show of this experiment, a sentence each."""
+    if report.coins is None:
+        return CANNOT_SHOW
+    return (*GUARD_CANNOT_SHOW, *CANNOT_SHOW[2:])
+
+
 def promise(report: Report) -> str:
     """What was promised, in a sentence."""
     created = report.created
@@ -35,6 +45,8 @@ def promise(report: Report) -> str:
     if report.findings.counts["settings"]:
         return "Nothing that could be kept: no policy takes the settings that were written down."
     settings = created.settings
+    if created.policy in GUARDS:
+        return guard_promise(settings)
     alpha, delta = settings.get("alpha"), settings.get("delta")
     if alpha is None:
         return f"Nothing: {created.policy} keeps no floor, it is the learner alone."
@@ -67,10 +79,13 @@ def verdict(report: Report) -> str:
             f"This record cannot be relied on: {len(report.findings):,} finding(s), the first at {where}. "
             "Decisions before it were checked and fit."
         )
-    if report.created is not None and report.created.settings.get("alpha") is None:
+    is_guard = report.created is not None and report.created.policy in GUARDS
+    if report.created is not None and report.created.settings.get("alpha") is None and not is_guard:
         return "The record is consistent. No floor was promised."
     if tally.learner == 0:
         return "Yes. Only the baseline has played so far, and the record is consistent."
+    if report.created is not None and is_guard:
+        return guard_verdict(report.created.settings, tally.learner, tally.decisions)
     if tally.alarms:
         return (
             f"That is open. Each of the learner's {tally.learner:,} decisions was proved admissible before it was "
@@ -85,11 +100,12 @@ def verdict(report: Report) -> str:
 def closest(report: Report) -> str:
     """How close it got, in a sentence."""
     near = report.tally.closest
+    unit = "reward" if report.coins is None else "the highest reward"
     if not near.round or not math.isfinite(near.margin):
         return "The learner has not played under a floor."
     return (
         f"At its closest, in round {near.round:,} (event {near.event:,}, {when(near.time)}), the learner was proved to "
-        f"stay {near.margin:.4g} above the floor, in units of reward summed over all rounds so far."
+        f"stay {near.margin:.4g} above the floor, in units of {unit} summed over all rounds so far."
     )
 
 
@@ -111,6 +127,8 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "  played by the learner", f"{tally.learner:,} ({tally.learner_share:.1%})"
     yield "  played by the baseline", f"{tally.baseline:,}"
     yield "  of these, held there by mode or fallback", f"{tally.held:,}"
+    if report.coins is not None:
+        yield from guard_rows(report.coins, tally.visits)
     yield "modes", " -> ".join(f"{mode} (event {event:,})" for event, mode in tally.modes[-5:])
     yield "rewards learned", f"{tally.learned:,}, of which {tally.defaults:,} by default"
     yield "rewards pending", f"{tally.pending:,}"
@@ -141,5 +159,5 @@ def as_markdown(report: Report) -> str:
         lines += [""]
     lines += ["## What was checked", "", "| | |", "|---|---|"]
     lines += [f"| {name.strip()} | {value} |" for name, value in rows(report)]
-    lines += ["", "## What an audit cannot show", "", *(f"- {text}" for text in CANNOT_SHOW), ""]
+    lines += ["", "## What an audit cannot show", "", *(f"- {text}" for text in cannot_show(report)), ""]
     return "\n".join(lines)

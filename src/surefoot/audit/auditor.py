@@ -13,6 +13,8 @@ from surefoot.audit.compensated_sums import Matrix, Vector
 from surefoot.audit.declarations import ARMS, LINEAR, read_linear
 from surefoot.audit.declared_settings import faults
 from surefoot.audit.findings import Findings
+from surefoot.audit.guard_checks import GuardChecks
+from surefoot.audit.guard_declarations import GUARDS
 from surefoot.audit.hash_chain import HashChain
 from surefoot.audit.learned_rewards import LARGEST, LearnedRewards
 from surefoot.audit.linear_checks import LinearChecks
@@ -20,6 +22,7 @@ from surefoot.audit.payloads import read_payload, read_round
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems
 from surefoot.journal.events import Event
 
+OF_GUARDS = (records.GUARDED, records.VISIT, records.METRIC_REWARD, records.SETTLED)
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
 
@@ -31,6 +34,7 @@ class Auditor:
         self.chain = HashChain(name, self.findings)
         self.created: records.Created | None = None
         self._book: LinearChecks | ArmChecks | None = None
+        self.guard: GuardChecks | None = None
         self._mode = ""
         self._catalogues: dict[str, Matrix] = {}
         self._learning: LearnedRewards | None = None
@@ -45,16 +49,25 @@ class Auditor:
         except ValueError as error:
             self.findings.add(event.number, "payload", f"it cannot be read as a {event.kind}: {error}")
             return
-        if event.kind != records.CREATED and self._book is None:
+        if event.kind != records.CREATED and self._book is None and self.guard is None:
             if self.created is not None:  # its policy cannot be audited, which was said before
                 return
             self.findings.add(event.number, "created", f"a {event.kind} must come after the experiment was created")
             return
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what leaves the floats proves nothing
-                getattr(self, f"_take_{event.kind}")(event, record)
+                self._take(event, record)
         except (ValueError, ArithmeticError, LookupError, TypeError) as error:
             self.findings.add(event.number, "numbers", f"its numbers cannot be worked with: {error}")
+
+    def _take(self, event: Event, record: Any) -> None:
+        shared = (records.CREATED, records.MODE, records.SNAPSHOT)
+        if self.guard is not None and event.kind not in shared:
+            self.guard.take(event, record, self._mode)
+        elif event.kind in OF_GUARDS:
+            self.findings.add(event.number, "kind", f"only a guard's experiment has a {event.kind}")
+        else:
+            getattr(self, f"_take_{event.kind}")(event, record)
 
     def _check_time(self, event: Event) -> None:
         if math.isnan(self.tally.first_time):
@@ -77,8 +90,10 @@ class Auditor:
             self._book = LinearChecks(read_linear(created.policy, created.settings))
         elif created.policy in ARMS:
             self._book = ArmChecks(created.policy, created.settings)
+        elif created.policy in GUARDS:
+            self.guard = GuardChecks(created, self.findings, self.tally)
         else:
-            text = f"the audit knows {', '.join((*LINEAR, *ARMS))}, but this is {created.policy!r}"
+            text = f"the audit knows {', '.join((*LINEAR, *ARMS, *GUARDS))}, but this is {created.policy!r}"
             self.findings.add(event.number, "policy", text)
         if self._book is not None:
             self._learning = LearnedRewards(created, self._book_in, self._examine, self.findings, self.tally)

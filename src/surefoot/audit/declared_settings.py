@@ -9,6 +9,7 @@ from typing import Any
 
 from surefoot import records
 from surefoot.audit.declarations import AMOUNTS, LINEAR
+from surefoot.audit.guard_declarations import GUARDS, guard_faults
 from surefoot.audit.learned_rewards import LARGEST
 
 MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that any version has taken; today it is 1e9
@@ -53,6 +54,9 @@ _NEEDED = {
 def faults(created: records.Created) -> Iterator[str]:
     """What no policy would have been made with, a sentence each."""
     settings = created.settings
+    if created.policy in GUARDS:
+        yield from guard_faults(created)
+        return
     yield from _numbers(settings, _NEEDED.get(created.policy, (*_NEEDED["LUCB"], "alpha")))
     bounds = created.reward_bounds
     if bounds is not None and not -LARGEST <= bounds[0] < bounds[1] <= LARGEST:

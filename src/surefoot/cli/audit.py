@@ -16,7 +16,7 @@ from rich.text import Text
 from surefoot.audit import Progress as Report_
 from surefoot.audit import Report
 from surefoot.audit import audit as run_audit
-from surefoot.audit.audit_text import CANNOT_SHOW, SHOWN, as_markdown, closest, promise, rows, verdict
+from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, promise, rows, verdict
 from surefoot.errors import ConfigError, JournalNotFoundError
 from surefoot.journal import open_journal
 from surefoot.reports.audit_page import as_html
@@ -83,7 +83,7 @@ def _print(report: Report) -> None:
     console.print(Text("\nWhat was checked", "bold"))
     console.print(table)
     console.print(Text("\nWhat an audit cannot show", "bold"))
-    for text in CANNOT_SHOW:
+    for text in cannot_show(report):
         console.print(Text(f"- {text}"))
 
 

@@ -4,7 +4,7 @@ It stands here and not in `surefoot.audit`, which imports nothing of ours that i
 """
 
 from surefoot.audit.audit_report import Report
-from surefoot.audit.audit_text import CANNOT_SHOW, SHOWN, closest, promise, rows, verdict
+from surefoot.audit.audit_text import SHOWN, cannot_show, closest, promise, rows, verdict
 from surefoot.reports.frame import Verdict, bullets, page, section
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.tables import nested_row, table
@@ -19,7 +19,7 @@ def as_html(report: Report) -> str:
         section("Was it kept?", tag("p", verdict(report)), tag("p", closest(report))),
         *findings,
         section("What was checked", _checked(report)),
-        section("What an audit cannot show", bullets(CANNOT_SHOW)),
+        section("What an audit cannot show", bullets(cannot_show(report))),
         heading=f"Audit of experiment “{report.name}”",
         verdict=_seal(report),
     )

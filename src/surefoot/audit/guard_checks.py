@@ -1,0 +1,193 @@
+"""One decision of a guard, checked: could the banks pay for its share, did the coin choose, does the record fit?"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+
+from surefoot import records
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.coin_fairness import LEVEL, CoinFairness
+from surefoot.audit.findings import Findings
+from surefoot.audit.guard_declarations import RATES, GuardDeclarations, read_guard
+from surefoot.audit.guard_rewards import GuardRewards, OpenRound, Values
+from surefoot.audit.rebuilt_bank import RebuiltBank
+from surefoot.audit.rebuilt_ramp import ramp_share
+from surefoot.audit.recorded_round import RoundProblems
+from surefoot.journal.events import Event
+
+WRITTEN = 1e-9  # what is written down may differ so much from what it was computed of, relative to that
+
+
+class GuardChecks:
+    """Everything that the events so far say of an experiment with a guard."""
+
+    def __init__(self, created: records.Created, findings: Findings, tally: AuditCounts) -> None:
+        self._findings, self._tally = findings, tally
+        self._declared: GuardDeclarations = read_guard(created.settings)
+        self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
+        self._rewards = GuardRewards(self._declared, created.reward_window, self._enter, findings, tally)
+        self.coins = CoinFairness()
+
+    def take(self, event: Event, record: records.Record, mode: str) -> None:
+        """Check one event of a guard."""
+        if isinstance(record, records.Visit):
+            problems = RoundProblems()
+            _check_protocol(event, record, mode, problems)
+            if self._rewards.is_known(record.decision_id):
+                problems.add("doubled", f"decision {record.decision_id!r} was made before")
+            if isinstance(record, records.Guarded):
+                self._judge(event, record, problems)
+            else:
+                self._check_visit(record, problems)
+            for what, text in problems.found:
+                self._findings.add(event.number, what, text)
+        elif isinstance(record, records.MetricReward):
+            self._rewards.reward(event, record)
+        elif isinstance(record, records.Settled):
+            self._rewards.close(event, record)
+        elif isinstance(record, records.Abandoned):
+            self._rewards.abandon(event, record)
+        else:
+            self._findings.add(event.number, "kind", f"a guard's experiment has no {event.kind}")
+
+    def _judge(self, event: Event, record: records.Guarded, problems: RoundProblems) -> None:
+        """Check a round against everything before it, and count it."""
+        if record.round != self._tally.decisions + 1:
+            problems.add("round", f"round {self._tally.decisions + 1} is next, but this is round {record.round}")
+        teaches = record.asked.baseline != record.asked.proposal
+        self._check_unit(record, problems)
+        self._check_share(record, teaches, problems)
+        self._check_coin(record, problems)
+        self._check_certificate(record.certificate, record.share, problems)
+        margin = min(bank.held - bank.cost(record.share) for bank in self._banks)
+        self._tally.count_guarded(event.number, event.time, record, margin, len(self._banks))
+        self._book(event, record, teaches)
+
+    def _book(self, event: Event, record: records.Guarded, teaches: bool) -> None:
+        is_learner = record.source == "learner"
+        if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
+            self._findings.add(event.number, "coins", unfair(self.coins))
+        booked = [
+            bank.book(record.share, *self._prediction(record, bank), is_learner=is_learner) for bank in self._banks
+        ]
+        self._rewards.decided(OpenRound(record, event.time, teaches, booked))
+
+    def _prediction(self, record: records.Guarded, bank: RebuiltBank) -> tuple[float | None, bool]:
+        """What was predicted of the baseline, and whether h rests on it."""
+        given = record.asked.prediction
+        if given is None:
+            return None, self._declared.is_balanced
+        by_name = given if isinstance(given, dict) else {self._declared.metrics[0].name: given}
+        if bank.metric.name not in by_name:
+            return None, True
+        low, high = bank.metric.bounds
+        return bank.metric.scaled(min(max(float(by_name[bank.metric.name]), low), high)), True
+
+    def _enter(self, entry: OpenRound, values: Values) -> None:
+        for bank, booked, value in zip(self._banks, entry.booked, values, strict=True):
+            if value < bank.metric.low:
+                text = f"round {entry.record.round} has a reward of {bank.metric.name!r} below its declared bounds"
+                self._findings.add(self._tally.events, "reward", text)
+            bank.enter(booked, entry.is_learner, value)
+        known = [value for value in values if not math.isnan(value)]
+        if known:
+            self.coins.rewarded(known[0])
+
+    def _check_share(self, record: records.Guarded, teaches: bool, problems: RoundProblems) -> None:
+        """The share is what the past says, and every bank can pay for it."""
+        expected = ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
+        if not abs(record.share - expected) <= WRITTEN * expected:
+            problems.add("share", f"the banks and the ramp give a share of {expected!r}, but it was {record.share!r}")
+        for bank in self._banks:
+            cost = bank.cost(record.share)
+            if not (cost == 0.0 or cost <= bank.held + bank.rounding):
+                name = bank.metric.name
+                text = f"the bank of {name!r} holds {bank.held:.6g}, but this share may cost {cost:.6g}"
+                problems.add("gate", text)
+
+    def _check_coin(self, record: records.Guarded, problems: RoundProblems) -> None:
+        """The coin was drawn where a share was to be had, and it chose the side."""
+        draw, seed = record.draw, self._declared.seed
+        if (draw is None) != (record.share == 0.0) or not (draw is None or 0.0 <= draw < 1.0):
+            problems.add("draw", f"a share of {record.share!r} does not go with a coin of {draw!r}")
+        elif draw is not None and seed is not None and draw != _seeded(seed, record.round):
+            problems.add("draw", f"the seed gives another coin in round {record.round}")
+        is_learner = draw is not None and draw < record.share
+        if is_learner != (record.source == "learner"):
+            problems.add("source", f"a coin of {draw!r} at a share of {record.share!r} does not play {record.source}")
+
+    def _check_unit(self, record: records.Guarded, problems: RoundProblems) -> None:
+        unit = record.asked.unit
+        if unit is not None and self._declared.unit_window is None:
+            problems.add("unit", "no window was declared for units")
+        elif unit is not None and unit in self._rewards.units:
+            problems.add("unit", f"unit {unit!r} is open, but its coin was drawn again")
+
+    def _check_visit(self, visit: records.Visit, problems: RoundProblems) -> None:
+        """A unit keeps its round and its side; where the baseline was to be held, that was played."""
+        self._tally.visits += 1
+        entry = self._rewards.units.get(visit.asked.unit or "")
+        if entry is None or entry.record.round != visit.round:
+            problems.add("unit", f"unit {visit.asked.unit!r} is not open in round {visit.round}")
+            return
+        first = entry.record
+        expected = ("baseline", 0.0, None) if visit.is_held else (first.source, first.share, first.draw)
+        if (visit.source, visit.share, visit.draw) != expected:
+            problems.add("unit", f"unit {visit.asked.unit!r} must keep its side, but {visit.source} was played")
+        self._rewards.visited(entry, visit.decision_id)
+
+    def _check_certificate(self, seen: records.GuardCertificate, share: float, problems: RoundProblems) -> None:
+        names = [bank.metric.name for bank in self._banks]
+        if [bank.metric for bank in seen.banks] != names or seen.binds not in names:
+            problems.add("certificate", f"it must have a bank for each of {', '.join(names)}")
+            return
+        least = min(bank.allowed for bank in self._banks)
+        binds = self._banks[names.index(seen.binds)].allowed
+        if not (_fits(seen.allowed, least) and _fits(binds, least)):
+            text = f"a share of {least!r} is allowed, but it says {seen.allowed!r}, by {seen.binds!r}"
+            problems.add("certificate", text)
+        for own, bank in zip(self._banks, seen.banks, strict=True):
+            wrong = [name for name, said, is_ in _compared(own, bank, share) if not _fits(said, is_)]
+            if wrong or len(bank.log_wealth) != len(RATES):
+                text = f"{', '.join(dict.fromkeys(wrong))} of {bank.metric!r} must be what the events add up to"
+                problems.add("certificate", text)
+
+
+def unfair(coins: CoinFairness) -> str:
+    """The finding about coins, in a sentence."""
+    return (
+        f"after {coins.coins:,} coins, which gave the learner {coins.learner:,} rounds where {coins.expected:,.1f} "
+        f"were to be expected: fair coins, independent of all before them, look so with a chance of {LEVEL:g} at most"
+    )
+
+
+def _check_protocol(event: Event, record: records.Visit, mode: str, problems: RoundProblems) -> None:
+    """Key, mode, and who may play in it."""
+    if event.key != f"d:{record.decision_id}":
+        problems.add("key", f"the key of decision {record.decision_id!r} is {event.key!r}")
+    if record.mode != mode:
+        problems.add("mode", f"the experiment is in mode {mode!r}, but the decision says {record.mode!r}")
+    must_hold = record.mode != "guarded" or record.is_fallback
+    if record.is_held != must_hold or (must_hold and record.source == "learner"):
+        word = "must" if must_hold else "must not"
+        problems.add("held", f"in mode {record.mode!r} the baseline {word} be held")
+
+
+def _compared(own: RebuiltBank, bank: records.Bank, share: float) -> Iterator[tuple[str, float, float]]:
+    """What is written of a bank, beside what the audit has added up."""
+    yield "bound", bank.bound, own.bound
+    yield "owed", bank.owed, own.owed
+    yield "carried", bank.carried, own.held
+    yield "cost", bank.cost, own.cost(share)
+    yield "coins", bank.coins, own.coin_luck
+    yield from (("log_wealth", said, is_) for said, is_ in zip(bank.log_wealth, own.log_wealth, strict=False))
+
+
+def _fits(said: float, own: float) -> bool:
+    return abs(said - own) <= WRITTEN * (1.0 + abs(own))
+
+
+def _seeded(seed: int, round_: int) -> float:
+    """The coin that a seed gives: 53 bits of BLAKE2b."""
+    digest = hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest()
+    return float(int.from_bytes(digest) >> 11) * 2.0**-53

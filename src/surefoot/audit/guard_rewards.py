@@ -1,0 +1,218 @@
+"""Which rewards of a guard were booked, and when: in the order of the decisions, by a rule that never looks at them.
+
+A round is settled by its reward (with a window of seconds, when that closes), of a unit by the sum of its visits'
+rewards once its window of rounds has passed, by the word that it was abandoned, or once `settle_after` more rounds were
+decided. What is missing counts as its default where one was declared, and at its worst otherwise.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from surefoot import records
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.findings import Findings
+from surefoot.audit.guard_declarations import GuardDeclarations
+from surefoot.audit.rebuilt_bank import BookedRound
+from surefoot.journal.events import Event
+
+Values = tuple[float, ...]
+
+
+@dataclass(slots=True)
+class OpenRound:
+    """A round that is not settled, or waits for an earlier one.
+
+    came:    its reward, while its window of seconds is open; of a unit the sum so far
+    settled: what it will enter by
+    ids:     the decision and the visits that it has, and whether each was rewarded
+    """
+
+    record: records.Guarded
+    time: float
+    teaches: bool
+    booked: list[BookedRound]
+    came: Values | None = None
+    settled: Values | None = None
+    ids: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def is_learner(self) -> bool:
+        """The side of its coin."""
+        return self.record.source == "learner"
+
+
+class GuardRewards:
+    """The open rounds and units of a guard; `enter` is told each round that is settled, in order."""
+
+    def __init__(
+        self,
+        declared: GuardDeclarations,
+        window: float | None,
+        enter: Callable[[OpenRound, Values], None],
+        findings: Findings,
+        tally: AuditCounts,
+    ) -> None:
+        self._declared, self._window, self._enter = declared, window, enter
+        self._findings, self._tally = findings, tally
+        self._by_id: dict[str, OpenRound] = {}
+        self._by_round: dict[int, OpenRound] = {}
+        self._order: deque[OpenRound] = deque()  # rounds that teach, in the order of their decisions
+        self._windows: deque[OpenRound] = deque()
+        self.units: dict[str, OpenRound] = {}
+        self._missing = tuple(metric.default for metric in declared.metrics)
+        self._worst = (math.nan,) * len(declared.metrics)
+        self._abandoned: set[str] = set()
+
+    def decided(self, entry: OpenRound) -> None:
+        """Open a round; those whose windows of rounds end with it are settled."""
+        record, declared = entry.record, self._declared
+        self._by_round[record.round] = entry
+        self._tally.pending = len(self._by_round)
+        self.visited(entry, record.decision_id)
+        if entry.teaches:
+            self._order.append(entry)
+        if self._window is not None:
+            self._windows.append(entry)
+        if record.asked.unit is not None and entry.teaches:
+            entry.came = (0.0,) * len(declared.metrics)
+            self.units[record.asked.unit] = entry
+        old = None if declared.settle_after is None else self._by_round.get(record.round - declared.settle_after)
+        if old is not None and old.settled is None:
+            self._tally.defaults += 1
+            self._settle(old, self._missing)
+        unit = None if declared.unit_window is None else self._by_round.get(record.round - declared.unit_window)
+        if unit is not None and unit.settled is None and unit.came is not None:
+            self._settle(unit, unit.came)
+
+    def visited(self, entry: OpenRound, decision_id: str) -> None:
+        """Wait for the reward of a decision or of a visit."""
+        entry.ids[decision_id] = False
+        self._by_id[decision_id] = entry
+
+    def is_known(self, decision_id: str) -> bool:
+        """Whether an open round has a decision of that id."""
+        return decision_id in self._by_id
+
+    def _settle(self, entry: OpenRound, values: Values) -> None:
+        """Keep what a round enters by until its turn comes."""
+        entry.settled = values
+        unit = entry.record.asked.unit
+        if unit is not None and self.units.get(unit) is entry:
+            del self.units[unit]
+        for decision_id in entry.ids:
+            self._by_id.pop(decision_id, None)
+        if not entry.teaches:
+            self._close(entry)
+        while self._order and self._order[0].settled is not None:
+            first = self._order.popleft()
+            assert first.settled is not None
+            self._enter(first, first.settled)
+            self._close(first)
+
+    def _close(self, entry: OpenRound) -> None:
+        self._by_round.pop(entry.record.round, None)
+        self._tally.learned += 1
+        self._tally.pending = len(self._by_round)
+
+    def reward(self, event: Event, reward: records.MetricReward) -> None:
+        """Rewards that came in, accepted or refused."""
+        values = {name: float(value) for name, value in reward.values.items()}
+        entry = self._by_id.get(reward.decision_id)
+        if reward.refused is not None:
+            self._tally.refused[reward.refused] += 1 + reward.unrecorded
+            self._check_refusal(event, reward, entry, values)
+            return
+        self._tally.rewards += 1
+        text = self._fault(event, reward.decision_id, entry, values)
+        if text is not None or entry is None:
+            self._findings.add(event.number, "reward", f"a reward of {reward.decision_id!r} was accepted, but {text}")
+            return
+        if event.key != f"r:{reward.decision_id}":
+            self._findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
+        entry.ids[reward.decision_id] = True
+        self._take(entry, self._scaled(values))
+
+    def _fault(self, event: Event, decision_id: str, entry: OpenRound | None, values: dict[str, float]) -> str | None:
+        if entry is None:
+            return "no such decision is waiting for one"
+        if entry.ids[decision_id]:
+            return "it has one already"
+        if self._window is not None and event.time >= entry.time + self._window:
+            return "its window had closed"
+        return None if self._is_within(values) else f"{values} is not within the declared bounds"
+
+    def _is_within(self, values: dict[str, float]) -> bool:
+        known = {metric.name: metric for metric in self._declared.metrics}
+        return all(name in known and known[name].holds(value) for name, value in values.items())
+
+    def _scaled(self, values: dict[str, float]) -> Values:
+        return tuple(
+            metric.scaled(values[metric.name]) if metric.name in values else metric.default
+            for metric in self._declared.metrics
+        )
+
+    def _take(self, entry: OpenRound, scaled: Values) -> None:
+        if entry.record.asked.unit is not None and entry.teaches:
+            assert entry.came is not None
+            pairs = zip(entry.came, scaled, strict=True)
+            entry.came = tuple(total if math.isnan(one) else min(total + one, 1.0) for total, one in pairs)
+        elif self._window is not None:
+            entry.came = scaled
+        else:
+            self._settle(entry, scaled)
+
+    def _check_refusal(
+        self, event: Event, reward: records.MetricReward, entry: OpenRound | None, values: dict[str, float]
+    ) -> None:
+        """A reward that counts must not be turned away."""
+        is_rewarded = entry is not None and entry.ids[reward.decision_id]
+        is_open = entry is not None and (self._window is None or event.time < entry.time + self._window)
+        is_wrong = {
+            "unknown": entry is not None,
+            "too_late": is_open,
+            "out_of_range": self._is_within(values),
+            "conflict": entry is not None and not is_rewarded,
+            "abandoned": reward.decision_id not in self._abandoned,
+        }
+        if is_wrong[reward.refused or ""]:
+            text = f"a reward of {reward.decision_id!r} was refused as {reward.refused}, which it is not"
+            self._findings.add(event.number, "refused", text)
+
+    def abandon(self, event: Event, abandoned: records.Abandoned) -> None:
+        """A round that is settled without its reward, at its worst; one that has come must not be dropped."""
+        entry = self._by_id.get(abandoned.decision_id)
+        if entry is None or entry.ids[abandoned.decision_id]:
+            text = f"{abandoned.decision_id!r} was abandoned, but it is not without a reward"
+            self._findings.add(event.number, "abandoned", text)
+            return
+        if event.key != f"r:{abandoned.decision_id}":
+            self._findings.add(event.number, "key", f"the key of this event is {event.key!r}")
+        self._abandoned.add(abandoned.decision_id)
+        self._tally.abandoned += 1
+        self._settle(entry, self._worst)
+
+    def close(self, event: Event, settled: records.Settled) -> None:
+        """Windows of seconds that closed."""
+        if self._window is None:
+            self._findings.add(event.number, "window", "windows closed in an experiment that has none")
+            return
+        for window in settled.windows:
+            self._close_window(event, window, self._window)
+
+    def _close_window(self, event: Event, window: records.SettledWindow, seconds: float) -> None:
+        while self._windows and self._windows[0].settled is not None:
+            self._windows.popleft()
+        entry = self._by_id.get(window.decision_id)
+        if entry is None or not self._windows or self._windows[0] is not entry or entry.record.round != window.round:
+            text = f"the window of {window.decision_id!r} (round {window.round}) closed, but is not the oldest"
+            self._findings.add(event.number, "window", text)
+            return
+        if event.time < entry.time + seconds:
+            self._findings.add(event.number, "window", f"the window of round {window.round} closed too early")
+        if window.is_missing != (entry.came is None):
+            text = f"round {window.round} has {'no' if entry.came is None else 'a'} reward, but was settled otherwise"
+            self._findings.add(event.number, "settled", text)
+        self._tally.defaults += window.is_missing
+        self._settle(entry, self._missing if entry.came is None else entry.came)

@@ -1,0 +1,377 @@
+"""The audit of a guard: honest journals are clean, and forgeries with all hashes computed anew are found and named."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.audit import Report, audit
+from surefoot.audit.audit_text import as_markdown, promise, verdict
+from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.guard_declarations import read_guard
+from surefoot.audit.rebuilt_bank import RebuiltBank
+from surefoot.experiment import Experiment
+from surefoot.journal import open_journal
+from surefoot.policies import guard as guard_module
+from surefoot.reports.audit_page import as_html
+from tests.experiment.guard_worlds import SETTINGS, new_guard, play, played
+from tests.experiment.tampering import Row, Tamper, assert_named, first, is_learner, swap
+from tests.experiment.worlds import Clock
+from tests.policies.guard_reference import Bank
+
+
+@pytest.fixture(scope="module")
+def honest_guards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("guards")
+    for name, kind, window in (("one", "one metric", None), ("window", "one metric", 5.0), ("units", "units", None)):
+        with open_journal(folder / f"{name}.db") as journal:
+            played(kind, 200, journal=journal, window=window)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "window"),
+    [*((kind, None) for kind in SETTINGS), *((kind, 7.0) for kind in ("one metric", "several metrics", "played"))],
+)
+def test_an_honest_journal_is_clean(kind: str, window: float | None) -> None:
+    journal, experiment, _ = played(kind, 300, window=window)
+    experiment.reward("nobody", dict.fromkeys(new_guard(kind).metrics, 0.5))
+    experiment.reward("1-1", dict.fromkeys(new_guard(kind).metrics, 99.0))
+    report, status = audit(journal, "shop"), experiment.status()
+    assert report.is_clean, list(report.findings)
+    assert (report.tally.decisions, report.tally.learner) == (status.rounds, status.learner_rounds)
+    assert (report.tally.pending, report.tally.abandoned) == (status.pending, status.abandoned)
+    assert report.tally.learner > 0
+    assert report.coins is not None
+    assert report.coins.coins > 100
+
+
+@pytest.mark.parametrize("shape", [{"alpha": 0.1}, {"alpha": 0.3, "baseline_ceiling": 0.4}])
+def test_the_audits_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) -> None:
+    (metric,) = read_guard({"delta": 0.05, **shape}).metrics
+    ours, theirs = RebuiltBank(metric), Bank(1.0, metric.alpha, metric.low, metric.most, 0.05)
+    rng = np.random.default_rng(3)
+    for number in range(300):
+        share = min(0.98, float(rng.random()) * ours.allowed)
+        assert ours.allowed <= theirs.largest_share() + 1e-9
+        is_ours, reward = bool(rng.random() < share), float(rng.random())
+        booked = ours.book(share, None, True, is_ours)
+        ours.enter(booked, is_ours, math.nan if number % 40 == 39 else reward)
+        theirs.enter(share, booked.balance, is_ours, None if number % 40 == 39 else reward)
+        assert ours.log_wealth == pytest.approx(theirs.wealth, rel=1e-9, abs=1e-9)
+        assert ours.bound <= theirs.bound() + 1e-9
+        assert ours.carried == pytest.approx(theirs.bank, rel=1e-6, abs=1e-6)
+
+
+def a_share(rows: list[Row]) -> int:
+    row = first(rows, "guarded", is_learner, after=80)
+    row["payload"]["share"] = min(0.97, 1.01 * row["payload"]["share"])
+    return int(row["number"])
+
+
+def a_share_far_beyond_the_bank(rows: list[Row]) -> int:
+    row = first(rows, "guarded", lambda p: p["mode"] == "guarded" and p["share"] < 0.5, after=30)
+    row["payload"].update(share=0.98, source="learner", draw=0.5)
+    return int(row["number"])
+
+
+def a_draw(rows: list[Row]) -> int:
+    row = first(rows, "guarded", lambda p: is_learner(p) and p["share"] < 0.95, after=80)
+    row["payload"]["draw"] = 0.99
+    return int(row["number"])
+
+
+def a_side_with_its_coin(rows: list[Row]) -> int:
+    row = first(rows, "guarded", lambda p: is_learner(p) and p["share"] < 0.95, after=80)
+    row["payload"].update(draw=0.99, source="baseline")
+    return int(row["number"])
+
+
+def a_reward(rows: list[Row]) -> int:
+    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row["payload"]["values"]["reward"] = 0.5 + 0.4 * row["payload"]["values"]["reward"]
+    return int(row["number"])
+
+
+def a_reward_out_of_its_bounds(rows: list[Row]) -> int:
+    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row["payload"]["values"]["reward"] = 1.5
+    return int(row["number"])
+
+
+def rewards_of_two_rounds(rows: list[Row]) -> int:
+    one = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    two = first(rows, "metric_reward", lambda p: not p.get("refused"), after=one["number"])
+    one["payload"]["values"], two["payload"]["values"] = two["payload"]["values"], one["payload"]["values"]
+    return int(one["number"])
+
+
+def a_reward_before_its_decision(rows: list[Row]) -> int:
+    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    at = next(i for i, other in enumerate(rows) if other["key"] == f"d:{row['payload']['decision_id']}")
+    swap(rows, at, rows.index(row))
+    rows[at]["time"], row["time"] = row["time"], rows[at]["time"]
+    return int(rows[at]["number"])
+
+
+def a_prediction_that_h_rests_on(rows: list[Row]) -> int:
+    row = first(rows, "guarded", lambda p: p["share"] > 0.4 and p["asked"].get("prediction"), after=80)
+    row["payload"]["asked"]["prediction"] = {"reward": 0.9}
+    return int(row["number"])
+
+
+def a_bound(rows: list[Row]) -> int:
+    row = first(rows, "guarded", is_learner, after=80)
+    row["payload"]["certificate"]["banks"][0]["bound"] += 1e-6
+    return int(row["number"])
+
+
+def what_is_carried(rows: list[Row]) -> int:
+    row = first(rows, "guarded", is_learner, after=80)
+    row["payload"]["certificate"]["banks"][0]["carried"] *= 1.001
+    return int(row["number"])
+
+
+def a_wealth(rows: list[Row]) -> int:
+    row = first(rows, "guarded", is_learner, after=80)
+    row["payload"]["certificate"]["banks"][0]["log_wealth"][7] += 1e-6
+    return int(row["number"])
+
+
+def a_bad_round_that_is_dropped(rows: list[Row]) -> int:
+    """The round and its reward are gone, and all later rounds are numbered anew."""
+    paid = {row["payload"]["decision_id"]: row for row in rows if row["kind"] == "metric_reward"}
+    bad = next(
+        row
+        for row in rows
+        if row["kind"] == "guarded"
+        and row["number"] > 80
+        and row["payload"]["decision_id"] in paid
+        and paid[row["payload"]["decision_id"]]["payload"]["values"]["reward"] < 0.3
+    )
+    rows.remove(paid[bad["payload"]["decision_id"]])
+    rows.remove(bad)
+    for row in rows:
+        if row["kind"] == "guarded" and row["number"] > bad["number"]:
+            row["payload"]["round"] -= 1
+    return int(bad["number"]) - 1
+
+
+def an_abandoned_round_that_is_given_its_reward(rows: list[Row]) -> int:
+    row = first(rows, "abandoned", after=40)
+    row.update(kind="metric_reward", payload={**row["payload"], "values": {"reward": 1.0}})
+    row["payload"].pop("reason", None)
+    return int(row["number"])
+
+
+def a_reward_refused_though_it_counts(rows: list[Row]) -> int:
+    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row["payload"]["refused"], row["key"] = "out_of_range", None
+    return int(row["number"])
+
+
+def a_learner_in_shadow(rows: list[Row]) -> int:
+    row = first(rows, "guarded", lambda p: p["mode"] == "shadow")
+    row["payload"].update(source="learner", share=0.2, draw=0.1)
+    return int(row["number"])
+
+
+def a_setting(name: str, value: Any) -> Tamper:
+    def tamper(rows: list[Row]) -> int:
+        rows[0]["payload"]["settings"][name] = value
+        return 1
+
+    tamper.__name__ = f"declared_{name}"
+    return tamper
+
+
+FORGED: dict[Tamper, tuple[str, int]] = {
+    a_share: ("share", 0),
+    a_share_far_beyond_the_bank: ("gate", 0),
+    a_draw: ("source", 0),
+    a_side_with_its_coin: ("certificate", 30),
+    a_reward: ("certificate", 30),
+    a_reward_out_of_its_bounds: ("reward", 0),
+    rewards_of_two_rounds: ("certificate", 40),
+    a_reward_before_its_decision: ("reward", 0),
+    a_prediction_that_h_rests_on: ("certificate", 40),
+    a_bound: ("certificate", 0),
+    what_is_carried: ("certificate", 0),
+    a_wealth: ("certificate", 0),
+    a_bad_round_that_is_dropped: ("certificate", 40),
+    an_abandoned_round_that_is_given_its_reward: ("certificate", 40),
+    a_reward_refused_though_it_counts: ("refused", 0),
+    a_learner_in_shadow: ("held", 0),
+    a_setting("alpha", 0.4): ("certificate", 40),
+    a_setting("delta", 0.5): ("certificate", 2),
+    a_setting("reserve", 1.0): ("certificate", 2),
+    a_setting("min_holdout", 0.0): ("settings", 0),
+    a_setting("prediction", "none"): ("certificate", 150),  # another h
+    a_setting("ramp", "gate"): ("share", 150),
+}
+
+
+@pytest.mark.parametrize("tamper", FORGED, ids=lambda tamper: tamper.__name__)
+def test_a_forgery_is_found_and_named(honest_guards: Path, tamper: Tamper, tmp_path: Path) -> None:
+    check, later = FORGED[tamper]
+    assert_named(honest_guards, "one", tamper, tmp_path, check=check, later=later)
+
+
+def a_default_that_nobody_declared(rows: list[Row]) -> int:
+    """The guard was honest about its default; the settings now say that there was none."""
+    rows[0]["payload"]["settings"]["default_reward"] = None
+    return next(int(row["number"]) for row in rows if row["kind"] == "settled")
+
+
+def a_window_that_says_its_reward_came(rows: list[Row]) -> int:
+    row = first(rows, "settled", lambda p: any(is_missing for _, _, is_missing in p["windows"]))
+    row["payload"]["windows"] = [[id_, round_, False] for id_, round_, _ in row["payload"]["windows"]]
+    return int(row["number"])
+
+
+def a_window_that_closed_early(rows: list[Row]) -> int:
+    row = first(rows, "settled", after=80)
+    row["payload"]["windows"].append(["4-60", 80, True])
+    return int(row["number"])
+
+
+@pytest.mark.parametrize(
+    ("tamper", "check"),
+    [(a_window_that_says_its_reward_came, "settled"), (a_window_that_closed_early, "window")],
+)
+def test_windows_cannot_be_forged(honest_guards: Path, tamper: Tamper, check: str, tmp_path: Path) -> None:
+    assert_named(honest_guards, "window", tamper, tmp_path, check=check, later=0)
+
+
+def test_a_missing_reward_booked_at_a_default_that_was_not_declared_is_found(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "default.db") as journal:
+        played("one metric", 100, journal=journal, window=5.0, default_reward=0.9)
+        assert audit(journal, "shop").is_clean
+    (tmp_path / "out").mkdir()
+    assert_named(tmp_path, "default", a_default_that_nobody_declared, tmp_path / "out", check="certificate", later=200)
+
+
+def a_side_of_a_unit(rows: list[Row]) -> int:
+    row = first(rows, "visit", is_learner)
+    row["payload"]["source"] = "baseline"
+    return int(row["number"])
+
+
+def a_unit_whose_coin_is_drawn_again(rows: list[Row]) -> int:
+    visit = first(rows, "visit", lambda p: p["source"] == "baseline" and p["mode"] == "guarded")
+    opened = first(rows, "guarded", lambda p: p["round"] == visit["payload"]["round"])
+    visit["kind"] = "guarded"
+    visit["payload"]["certificate"] = opened["payload"]["certificate"]
+    return int(visit["number"])
+
+
+def a_visit_of_another_round(rows: list[Row]) -> int:
+    row = first(rows, "visit")
+    row["payload"]["round"] += 1
+    return int(row["number"])
+
+
+@pytest.mark.parametrize("tamper", [a_side_of_a_unit, a_unit_whose_coin_is_drawn_again, a_visit_of_another_round])
+def test_a_unit_must_keep_its_side(honest_guards: Path, tamper: Tamper, tmp_path: Path) -> None:
+    assert_named(honest_guards, "units", tamper, tmp_path, check="unit", later=0)
+
+
+def cheated(monkeypatch: pytest.MonkeyPatch, coin: Callable[..., float], rounds: int = 500) -> Report:
+    """An experiment that is honest in all but its coin: certificates, shares and sources all fit."""
+    monkeypatch.setattr(guard_module, "draw_coin", coin)
+    clock, guard, journal = Clock(), new_guard(), open_journal("memory:")
+    experiment = Experiment.create(journal, "shop", guard, mode="guarded", clock=clock)
+    play(experiment, guard, clock, rounds)
+    return audit(journal, "shop")
+
+
+def test_a_coin_that_is_drawn_again_until_it_suits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    report = cheated(monkeypatch, lambda seed, round_: min(rng.random(), rng.random()))
+    assert set(report.findings.counts) == {"coins"}
+    assert "fair coins" in next(iter(report.findings)).text
+    assert "UNFAIR" in as_markdown(report)
+
+
+@pytest.mark.parametrize("name", ["constant", "alternating", "walking"])
+def test_coins_that_repeat_or_follow_each_other_are_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    rng, last = np.random.default_rng(2), [0.5]
+
+    def walking(seed: int | None, round_: int) -> float:
+        last[0] = (last[0] + 0.1 * rng.random()) % 1.0
+        return last[0]
+
+    coins: dict[str, Callable[[int | None, int], float]] = {
+        "constant": lambda seed, round_: 0.77,
+        "alternating": lambda seed, round_: 0.25 if round_ % 2 else 0.75,
+        "walking": walking,
+    }
+    assert cheated(monkeypatch, coins[name], 900).findings.counts["coins"] == 1
+
+
+def test_fair_coins_are_hardly_ever_called_unfair() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        coins = CoinFairness()
+        for _ in range(300):
+            share, draw = float(rng.random()), float(rng.random())
+            assert not coins.toss(share, draw, draw < share)
+            coins.rewarded(float(rng.random()))
+        assert coins.most < math.log(40 * 100)
+
+
+def test_a_coin_that_follows_the_last_reward_is_found() -> None:
+    rng, coins, reward = np.random.default_rng(6), CoinFairness(), 0.5
+    found = False
+    for _ in range(400):
+        draw = float(rng.random())
+        if rng.random() < 0.5 and (draw < 0.5) != (reward > 0.5):
+            draw = 1.0 - draw
+        found |= coins.toss(0.5, draw, draw < 0.5)
+        reward = float(rng.random())
+        coins.rewarded(reward)
+    assert found
+
+
+def test_the_coins_of_a_seed_are_computed_again(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with open_journal(tmp_path / "seeded.db") as journal:
+        played("schedule", 60, journal=journal)
+
+    def a_coin(rows: list[Row]) -> int:
+        row = first(rows, "guarded", lambda p: (p.get("draw") or 0.0) > 0.6)
+        row["payload"]["draw"] = 0.9999
+        return int(row["number"])
+
+    assert_named(tmp_path, "seeded", a_coin, tmp_path / "out", check="draw", later=0)
+
+
+def test_the_report_says_in_words_what_was_promised_and_whether_it_was_kept() -> None:
+    for kind, word in (("one metric", "of the mean, coins averaged"), ("played", "of the actions played")):
+        report = audit(played(kind, 100)[0], "shop")
+        assert word in promise(report)
+        assert "at least 70% of what the baseline would have earned" in promise(report)
+        assert verdict(report).startswith(f"Yes, the promise {word} was kept")
+        assert word in as_html(report)
+        assert "coins drawn" in as_markdown(report)
+        assert report.as_dict()["coins"]["are_fair"]
+    several = promise(audit(played("several metrics", 30)[0], "shop"))
+    assert "at most 140% of the baseline's 'cost'" in several
+
+
+def test_events_of_the_other_kind_are_findings(honest_guards: Path, honest: Path, tmp_path: Path) -> None:
+    def a_linear_event(rows: list[Row]) -> int:
+        row = first(rows, "metric_reward", after=20)
+        row.update(kind="reward", payload={"decision_id": row["payload"]["decision_id"], "value": 1.0})
+        return int(row["number"])
+
+    def a_guards_event(rows: list[Row]) -> int:
+        row = first(rows, "reward", after=20)
+        row.update(kind="metric_reward", payload={"decision_id": "x", "values": {}})
+        return int(row["number"])
+
+    assert_named(honest_guards, "one", a_linear_event, tmp_path, check="kind", later=0)
+    assert_named(honest, "arrival", a_guards_event, tmp_path, check="kind", later=0)
