@@ -123,6 +123,7 @@ class RowSet(ActionSet):
     """Actions given as the rows of an array."""
 
     def __init__(self, rows: ArrayLike) -> None:
+        # A copy: what was checked must not change with the caller's array.
         self.rows: Matrix = finite_array("rows", rows, ndim=2).copy()
         if self.rows.size == 0:
             raise InputError(f"`rows` must hold at least one action and one feature, but got shape {self.rows.shape}.")
@@ -173,6 +174,7 @@ class Catalogue(RowSet):
     def __init__(self, rows: ArrayLike) -> None:
         super().__init__(rows)
         self.columns: Matrix = np.ascontiguousarray(self.rows.T)
+        # With the shape, since 2 x 3 and 3 x 2 rows may share their bytes.
         self.digest = hashlib.sha256(repr(self.rows.shape).encode() + self.rows.tobytes()).hexdigest()
 
 
@@ -323,6 +325,7 @@ class Polytope(ActionSet):
         self._dim = int(self.matrix.shape[1])
         if self.matrix.size == 0:
             raise InputError(f"`matrix` must hold at least one inequality, but got shape {self.matrix.shape}.")
+        # These programs also refuse a polytope that is empty or unbounded.
         box = [(-self._extreme(-axis), self._extreme(axis)) for axis in np.eye(self.dim)]
         self._box = float(np.linalg.norm(np.abs(box).max(axis=1)))
         self._corners = self._enumerate() if math.comb(len(self.matrix), self.dim) <= MOST_BASES else None
@@ -377,10 +380,11 @@ class Polytope(ActionSet):
     def _argmax(self, direction: Vector) -> Vector:
         from scipy.optimize import linprog
 
+        # linprog assumes x >= 0 unless told otherwise.
         result = linprog(-direction, A_ub=self.matrix, b_ub=self.limits, bounds=(None, None))
-        if result.status == 2:
+        if result.status == 2:  # infeasible
             raise InputError(EMPTY_POLYTOPE)
-        if result.status == 3:
+        if result.status == 3:  # unbounded
             raise InputError("A polytope must be bounded, but this one is not. Add limits, such as a box.")
         if result.status != 0:
             raise SolverError(f"The linear program over the polytope ended without an answer: {result.message}")

@@ -57,6 +57,7 @@ def propose(
 def best_listed(scores: Matrix, beta: float) -> tuple[int, float]:
     """The best row of the short list and its UCB; row -1 where one that is not on it might be better."""
     best, highest = -1, scores[LIST, BAR]
+    # Beyond the reach a row that is not listed may have overtaken: -1 asks for all scores again.
     if beta + scores[LIST, TRAVEL] <= scores[LIST, REACH]:
         for k in range(FIRST, FIRST + int(scores[LIST, LISTED])):
             i = int(scores[LIST, k])
@@ -75,6 +76,7 @@ def make_list(scores: Matrix, beta: float, best: int, highest: float) -> None:
     for i in range(scores.shape[1]):
         spread = reach * math.sqrt(scores[SQUARES, i])
         if scores[MEANS, i] + spread + GUARD * (abs(scores[MEANS, i]) + spread) >= bar:
+            # LISTED is 0 whenever a list is made, so returning here leaves none.
             if listed == most:
                 return
             scores[LIST, FIRST + listed] = i
@@ -93,8 +95,10 @@ def learn_catalogue(state: Vector, x: Vector, reward: float, rows: Matrix, colum
     count = int(state[COUNT])
     if count % REFRESH_EVERY == 0 or count & (count - 1) == 0:
         score_rows(state, rows, scores)
+    # Rows off the list fall behind; `propose` scores all again before it looks at them.
     elif scores[LIST, LISTED] > 0.0:
         follow_listed(state, rows, gain, error, scores)
+        # 1 / gain - 1 is the leverage; rounding alone could take it below 0.
         scores[LIST, TRAVEL] += abs(error) * math.sqrt(1.0 / gain - 1.0 + 4.0 * EPS)
     else:
         follow(state, columns, gain, error, scores)

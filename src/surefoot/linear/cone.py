@@ -32,10 +32,12 @@ def minimise(
     levels: Sequence[float] = (),
 ) -> Minimum:
     """Solve the program; q should be of length 1 or so."""
+    # Here, since only CLUCB2's nested sets and exact proofs need it.
     import clarabel
     from scipy.sparse import csc_matrix
 
     d = q.size
+    # Clarabel asks that limits - rows x lie in the cone: here (1, F (x - center)), and <x, normal> - level.
     rows = [np.vstack([np.zeros((1, d)), -factor]) for factor in factors] + [-normal[None] for normal in normals]
     limits = [np.concatenate([[1.0], -factor @ center]) for factor, center in zip(factors, centers, strict=True)]
     limits += [np.array([-level]) for level in levels]
@@ -49,6 +51,7 @@ def minimise(
         csc_matrix((d, d)), q, csc_matrix(np.vstack(rows)), np.concatenate(limits), cones, settings
     )
     solution = problem.solve()
+    # In the order of the cones: d + 1 numbers per set, of which the first only bounds the others' length.
     duals = np.array(solution.z)
     of_sets = duals[: len(factors) * (d + 1)].reshape(-1, d + 1)
     pieces = [factor.T @ dual[1:] for factor, dual in zip(factors, of_sets, strict=True)]

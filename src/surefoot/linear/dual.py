@@ -50,12 +50,14 @@ def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out
     q stands in its array from `at` on. Returns -1 if the data refute the assumptions, and a radius beyond all bounds if
     rounding may have done too much at every ridge.
     """
+    # This is what stands there if rounding rules out every ridge below.
     _forget(out, to, d)
     if not state[DRIFT] <= DRIFT_USABLE:
         return UNKNOWN
     gram = gram_of(state)
     moment = state[moment_at(d) : moment_at(d) + d] + state[moment_at(d) + d : moment_at(d) + 2 * d]
     log_det = log_det_of(state)
+    # Ridge and bound 0 leave the part that is the same at every a; each a adds its own a B^2.
     event = amm_square(log_det, settings[DELTA], settings[NOISE], 0.0, 0.0)
     # Rounding moves ln det V by d drift at the last factorisation, and by 2 drift for each unit that it grew since.
     event_error = settings[NOISE] ** 2 * state[DRIFT] * (d + 1.0 + 2.0 * log_det)
@@ -76,8 +78,10 @@ def choose_dual(settings: Vector, state: Vector, q: Vector, at: int, d: int, out
         whitened = np.dot(inverse, moment)
         energy = np.dot(whitened, whitened)
         size = event + ridge * settings[THETA_BOUND] ** 2 + energy + state[ENERGY]
+        # The energies nearly cancel: subtracted first, they do not lose digits to the larger terms.
         root = event + ridge * settings[THETA_BOUND] ** 2 + (energy - state[ENERGY])
         error = 4.0 * (drift + state[DRIFT]) * (energy + state[ENERGY]) + event_error + 8.0 * EPS * size
+        # With its error added, since an alarm must come from the data and never from rounding.
         if root + error < -NEGATIVE * size:
             _forget(out, to, d)
             return -1.0

@@ -25,6 +25,7 @@ def ball_spread(bound: float, q: Vector, at: int, d: int) -> float:
     total = 0.0
     for i in range(d):
         total += q[at + i] * q[at + i]
+    # Rounded up: d terms, a root and two products cost less than d + 4 roundings.
     return bound * math.sqrt(total) * (1.0 + (d + 4.0) * EPS)
 
 
@@ -83,6 +84,7 @@ def guarded_radius(state: Vector, beta: float) -> float:
 
     If rounding may have done more than can be bounded, the ellipsoid says nothing: its radius is beyond all bounds.
     """
+    # Written so that a drift of NaN says nothing, too.
     if not state[DRIFT] <= DRIFT_USABLE:
         return UNKNOWN
     return widened(beta, state[DRIFT], state[ENERGY], state[DIM])
@@ -229,6 +231,7 @@ class Ellipsoid(Value, frozen=True):
         float
             ||center|| + radius ||whitener||, rounded up.
         """
+        # The Frobenius norm, which is never below the spectral one.
         length = float(np.linalg.norm(self.center) + self.radius * np.linalg.norm(self.whitener))
         return length * (1.0 + 16.0 * dim * EPS)
 
@@ -267,6 +270,7 @@ class Ellipsoid(Value, frozen=True):
 
 def snapshot(settings: Vector, state: Vector) -> Ball | Ellipsoid:
     """The confidence set of a ridge state, as an object that later observations do not change."""
+    # Without data every radius is at least sqrt(ridge) B, so that its ellipsoid would contain the ball.
     if state[COUNT] == 0.0:
         return Ball(float(settings[THETA_BOUND]))
     return Ellipsoid(

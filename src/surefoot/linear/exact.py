@@ -8,6 +8,7 @@ from surefoot.compiled import compiled
 def two_sum(total: float, term: float) -> tuple[float, float]:
     """total + term as a float, and what that rounding lost.  (Knuth)"""
     both = total + term
+    # Holds in this order only, so never compile it with reordered sums.
     kept = both - total
     return both, (total - (both - kept)) + (term - kept)
 
@@ -16,6 +17,7 @@ def two_sum(total: float, term: float) -> tuple[float, float]:
 def two_product(x: float, y: float) -> tuple[float, float]:
     """x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)"""
     product = x * y
+    # 2^27 + 1 cuts 53 bits into two halves, whose products are exact.
     shifted = 134217729.0 * x
     x_high = shifted - (shifted - x)
     shifted = 134217729.0 * y

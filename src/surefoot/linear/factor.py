@@ -17,7 +17,7 @@ def cholesky(gram: Matrix, lower: Matrix) -> bool:
             for k in range(j):
                 entry -= lower[i, k] * lower[j, k]
             if i == j:
-                if not entry > 0.0:
+                if not entry > 0.0:  # NaN fails as well
                     return False
                 lower[j, j] = np.sqrt(entry)
             else:
@@ -29,6 +29,7 @@ def cholesky(gram: Matrix, lower: Matrix) -> bool:
 def invert(lower: Matrix, inverse: Matrix) -> None:
     """Write the inverse of L into `inverse`, which must be zero."""
     for i in range(lower.shape[0]):
+        # The innermost loop runs along rows, which lie in memory in one piece.
         for k in range(i):
             for j in range(k + 1):
                 inverse[i, j] -= lower[i, k] * inverse[k, j]

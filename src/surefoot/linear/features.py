@@ -104,7 +104,7 @@ class Shared(_Contextual):
     @property
     def bound(self) -> float:
         """sqrt(1 + context_bound^2 + max ||f_a||^2)."""
-        return math.hypot(self.intercept, self.context_bound, _longest(self.action_features))
+        return math.hypot(self.intercept, self.context_bound, _longest(self.action_features))  # a bool counts as 1 or 0
 
     def __call__(self, context: ArrayLike, /) -> Matrix:
         """One row per action."""

@@ -83,6 +83,7 @@ class Nested:
         from scipy.linalg import solve_triangular
 
         size = len(self.sets)
+        # Room doubles, so that adding costs the same on average however many sets there are.
         if size == len(self._centers):
             self._centers = np.concatenate([self._centers, np.zeros_like(self._centers)])
             self._factors = np.concatenate([self._factors, np.zeros_like(self._factors)])
@@ -136,6 +137,7 @@ class Nested:
         """
         q = np.asarray(q, dtype=np.float64)
         length = float(np.linalg.norm(q))
+        # Each set alone is a valid split: what remains if the solver fails.
         best = max((self._whole(q, index) for index in self._start()), key=lambda split: split.value)
         if length == 0.0 or len(self.sets) == 1:
             return best
@@ -150,6 +152,7 @@ class Nested:
                 np.einsum("kij,kj->ki", self._factors[: len(self.sets)], theta - self._centers[: len(self.sets)]),
                 axis=1,
             )
+            # The solver satisfies these up to its tolerance; to let one join again would go round in circles.
             excess[working] = 0.0
             worst = int(np.argmax(excess))
             if not excess[worst] > 1 + VIOLATION:
@@ -176,6 +179,7 @@ class Nested:
         cheap = np.min([_uppers(self.sets[i], rows) for i in self._start()], axis=0)
         best, highest = int(np.argmax(cheap)), -math.inf
         for row in np.argsort(-cheap, kind="stable"):
+            # Within the solver's tolerance two rows are tied, and the first one wins.
             slack = 1e-9 * abs(highest) if highest > -math.inf else 0.0
             if cheap[row] < highest - slack:
                 break
@@ -197,6 +201,7 @@ class Nested:
 
     def _certify(self, q: Vector, pieces: list[tuple[int, Vector]]) -> Split:
         """The bound that a split gives; what the solver's pieces miss of q goes to the ball."""
+        # Of a program without a solution the solver may return multipliers of any size, or NaN.
         parts = {i: piece for i, piece in pieces if i > 0 and piece.any() and np.abs(piece).max() <= 1e300}
         # Rounded once: pieces that nearly cancel would leave rounding that no bound covers.
         columns = zip(q, *(-piece for piece in parts.values()), strict=True)
@@ -210,6 +215,7 @@ class Nested:
         pieces = list(zip(working, found.pieces, strict=True))
         if found.is_empty:  # an ill-conditioned set may mislead the solver: its own split of 0 must prove it
             self.is_empty |= self._certify(np.zeros(self.dim), pieces).value > 0.0
+        # It only says which set joins next, so that a theta of NaN may be replaced by anything.
         return np.nan_to_num(found.theta), pieces
 
     def ellipsoids(self) -> Iterator[Ellipsoid]:

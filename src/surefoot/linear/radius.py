@@ -83,6 +83,7 @@ def radius_of(settings: Vector, state: Vector) -> float:
     elif kind == LOGDET:
         beta = logdet_radius(log_det_of(state), delta, noise, ridge, bound)
     elif kind == RESIDUAL:
+        # A plain sum of as many terms as there are observations, rounded up.
         seen = state[SURPRISES] * (1.0 + (state[COUNT] + 8.0) * EPS)
         beta = math.sqrt(residual_square(seen, delta, noise, ridge, bound))
     else:

@@ -116,6 +116,7 @@ def _absorb(state: Vector, x: Vector, reward: float, d: int) -> tuple[float, flo
         term = state[HEAD + i] * x[i]
         surprise -= term
         size += abs(term)
+    # Before theta and M change: what counts is the error of the prediction made without this reward.
     _book_surprise(state, x, surprise, size, leverage, d)
     _accumulate(state, x, reward, d)
     _update_whitener(state, d)
@@ -218,6 +219,7 @@ def _fold_short(state: Vector, d: int, waiting: int) -> None:
 def _fold_long(state: Vector, d: int, waiting: int) -> None:
     gram, recent = gram_at(d), recent_at(d)
     rows = state[recent : recent + waiting * d].reshape(waiting, d)
+    # One product of matrices, for which BLAS needs contiguous arrays.
     block = np.dot(np.ascontiguousarray(rows.T), rows)
     for i in range(d):
         for j in range(d):
@@ -273,6 +275,7 @@ def refresh(state: Vector) -> bool:
     state[AGE] = 0.0
     lower = np.zeros((d, d))
     if not cholesky(gram, lower):
+        # The next attempt then waits until the drift has doubled.
         state[FRESH_DRIFT] = state[DRIFT]
         return False
     inverse = np.zeros((d, d))
@@ -355,6 +358,7 @@ class Ridge:
         parts = self.buffer[gram_at.function(d) : recent_at.function(d)].reshape(2, d, d)
         start = recent_at.function(d)
         waiting = self.buffer[start : start + d * int(self.buffer[WAITING])].reshape(-1, d)
+        # The small parts first, so that none is lost beside the large sum.
         total: Matrix = parts[0] + (parts[1] + waiting.T @ waiting)
         return total
 

@@ -140,6 +140,7 @@ def optimistic(settings: Vector, state: Vector, scores: Matrix, beta: float) -> 
         # A row that may reach the bar, rounding included, counts as a rival.
         gap = max(0.0, bar - scores[MEANS, i] - 4.0 * EPS * (abs(bar) + abs(scores[MEANS, i])))
         rivals += int(i != guess and square * scores[SQUARES, i] >= gap * gap)
+    # A row that ties with the guess is a rival, too: among equals the first must win, not the last best.
     if rivals == 0:
         return guess, bar
     best, highest = guess, -math.inf
@@ -176,7 +177,7 @@ def screened(settings: Vector, state: Vector, rows: Matrix, factor: float) -> tu
         bar = max(bar, rough[i] - error)
     best, highest = 0, -math.inf
     for i in range(rows.shape[0]):
-        if not rough[i] + error < bar:
+        if not rough[i] + error < bar:  # NaN stays in
             mean, square = _score(state, rows, i)
             upper = mean + factor * math.sqrt(square)
             if upper > highest:
@@ -189,8 +190,10 @@ def _rough_widths(state: Vector, rows: Matrix, bound: float, out: Vector) -> Non
     """Widths in single precision; the empty corner of the triangular whitener is skipped."""
     n, d = rows.shape
     half = d // 2
+    # Single precision ends at 1e38, so both factors are scaled to at most 1; the end of the loop puts it back.
     size, scale = norm(whitener_of(state).reshape(-1)), 1.0 / bound
     single = (whitener_of(state) / size).astype(np.float32)
+    # BLAS needs contiguous arrays, hence the copies here and in `left`.
     corner = np.ascontiguousarray(single[:half, :half])
     below = single[half:]
     block = max(4, 2**17 // (d * (d - half)))  # small enough for BLAS to stay on this thread

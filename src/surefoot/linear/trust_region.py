@@ -33,8 +33,10 @@ def furthest(center: Vector, whitener: Matrix, radius: float, *, linear: Vector,
         return most, best
 
     reach = float(np.linalg.norm(center)) + radius * math.sqrt(max(squares[-1], 0.0))
+    # The minimum over s is taken at s = ||theta||, so no s beyond the reach is needed.
     scale = reach if not linear.any() else _golden(lambda s: solve(s)[0], reach * 1e-6, reach)
     bound, theta = solve(scale)
+    # With a linear part the climb may end at a local maximum: start from the ends of every axis, too.
     starts = [theta] if not linear.any() else [theta, *(center + axes), *(center - axes)]
     tops = [_climb(start, center, axes, linear, weight) for start in starts]
     values = [float(top @ linear) + weight * float(np.linalg.norm(top)) for top in tops]
@@ -46,6 +48,7 @@ def furthest(center: Vector, whitener: Matrix, radius: float, *, linear: Vector,
 def _trust_region(curvature: Vector, pull: Vector) -> list[Vector]:
     """All candidates for the maximiser of u.diag(curvature).u / 2 + pull.u over ||u|| <= 1, curvature ascending."""
     top = curvature[-1]
+    # Equal top eigenvalues differ by rounding; the whole eigenspace must count as the top.
     is_top = curvature >= top * (1 - 1e-14)
     if np.abs(pull[is_top]).max() <= 1e-14 * (np.abs(pull).max() + top):
         rest = np.where(is_top, 0.0, pull / np.where(is_top, 1.0, top - curvature))
@@ -53,6 +56,7 @@ def _trust_region(curvature: Vector, pull: Vector) -> list[Vector]:
             side = np.zeros_like(rest)
             side[-1] = math.sqrt(1 - rest @ rest)
             return [rest + side, rest - side]
+    # ||u|| falls as the shift grows, and at shift = ||pull|| it is at most 1.
     low, high = 0.0, float(np.linalg.norm(pull))
     for _ in range(STEPS):
         shift = (low + high) / 2
@@ -60,6 +64,7 @@ def _trust_region(curvature: Vector, pull: Vector) -> list[Vector]:
             low = shift
         else:
             high = shift
+    # `high`, for at low = 0 a denominator may be 0.
     u = pull / (top - curvature + high)
     unit: Vector = u / np.linalg.norm(u)
     return [unit]
