@@ -105,6 +105,7 @@ def _contradicts(flat: Vector, start: int, radius: float, bound: float, work: Ma
     d, most = work.shape[1] - NORMAL, largest(ray)
     tried = work[: ray.size].copy()
     for k in range(ray.size):
+        # A ray has no length of its own: any scale proves as much, and this one cannot overflow.
         tried[k, WEIGHT] = max(0.0, ray[k] / most)
     value, size = weigh(flat, start, radius, bound, np.zeros(d), tried, ray.size)
     return bool(value - rounding_of(d, ray.size, size) > 0.0)
@@ -129,6 +130,7 @@ def climb(
     """
     lower = np.zeros((work.shape[0], work.shape[0]))
     size = math.sqrt(dot(p, p))
+    # Each pass returns or drops a fact, so this ends.
     while count > 0:
         odd = _factor(normals, count, lower)
         if odd >= 0:  # a combination of others: weight moves between them and it, and the rest of q stays
@@ -146,6 +148,7 @@ def climb(
             if who < 0:
                 if gain > CONTRADICTION * total and _contradicts(flat, start, radius, bound, work, direction):
                     return count, REFUTED
+                # Nothing was proved but rounding: the fact that depends on the others leaves.
                 who, step = odd, 0.0
             for k in range(count):
                 work[k, WEIGHT] += step * direction[k]

@@ -44,7 +44,7 @@ class Certificate(Value, frozen=True):
     required: float
     proposal: int
     optimism: float
-    _evidence: Callable[[], Proof]
+    _evidence: Callable[[], Proof]  # a proof is made only if somebody reads it
     method: str = "rows"
     gap: float = 0.0
     is_held: bool = False

@@ -78,8 +78,9 @@ def _bound(piece: Piece, x: list[int]) -> tuple[int, list[int]]:
     normal, level = _whole(piece.fact.normal, len(x)), _whole([piece.fact.level])[0]
     square = sum(g * g for g in normal)
     along = sum(p * g for p, g in zip(x, normal, strict=True))
+    # Python divides whole numbers of any size, as long as the quotient is a float: hence the 1000.
     weight = _whole([along / square if 0 < along < square << 1000 else 0.0])[0]  # any weight >= 0 is valid
-    return weight * level, [weight * g >> 2 * UNIT for g in normal]
+    return weight * level, [weight * g >> 2 * UNIT for g in normal]  # exact: floats are multiples of 2^-1074
 
 
 def _least(fact: Fact | None, x: list[int], piece: Piece | None) -> int:
@@ -96,6 +97,7 @@ def _least(fact: Fact | None, x: list[int], piece: Piece | None) -> int:
             raise ProofError("A whitener must be a square lower triangular matrix, but this one is not.")
         widths = [sum(m * entry for m, entry in zip(row, x, strict=True)) >> 2 * UNIT for row in rows]
         mean = sum(c * entry for c, entry in zip(_whole(fact.center, len(x)), x, strict=True))
+        # isqrt rounds down by less than 1, and so does each shift of a width.
         return mean - abs(radius) * (math.isqrt(sum(width * width for width in widths)) + 1 + len(x))
     if fact is not None and piece is not None:  # one of your own: its word is taken
         return _whole([fact.lower(piece.vector)])[0] << 2 * UNIT
@@ -108,6 +110,7 @@ def _grants(known: Any, fact: Any) -> bool:
         return known is fact
     names = ("normal", "center", "whitener", "low", "high")
     is_same = all(np.array_equal(getattr(known, name, 0), getattr(fact, name, 0)) for name in names)
+    # A higher level says more, a larger radius less.
     size, more, less = ("level", known, fact) if isinstance(fact, Linear) else ("radius", fact, known)
     return is_same and bool(getattr(more, size, 0) >= getattr(less, size, 0))
 
@@ -120,6 +123,7 @@ def _whole(numbers: Any, size: int = 1) -> list[int]:
         raise ProofError(f"Every number of a proof must be a float, but one is not: {error}.") from None
     if floats.shape != (size,) or not np.isfinite(floats).all():
         raise ProofError(f"This proof needs {size} finite numbers here, but got {floats}.")
+    # A large int or a longdouble may lie between two floats: what is checked must be what was claimed.
     if given.dtype != np.float64 and floats.tolist() != given.tolist():
         raise ProofError("Every number of a proof must be a float, but one would have to be rounded to be one.")
     return [top * ((1 << 2 * UNIT) // bottom) for top, bottom in map(float.as_integer_ratio, floats.tolist())]

@@ -46,14 +46,17 @@ def ask(
     learner, baseline = ledger[LEARNER_ROUNDS] + 1.0, ledger[BASELINE_ROUNDS]
     weights = 1.0 + owed if kind == STAGEWISE else (played + owed) * learner + conserved * baseline
     level = settings[MISFIT] * weights
+    # What was lost in earlier rounds is no matter of this one alone.
     if kind != STAGEWISE:
         level += memory[DEBT]
     if kind == CHECKPOINTS:
+        # Counted from the first round of the promise, also if the ledger began anew since; -x % k is what x lacks.
         left = (-(memory[ROUNDS_BEFORE] + learner + baseline)) % settings[AMOUNT]
         level -= alpha * left * max(settings[REWARD_FLOOR], settings[RANGE_LOW])
     elif kind == RESERVE:
         level -= settings[AMOUNT]
     elif kind == REALISED_PATH:
+        # A reward that has not come yet is the lowest there can be.
         waiting = learner - memory[EARNED_ROUNDS]
         level -= memory[EARNED] + memory[EARNED_CARRY] + waiting * settings[AMOUNT]
     return float(level)

@@ -96,6 +96,7 @@ class Linear(Value, frozen=True):
         """
         piece = np.asarray(q, dtype=np.float64)
         square = float(self.normal @ self.normal)
+        # Of a normal of zeros only the zero vector is a multiple.
         if square == 0.0:
             return 0.0 if not piece.any() else -math.inf
         weight = float(piece @ self.normal) / square

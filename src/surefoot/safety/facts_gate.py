@@ -221,7 +221,7 @@ def improve(
     d = displaced.size
     flat, start, radius = state, STATE_HEAD, record[RADIUS]
     if state[COUNT] == 0.0:
-        radius = math.sqrt(settings[RIDGE]) * settings[THETA_BOUND] * (1.0 + 8.0 * EPS)
+        radius = math.sqrt(settings[RIDGE]) * settings[THETA_BOUND] * (1.0 + 8.0 * EPS)  # M is I / sqrt(ridge)
     elif settings[RADIUS_KIND] == DUAL:
         flat, start = memory, set_at(d)
     given, levels = np.zeros((GIVEN, d)), np.zeros(GIVEN)
@@ -239,6 +239,7 @@ def improve(
     if not found - error > required:  # the weights of the round before no longer suffice
         found, error, count, status = search(
             flat, start, radius, settings[THETA_BOUND], question, rows, low, high, given, levels, work, count,
+            # A little beyond what is required, so that the rounding error taken off afterwards does not undo it.
             required + 1e-9 * abs(value - required), BUDGET, np.zeros(d),
         )  # fmt: skip
     if status == SEARCH_REFUTED:
@@ -306,7 +307,7 @@ def safe_judge(
         return False
     is_safe = False
     if found - error > value:
-        is_safe = settle(settings, record, found - error, required, 0.0, d)
+        is_safe = settle(settings, record, found - error, required, 0.0, d)  # `error` has covered the sizes
     else:
         record[FACTS] = 0.0
     # After many refusals in a row the next answer is likely the same: waiting a fiftieth longer costs a fiftieth more.
@@ -332,6 +333,7 @@ def safe_note(
     """Remember what is known of this round's baseline, and what has been proved once the round is played."""
     is_first = ledger[LEARNER_ROUNDS] + ledger[BASELINE_ROUNDS] == 1.0
     remember_baseline(memory, displaced, is_first, is_learner, d)
+    # Stagewise and realised path ask other questions, which do not carry over to the next round.
     if settings[CONSTRAINT] > RESERVE or settings[CONSTRAINT] == STAGEWISE or memory[REFUTED] > 0.0:
         return
     at, question = proved_at(d), part_at(QUESTION, d)
@@ -345,6 +347,7 @@ def safe_note(
         for i in range(d):
             memory[at + i] += settings[ALPHA] * displaced[i]
             size += abs(memory[at + i]) + abs(displaced[i])
+        # The proof carried on grows by what this baseline round earns at least (docs, "Gates").
         gain = settings[ALPHA] * max(mean - spread, memory[LOW] - settings[MISFIT])
         memory[PROVED] += gain - 8.0 * EPS * (settings[THETA_BOUND] * size + abs(memory[PROVED]) + abs(mean) + spread)
     memory[PROVED_ROUND] = ledger[LEARNER_ROUNDS] + ledger[BASELINE_ROUNDS]

@@ -53,7 +53,7 @@ def most_promising(
         i = most_open(uppers, is_open)
         is_open[i] = 0.0
         cheap = min(uppers[i], settings[RANGE_HIGH])
-        best = i if place == 0 else best
+        best = i if place == 0 else best  # some row must be returned, even if the facts are refuted at once
         if cheap <= highest:
             break
         for j in range(d):
@@ -78,6 +78,7 @@ def safe_choice(
     """SafeLUCB's proposal."""
     action, upper = propose(settings, state, rows, cached, scores, record[BETA])
     if action >= 0 and settings[OPTIMISM_KIND] == FACTS and state[COUNT] > 0.0:
+        # Rows off a short list have old scores, and a screened choice fills in none.
         if not cached or scores[LIST, LISTED] > 0.0:
             score_rows(state, rows, scores)
         return most_promising(settings, state, memory, rows, scores, record[BETA])

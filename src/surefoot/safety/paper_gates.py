@@ -52,6 +52,7 @@ def pose(state: Vector, ledger: Vector, proposal: Vector, displaced: Vector, rec
     """Write the question's three vectors, and widen the radius beta of the set by what rounding may have done."""
     for i in range(d):
         at, to = LEDGER_HEAD + i, RECORD_HEAD + i
+        # Carry and new term first: both are small beside the sum.
         record[to] = ledger[at] + (ledger[at + d] + proposal[i])
         record[to + d] = ledger[at + 4 * d] + ledger[at + 5 * d]
         record[to + 2 * d] = ledger[at + 2 * d] + (ledger[at + 3 * d] + displaced[i])
@@ -125,6 +126,7 @@ def unknown_verdict(
 ) -> bool:
     """LCB(z + phi_a) + alpha max{LCB(w), n r_l} >= (1 - alpha) UCB(v + phi_b).  (paper, Algorithm 2)"""
     floor = ledger[BASELINE_ROUNDS] * settings[REWARD_FLOOR]
+    # Here these two are the bounds of w, from which `unknown_proof` takes the better one.
     record[KEPT] = floor
     record[OWED] = lower_conserved
     guaranteed = lower_played + settings[ALPHA] * max(lower_conserved, floor)
@@ -136,6 +138,7 @@ def unknown_verdict(
 @compiled
 def unknown_gate(settings: Vector, state: Vector, ledger: Vector, memory: Vector, record: Vector, d: int) -> bool:
     """Algorithm 2's condition over one set, the ball or the newest ellipsoid."""
+    # One set for all three pieces, chosen for the first: any choice is valid (docs, "Radius dual").
     choose_set(settings, state, memory, record, part_at(0, d), record, d)
     radius = record[RADIUS]
     mean, spread = support(settings, state, memory, radius, record, part_at(0, d), d)

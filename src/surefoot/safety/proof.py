@@ -125,6 +125,7 @@ def summed(question: Vector, pieces: Sequence[Piece], rest: Rest | None = None) 
         return Proof(question, tuple(pieces), bounds[0], rest)
     if rest is not None:
         bounds.append(_given_away(question, pieces, rest))
+    # fsum rounds once, so one step down is below the exact sum.
     total = math.fsum(bounds)
     return Proof(question, tuple(pieces), math.nextafter(total, -math.inf) if len(bounds) > 1 else total, rest)
 
@@ -132,6 +133,7 @@ def summed(question: Vector, pieces: Sequence[Piece], rest: Rest | None = None) 
 def _given_away(question: Vector, pieces: Sequence[Piece], rest: Rest) -> float:
     """A lower bound of <theta, r> for what the pieces miss; linear ones are weight times normal up to rounding."""
     parts = np.array([question, *(-piece.vector for piece in pieces)])
+    # Summed exactly: pieces that cancel must not hide what they miss (docs, "Checking a proof").
     missing = np.array([math.fsum(column) for column in parts.T.tolist()])
     lengths = float(np.sqrt(np.einsum("ij,ij->i", parts, parts)).sum())
     return -rest.reach(question.size) * (float(np.linalg.norm(missing)) * (1 + ROUNDING) + ROUNDING * lengths)

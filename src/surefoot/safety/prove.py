@@ -131,9 +131,11 @@ def _flat(main: Ball | Ellipsoid, dim: int) -> tuple[Vector, float, float]:
 def _start(dim: int, linear: list[Linear], start: Proof | None) -> Matrix:
     work = np.zeros((2 * dim + 40, 3 + dim))
     known = [] if start is None else [piece for piece in start.pieces if any(piece.fact is fact for fact in linear)]
+    # Pieces beyond the room are left out: a start is only a hint.
     for row, piece in zip(work, known, strict=False):
         assert isinstance(piece.fact, Linear)
         place = next(i for i, fact in enumerate(linear) if fact is piece.fact)
+        # Kinds from GIVEN on mean something of their own (`surefoot.safety.split`): later places go past them.
         row[KIND], row[LEVEL] = (place if place < GIVEN else OTHER + place), piece.fact.level
         row[WEIGHT] = float(piece.vector @ piece.fact.normal / (piece.fact.normal @ piece.fact.normal))
         row[NORMAL:] = piece.fact.normal
@@ -152,6 +154,7 @@ def _cut(known: Ball | Ellipsoid, theta: Vector) -> tuple[Fact, Vector, float] |
     if length <= known.radius * (1 + OUTSIDE):
         return None
     normal = -inverse @ moved / length
+    # Of length 1: the normals of a flat ellipsoid may have any size.
     normal /= np.linalg.norm(normal)
     return known, normal, known.lower(normal)
 
@@ -200,6 +203,7 @@ def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear]) -> Pro
     if not all(np.isfinite(part).all() for part in (*found.pieces, found.weights)):
         raise SolverError(f"The solver must give finite multipliers, but it ended with {found.status}.")
     parts: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, found.pieces, strict=True)]
+    # The solver's weights are negative up to its tolerance, a proof's never.
     weights = scale * np.maximum(found.weights, 0.0)
     parts += [(fact, weight * fact.normal) for fact, weight in zip(linear, weights, strict=True) if weight > 0]
     missing = q - np.sum([piece for _, piece in parts], axis=0)

@@ -74,6 +74,7 @@ def restored_memory(saved: Any, dim: int) -> Any:
 @compiled
 def tell(settings: Vector, memory: Vector, low: float, high: float) -> None:
     """Write down what is known of this round's baseline reward: [low, high], cut to the declared range and floor."""
+    # Where nothing is declared the range is infinite, and the floor 0: a baseline's mean is never negative.
     memory[LOW] = max(low, max(settings[REWARD_FLOOR], settings[RANGE_LOW]))
     memory[HIGH] = min(high, settings[RANGE_HIGH])
 
@@ -84,6 +85,7 @@ def add(memory: Vector, at: int, term: float, gap: int) -> None:
     if np.isfinite(memory[at]) and np.isfinite(term):
         add_finite(memory, at, term, gap)
     else:
+        # Compensation would turn an infinity into NaN.
         memory[at] += term
 
 

@@ -66,6 +66,7 @@ def weigh(
             size += abs(weight * work[k, LEVEL])
     reach = ball_spread(bound, ball, 0, d)
     mean, spread = ellipsoid_support(flat, start, radius, rest, 0, d)
+    # What each weight moved is charged at the largest ||theta||: rounding in `rest` hides there.
     return value + ((mean - spread) - reach), size + abs(mean) + spread + reach + (count + 2.0) * bound * moved
 
 

@@ -75,7 +75,7 @@ def _most_violated(
             mean += theta[j] * rows[i, j]
         excess = max(low - mean, mean - high)
         if excess > 0.0:
-            excess /= math.sqrt(dot(rows[i], rows[i])) + 1e-300
+            excess /= math.sqrt(dot(rows[i], rows[i])) + 1e-300  # a row of zeros has no length
             if excess > worst:
                 worst, which, kind = excess, i, (RANGE_LEAST if mean < low else RANGE_MOST)
     for i in range(given.shape[0]):
@@ -158,6 +158,7 @@ def search(
     normals, gaps = np.zeros((work.shape[0], d)), np.zeros(work.shape[0])
     for k in range(count):
         normals[k] = _whitened(flat, start, radius, work[k, NORMAL:])
+        # `dot` ends with its first argument: behind the center the flat array goes on.
         gaps[k] = work[k, LEVEL] - dot(work[k, NORMAL:], flat[start:])
     center_q = dot(q, flat[start:])
     u = np.zeros(d)
@@ -184,5 +185,6 @@ def search(
         normals[count] = _whitened(flat, start, radius, work[count, NORMAL:])
         gaps[count] = work[count, LEVEL] - dot(work[count, NORMAL:], flat[start:])
         count += 1
+    # Weighed in the space of theta: whitened numbers guide the search and are not believed.
     value, size = weigh(flat, start, radius, bound, q, work, count)
     return value, rounding_of(d, count, size), count, FOUND
