@@ -41,7 +41,9 @@ def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[st
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = modules[name]
+        # A name without a home is a module itself.
         found = getattr(import_module(f"{package}.{module}"), name) if module else import_module(f"{package}.{name}")
+        # From now on Python finds it without asking here.
         setattr(sys.modules[package], name, found)
         return found
 

@@ -41,7 +41,7 @@ def fraction(name: str, value: float, *, hint: str) -> float:
 
 def count(name: str, value: int, *, least: int = 1, hint: str) -> int:
     """A whole number of at least `least`, or a ConfigError that says what it means."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:  # True is an int
         raise ConfigError(f"`{name}` must be a whole number >= {least}, but got {name}={value!r}. {hint}")
     return int(value)
 
@@ -65,6 +65,7 @@ def real_array(name: str, values: ArrayLike, *, ndim: int) -> NDArray[np.float64
     if type(values) is np.ndarray and values.dtype is _FLOAT64 and values.ndim == ndim and values.flags.carray:
         return values
     try:
+        # Writeable, because numba would compile everything anew for a read-only array.
         array = np.require(values, dtype=np.float64, requirements=["C", "A", "W"])
     except (TypeError, ValueError) as error:
         raise InputError(f"`{name}` must be an array of numbers, but could not be read as one: {error}.") from None

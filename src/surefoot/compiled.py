@@ -63,6 +63,7 @@ class Compiled(Generic[P, R]):
         linked.__qualname__ = f"{self.function.__qualname__}_{self._mode}_{self.digest}"
         linked.__module__ = self.function.__module__
         jit: Any = numba.njit
+        # numpy's error model divides without a test for 0; without the GIL, threads run side by side.
         dispatcher = jit(linked, cache=True, error_model="numpy", nogil=True, pipeline_class=Compiler, **self._options)
         self._drop_old_code(Path(dispatcher.stats.cache_path))
         _forget_literals(dispatcher)
@@ -78,6 +79,7 @@ class Compiled(Generic[P, R]):
         callees = {name: callee.digest for name, callee in self._callees().items()}
         parts = (
             code.co_code.hex(),
+            # The repr of a code object holds its address, which differs in every process.
             [value for value in code.co_consts if not isinstance(value, types.CodeType)],
             code.co_names,
             scalars,
@@ -96,6 +98,7 @@ class Compiled(Generic[P, R]):
         name = f"{self.function.__qualname__}_{self._mode}"
         for file in folder.glob(f"*.{name}_????????????-*.nb?"):
             if f"{name}_{self.digest}-" not in file.name:
+                # Another process may be dropping it, too.
                 file.unlink(missing_ok=True)
 
 

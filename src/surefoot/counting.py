@@ -47,6 +47,7 @@ class CountFromFront(FunctionPass):
         blocks = state.func_ir.blocks
         changes = [_rewrite(block) for block in blocks.values()]
         if any(changes):
+            # numba keeps a table of who defines what, and does not notice new variables by itself.
             state.func_ir._definitions = build_definitions(blocks)
         return any(changes)
 
@@ -72,6 +73,7 @@ class Compiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         """The steps, in order."""
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        # Before types are inferred: afterwards numba has chosen the signed access.
         steps.add_pass_after(CountFromFront, ReconstructSSA)
         steps.finalize()
         return [steps]

@@ -26,5 +26,6 @@ def new_id() -> str:
         digits = os.urandom(POOL * RANDOM_BYTES).hex()
         width = 2 * RANDOM_BYTES
         _random.extend([digits[at : at + width] for at in range(width, len(digits), width)])
+        # Kept out of the pool, which other threads may empty before this one comes back to it.
         drawn = digits[:width]
     return f"{time.time_ns() // 1_000_000:012x}{drawn}"

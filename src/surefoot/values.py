@@ -16,5 +16,6 @@ class Value(msgspec.Struct, frozen=True, eq=False):
     """
 
     def __repr__(self) -> str:
+        # msgspec's own repr would show private fields.
         shown = (name for name in self.__struct_fields__ if not name.startswith("_"))
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
