@@ -23,12 +23,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     >>> [path.name for path in folder.iterdir()]
     ['answer.txt']
     """
+    # In the same folder, since a rename is atomic within one file system only.
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         with beside.open("xb") as file:
             yield file
         os.replace(beside, path)
-    except BaseException:
+    except BaseException:  # Ctrl-C as well
         beside.unlink(missing_ok=True)
         raise
 

@@ -125,6 +125,7 @@ class Runner:
         )
         if self.kind in (simulation_kernel.UCB, simulation_kernel.CONSERVATIVE_UCB):
             mean = float(first.means[0, first.baselines[0]]) if spec.knows_baseline else None
+            # UCB has no alpha, and takes none of these: its settings follow.
             self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], mean)
             if self.kind == simulation_kernel.UCB:
                 self.settings = np.array([told["noise"]])
@@ -163,6 +164,7 @@ class Runner:
                 f"{owed.min():.6g}. Add a constant to every reward."
             )
         if block.delays.any() or self.pending.any():
+            # For all that wait and all of this block, so that the compiled loop always finds a free row.
             room = int((self.pending[:, 0] > 0).sum()) + block.draws.size + 1
             grown = np.zeros((room, self.pending.shape[1]))
             grown[: min(room, len(self.pending))] = self.pending[:room]
@@ -224,6 +226,7 @@ def play_chunk(
         runners: list[Runner | ObjectRunner] = []
         tallies = [_new_tally(watch.size) for _ in specs]
         for block in _unroll(world, realisation, horizon, blocks):
+            # What a policy is told may depend on the first round, such as the baseline's mean.
             if not runners:
                 runners = [new_runner(spec, realisation, block, fixed=world.fixed) for spec in specs]
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
@@ -296,8 +299,10 @@ def simulate(
             for chunk in chunks
         ]
         try:
+            # In the order of the chunks, not of their ends: which run stands where must not depend on threads.
             done = [task.result() for task in tasks]
         except BaseException:
+            # Ctrl-C must not wait for chunks that have not begun.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(specs)]

@@ -61,6 +61,7 @@ class GuardOutcome:
     @property
     def broken(self) -> int:
         """Runs that were below the floor at any time."""
+        # Rounding of a sum of many rounds is no broken promise.
         return int((self.worst_slack < -1e-9).sum())
 
     @property
@@ -143,12 +144,14 @@ class _Runs:
 
     def _round(self, t: int) -> None:
         share_runs(self.settings, self.banks, self.ramp, self.most, self.share)
+        # The world answers after the share and before the coin, as far as an adversary may look.
         learner, baseline = (_columns(means, self.slack.shape) for means in self.world(t, self.share, self.rng))
         at = t % self.records.shape[0]
         self.sides[at] = self.rng.random(self.runs) < self.share
         self.rewards[at] = self._drawn(np.where(self.sides[at][:, None], learner, baseline))
         book_runs(self.settings, self.banks, self.share, self.predicted, self.sides[at], self.records[at])
         if t + 1 >= self.records.shape[0]:
+            # The slot that the next round takes over: it has waited for `delay` rounds.
             due = (t + 1) % self.records.shape[0]
             enter_runs(self.settings, self.banks, self.records[due], self.sides[due], self.rewards[due])
         self._judge(t, self.sides[at], learner, baseline)
@@ -171,6 +174,7 @@ class _Runs:
         self.owed += baseline[:, 0]
         self.shares[t] = self.share.mean()
         for level, rounds in self.reached.items():
+            # Who still has the first value has not reached the level before.
             rounds[(self.share >= level) & (rounds == self.rounds)] = t
 
 

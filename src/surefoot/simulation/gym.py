@@ -79,9 +79,11 @@ class BanditEnv(gymnasium.Env[Observation, Action]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Draw a new realisation from `np_random`, or from `options["seed_sequence"]`, and show its first round."""
+        # Checked first: a call that raises must have changed nothing.
         own = _seed_sequence(options or {})
         super().reset(seed=seed)
         if own is None:
+            # 128 bits, as many as a SeedSequence takes from the system.
             own = np.random.SeedSequence(self.np_random.integers(2**32, size=4).tolist())
         self._realisation, self._round = self.world.realise(own), 0
         return self._show(self._realisation)
@@ -96,6 +98,7 @@ class BanditEnv(gymnasium.Env[Observation, Action]):
         mean = float(played.means[0, row])
         reward = float(reward_of(rewards.kind, rewards.scale, mean, float(played.draws[0])))
         self._round += 1
+        # After the last round, too: Gymnasium wants an observation with every step.
         observation, info = self._show(self._realisation)
         info |= {"regret": float(played.means[0].max()) - mean, "delay": int(played.delays[0])}
         return observation, reward, False, self._round >= self.horizon, info

@@ -81,6 +81,7 @@ class ObjectRunner:
             kept[checkpoints == round_] = tally
 
     def _learn_due(self, round_: int) -> None:
+        # In the order of decisions, since that is how they were put here.
         due = [entry for entry in self._pending if entry[0] <= round_]
         self._pending = [entry for entry in self._pending if entry[0] > round_]
         for _, decision, reward in due:

@@ -100,6 +100,7 @@ class Spec:
         elif self.alpha is not None:
             raise ConfigError(f"`alpha` must not be given for {self.policy}, which keeps no floor.")
         for field in fields(self):
+            # What is not listed belongs to every policy.
             takers = TAKERS.get(field.name, (self.policy,))
             if self.policy not in takers and getattr(self, field.name) != field.default:
                 raise ConfigError(

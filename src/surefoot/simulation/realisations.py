@@ -126,6 +126,7 @@ class Baseline:
             If the baseline's own policy returns a row that does not exist.
         """
         if self.rank is not None:
+            # Stable, so that equal means rank alike everywhere.
             return int(np.argsort(-means, kind="stable")[self.rank - 1])
         if self.action is not None:
             return self.action
@@ -192,11 +193,13 @@ class Realisation(ABC):
         means = self._means(features)
         self.rewards.check(means)
         rows = [self.baseline.row(x, m) for x, m in zip(features, means, strict=True)]
+        # A copy, because what is broadcast is read-only, and numba would compile anew for it.
         baselines = np.broadcast_to(np.array(rows, dtype=np.int64), (rounds,)).copy()
         draws = self.rewards.draw(self._noise_rng, rounds)
         delays = np.zeros(rounds, dtype=np.int64)
         if self._delay > 0:  # an exponential number rounded down is geometric, and has this mean with this scale
             scale = 1.0 / math.log1p(1.0 / self._delay)
+            # The generator may give 0 and never 1, so 1 minus it has a logarithm.
             delays = np.floor(-scale * np.log1p(-self._delay_rng.random(rounds))).astype(np.int64)
         return Block(features, means, baselines, draws, delays)
 

@@ -70,6 +70,7 @@ def to_table(results: Iterable[tuple[str, int, Outcome]]) -> "pl.DataFrame":
     """All rows of several (world, seed, outcome), as a polars table."""
     import polars as pl
 
+    # Named, for a column that holds only None would have no type of its own.
     types: dict[str, Any] = dict.fromkeys(("alpha", "watched", "mean", "stderr", *QUANTILES), pl.Float64)
     types |= dict.fromkeys(("seed", "runs", "horizon", "round"), pl.Int64)
     rows = [row for world, seed, outcome in results for row in rows_of(world, seed, outcome)]

@@ -19,6 +19,7 @@ def reward_of(kind: int, scale: float, mean: float, draw: float) -> float:
         return mean + scale * draw
     if kind == BERNOULLI:
         return 1.0 if draw < mean else 0.0
+    # Narrower near 0 and 1: cutting rewards off there would move their mean.
     return mean + min(scale, mean, 1.0 - mean) * (2.0 * draw - 1.0)
 
 

@@ -51,6 +51,7 @@ class PlanWorld(World):
         rng, shared = self._parts(seed)
         theta = rng.standard_normal(self.dim)
         rows = rng.standard_normal((self.actions, self.dim))
+        # Mirrored instead of drawn again: as likely, and as many rows as were asked for.
         rows[rows @ theta < 0] *= -1
         best = self.baseline_reward * (1 + self.gain)
         means = rows @ theta
@@ -58,6 +59,7 @@ class PlanWorld(World):
         means = rows @ theta
         # The action whose reward is nearest becomes the baseline; stretching its row makes that exact.
         order = np.argsort(-means, kind="stable")
+        # Never the best row itself, which has to earn `gain` more.
         chosen = int(order[1:][np.argmin(np.abs(means[order[1:]] - self.baseline_reward))])
         rows[chosen] *= self.baseline_reward / means[chosen]
         rows[[0, chosen]] = rows[[chosen, 0]]
@@ -238,6 +240,7 @@ def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world:
     late = outcome.measures["earned"] - outcome.measures["owed"]
     rate = (late[:, -1] - late[:, tail]) / max(1, simulated - int(outcome.checkpoints[tail]))
     gained = extra + np.where(is_free, np.minimum(rate, gap), 0.0) * (horizon - simulated)
+    # "higher" never interpolates: runs that are not free are infinite, and inf - inf is NaN.
     typical, slow = float(np.quantile(free, 0.5, method="higher")), float(np.quantile(free, 0.9, method="higher"))
     own = outcome.watched.index(spec.alpha)
     return Answer(
@@ -273,6 +276,7 @@ def _bound(world: PlanWorld, spec: Spec, seed: int) -> float:
             noise=world.rewards.noise / best,
             ridge=ridge,
             theta_bound=realisation.theta_bound / best,
+            # The theorem asks for ridge <= D^2, and a larger D is still a bound.
             feature_bound=max(realisation.feature_bound, math.sqrt(ridge)),
             reward_floor=world.baseline_reward / best,
             gap_floor=gap * (1 - 1e-12),

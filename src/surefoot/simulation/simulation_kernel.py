@@ -45,6 +45,7 @@ def count_round(tally: Vector, watched: Vector, mean: float, best: float, owed: 
     if not is_learner:
         tally[BASELINE_ROUNDS] += 1.0
         tally[LAST_BASELINE] = tally[ROUND]
+    # As long as nothing is owed there is no share to speak of.
     if tally[OWED] > 0.0:
         tally[WORST_SHARE] = min(tally[WORST_SHARE], tally[EARNED] / tally[OWED])
     for i in range(watched.size):
@@ -161,6 +162,7 @@ def play_block(
     cached = columns.size > 0
     best = largest(means, 0)
     place = 0
+    # A run comes block by block, and continues behind the checkpoints of earlier ones.
     while place < checkpoints.size and checkpoints[place] <= tally[ROUND]:
         place += 1
     for t in range(draws.size):
@@ -236,6 +238,7 @@ def learn_due(
     done = 0
     while done < pending.shape[0] and 0.0 < pending[done, 0] <= round_:
         row, is_learner = int(pending[done, 1]), pending[done, 2] > 0.0
+        # Rows matter to a catalogue only, and its rows are the same in every round.
         learn_round(
             kind, state, memory, arms, pending[done, 4:], row, is_learner, pending[done, 3], rows, columns, scores
         )

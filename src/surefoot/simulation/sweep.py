@@ -99,6 +99,7 @@ class Part:
 
     def _check_settings(self) -> None:
         """Let every policy check its settings before any work is done."""
+        # Some settings can only be judged in a world, by its bounds and dimension: better now than after an hour.
         (realisation,) = self.world.realisations(self.seed, [0])
         first = realisation.take(1)
         for spec in self.specs:
@@ -153,6 +154,7 @@ class Sweep:
     def describe(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data."""
         parts = [part.describe() for part in self.parts]
+        # The code is a setting, too: chunks of two versions must not end in one table.
         return {"format": FORMAT, "code": play_block.digest, "title": self.title, "parts": parts}
 
     @property
@@ -172,6 +174,7 @@ def claim_folder(sweep: Sweep, folder: Path) -> None:
                 "Nothing was changed: choose another folder, or remove that one."
             )
         return
+    # A kill while the settings were written leaves a hidden file, which is no reason to refuse.
     if folder.exists() and not all(is_left_behind(found.name, path) for found in folder.iterdir()):
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
@@ -266,6 +269,7 @@ def _path(part: Part, chunk: range, cells: Path) -> Path:
 def _is_whole(path: Path) -> bool:
     """Whether a chunk is there; one that a power cut left unreadable is not."""
     try:
+        # Mapped: the header and the length are checked, and nothing is read.
         np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError):
         return False
@@ -273,6 +277,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) -> None:
+    # Cancelling reaches only what no thread has taken yet.
     if stop.is_set():
         return
     kept = play_chunk(
@@ -311,6 +316,7 @@ def _digest(function: Any) -> str:
     if code is None:
         raise ConfigError(f"A world's function must be a plain function to be kept in a folder, but got {function!r}.")
     cells = [repr(cell.cell_contents) for cell in function.__closure__ or ()]
+    # The repr of a code object holds its address, which no other process would find again.
     consts = [c.co_code.hex() if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
     parts = (code.co_code.hex(), consts, code.co_names, repr(function.__defaults__), cells)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -175,6 +175,7 @@ def _constraint(where: str, value: Any) -> Any:
 
 
 def _number(where: str, value: Any) -> float:
+    # `true` would pass for 1, since a bool is an int.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigError(f"`{where}` must be a number, but got {value!r}.")
     return value

@@ -95,6 +95,7 @@ class World(ABC):
         return [self.realise(np.random.SeedSequence(seed, spawn_key=(run,))) for run in runs]
 
     def _parts(self, seed: np.random.SeedSequence) -> tuple[np.random.Generator, dict[str, Any]]:
+        # Apart, so that the noise stays the same however many numbers a world draws for itself.
         own, rest = children(seed, 2)
         shared = {"rewards": self.rewards, "baseline": self.baseline, "delay": self.delay, "seed": rest}
         return np.random.default_rng(own), shared
@@ -139,10 +140,12 @@ class PaperWorld(World):
         theta = rng.standard_normal(self.dim)
         rows = np.empty((0, self.dim))
         while len(rows) < self.actions:
+            # Half of them have a positive mean, so that one or two passes are enough.
             more = rng.standard_normal((2 * self.actions, self.dim))
             rows = np.concatenate([rows, more[more @ theta > 0]])
         rows = np.ascontiguousarray(rows[: self.actions])
         if self.instance == "normalized":
+            # As written, means leave [0, 1], which the theorems assume (docs/errata.md).
             theta = theta / (rows @ theta).max()
         theta_bound, feature_bound = float(np.linalg.norm(theta)), float(np.linalg.norm(rows, axis=1).max())
         return FixedRealisation(rows=rows, theta=theta, theta_bound=theta_bound, feature_bound=feature_bound, **shared)
@@ -195,7 +198,7 @@ class ContextualWorld(World):
             draw=lambda features: draw(features, self.actions, self.dim),
             theta=theta,
             theta_bound=float(np.linalg.norm(theta)),
-            feature_bound=1.0 + 1e-9,
+            feature_bound=1.0 + 1e-9,  # rows are scaled to length 1, up to rounding
             **shared,
         )
 
