@@ -44,6 +44,7 @@ def open_journal(url: str | Path, *, read_only: bool = False) -> Journal:
 
         return MemoryJournal()
     if text.startswith(("postgresql://", "postgres://")):
+        # Imported only here, since psycopg need not be installed.
         from surefoot.journal.postgres import PostgresJournal
 
         return PostgresJournal(text, read_only=read_only)

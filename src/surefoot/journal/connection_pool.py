@@ -24,6 +24,8 @@ except ImportError as error:
     ) from error
 
 # A process that hangs inside a transaction must not hold an experiment forever: the server ends it after a minute.
+# Read committed, so that whoever waited for a lock sees the newest head. A server set to answer before it has flushed
+# is told to flush, as the contract asks; stricter settings stay.
 SETTINGS = """
 SELECT set_config('search_path', 'surefoot', false),
        set_config('lock_timeout', '30s', false),
@@ -52,6 +54,7 @@ class PooledConnection:
 
     def __init__(self, url: str, *, read_only: bool) -> None:
         with explaining():
+            # psycopg would otherwise begin transactions of its own.
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
             self._connection.execute(SETTINGS, ("on" if read_only else "off",))
 

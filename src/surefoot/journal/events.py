@@ -48,6 +48,7 @@ class Head(NamedTuple):
 START = Head(0, "0" * 64)
 
 
+# Without gc: it holds no references that could form a cycle, and there may be millions.
 class Event(msgspec.Struct, frozen=True, gc=False):
     """One event of an experiment's chain.
 
@@ -125,6 +126,7 @@ def canonical(value: object) -> bytes:
 
 def fingerprint(name: str, head: Head, *, kind: str, time: float, payload: bytes, key: str | None) -> str:
     """Hash of the event that follows `head`; the text parts hold no newline, so no two events read alike."""
+    # An empty key is refused, so "" can stand for none; hex gives the float's bits in any language.
     parts = (FORMAT, name, str(head.number + 1), kind, key or "", time.hex(), head.hash, "")
     return hashlib.sha256("\n".join(parts).encode() + payload).hexdigest()
 
@@ -132,6 +134,7 @@ def fingerprint(name: str, head: Head, *, kind: str, time: float, payload: bytes
 def next_event(name: str, head: Head, *, kind: str, payload: bytes, time: float, key: str | None = None) -> Event:
     """The event that follows `head` in the experiment `name`."""
     if head.number == 0:
+        # Later events of the chain come under a name that was checked here.
         check_text("name", name, LONGEST_NAME)
     check_text("kind", kind, LONGEST_KIND)
     if key is not None:

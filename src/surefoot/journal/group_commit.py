@@ -76,6 +76,7 @@ class Writer:
             self._ring()
 
     def _ring(self) -> None:
+        # Always under the gate: a lock that is released twice raises.
         if (len(self._jobs) >= self._wanted or self._is_closed) and self._bell.locked():
             self._bell.release()
 
@@ -89,6 +90,7 @@ class Writer:
                 for job in jobs:
                     job.error = job.error or error
             moment = min((time.perf_counter() - began) / 2, LONGEST_MOMENT)
+            # Whoever is answered now may come back at once, and join those who wait already.
             callers = len(jobs) + len(self._jobs)
             for job in jobs:
                 job.tell(job)
@@ -104,6 +106,7 @@ class Writer:
 
     def _await(self, wanted: int, seconds: float) -> None:
         with self._gate:
+            # A bell that rang too late for the last wait must not end this one.
             self._bell.acquire(blocking=False)
             self._wanted = wanted
             self._ring()

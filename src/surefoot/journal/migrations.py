@@ -35,7 +35,7 @@ STEPS = (
         sqlite=_tables(key="INTEGER PRIMARY KEY", text="TEXT", number="INTEGER", real="REAL", data="BLOB"),
         postgres=_tables(
             key="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-            text='TEXT COLLATE "C"',
+            text='TEXT COLLATE "C"',  # by bytes, as SQLite compares
             number="BIGINT",
             real="DOUBLE PRECISION",
             data="BYTEA",
@@ -47,6 +47,7 @@ NEWEST = len(STEPS)
 
 def migrate(query: Query, *, dialect: str) -> None:
     """Bring the tables to the newest version, inside the caller's transaction."""
+    # It counts the steps, and so cannot be one.
     query("CREATE TABLE IF NOT EXISTS schema (version INTEGER NOT NULL PRIMARY KEY)", ())
     version = check_version(query, "written")
     for number, step in enumerate(STEPS[version:], start=version + 1):

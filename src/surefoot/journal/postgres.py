@@ -60,11 +60,13 @@ class PostgresJournal(Journal):
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
+            # First of all, since it takes the lock: what is read after it is the truth.
             view = sql.SqlView(name, session.query, lock=" FOR UPDATE")
             pending = StagedTransaction(view)
             pending.expect(keys)
             result = work(pending)
             pending.finish()
+            # Otherwise the session's ROLLBACK ends it, and saves a flush.
             if pending.events or pending.attachments:
                 view.keep(pending)
                 self._commit(session, name, pending.head)
@@ -93,6 +95,7 @@ class PostgresJournal(Journal):
                 self._migrate(session)
 
     def _migrate(self, session: PooledConnection) -> None:
+        # `migrate` looks at the version again behind this lock: another process may have been quicker.
         session.query("SELECT pg_advisory_xact_lock(?)", (MIGRATING,))
         session.query("CREATE SCHEMA IF NOT EXISTS surefoot", ())
         migrate(session.query, dialect="postgres")
@@ -104,6 +107,7 @@ class PostgresJournal(Journal):
         if self._read_only:
             raise JournalReadOnlyError("A journal must be open for writing, but this one was opened to be read.")
         refuse_nesting(threading.get_ident() if threading.get_ident() in self._owners else 0)
+        # Two experiments may share a lock, which costs time and nothing else.
         with self._locks[hash(name) % len(self._locks)]:
             self._owners.add(threading.get_ident())
             try:
@@ -119,6 +123,7 @@ class PostgresJournal(Journal):
         try:
             session.commit()
         except JournalError as error:
+            # A server that answers with an error has not written.
             if not session.is_lost:
                 raise
             if not self._was_written(name, head, error):
@@ -138,6 +143,7 @@ class PostgresJournal(Journal):
             clock.sleep(0.1)
 
     def _look_up(self, name: str, head: Head) -> bool:
+        # Not a lent one: this thread holds one already, and waiting for another could wait forever.
         with closing(self._sessions.connect()) as session:
             session.query("BEGIN", ())
             session.query(LOCK_NAME, (name,))

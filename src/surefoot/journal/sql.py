@@ -26,6 +26,7 @@ WHERE experiments.id = ?
 """
 PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
 LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
+# No error where the name is taken: in PostgreSQL an error would end the whole transaction.
 NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 MOVE_HEAD = "UPDATE experiments SET number = ?, hash = ? WHERE id = ?"
 ATTACH = "INSERT INTO attachments (experiment, digest, data) VALUES (?, ?, ?)"
@@ -91,6 +92,7 @@ class SqlView(View):
     def attachment(self, digest: str) -> bytes | None:
         """The attachment, if it still has the hash that it is named by."""
         rows = self._query(ATTACHMENT, (self._id, digest))
+        # SQLite keeps what type it is given: a damaged row may hold text.
         data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
@@ -114,6 +116,7 @@ class SqlView(View):
 
     def _carrying(self, keys: list[str]) -> list[tuple[Any, ...]]:
         places = 1 << (len(keys) - 1).bit_length()
+        # The same key again finds nothing more.
         padded = keys + keys[:1] * (places - len(keys))
         return self._query(find_many(places), (self._id, *padded))
 

@@ -94,6 +94,7 @@ class SqliteJournal(Journal):
         self._requests = [job.work for job in jobs if isinstance(job.work, Request)]
         try:
             self._writing()  # a commit may have failed since the jobs were accepted
+            # It locks at once: a transaction that begins by reading may be refused when it comes to write.
             self._file.connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._run(job)
@@ -134,6 +135,7 @@ class SqliteJournal(Journal):
             raise JournalUnavailableError(f"{self.path}: the transaction was undone ({job.error}).") from job.error
 
     def _create(self, name: str, payload: bytes, time: float) -> Event:
+        # A failure must undo this alone, and not what else the group has written.
         self._file.write("SAVEPOINT experiment", ())
         try:
             return sql.create(self._file.write, name, payload, time)
@@ -147,6 +149,7 @@ class SqliteJournal(Journal):
         try:
             self._file.connection.execute("COMMIT")
         except sqlite3.Error as error:
+            # Then nothing was written, and the journal can go on.
             if code_of(error) == sqlite3.SQLITE_FULL:
                 raise
             # After a failed flush it is unknown what the disk holds, and later writes could contradict it.

@@ -19,7 +19,7 @@ from surefoot.errors import (
 from surefoot.journal.migrations import check_readable, migrate
 
 APPLICATION = 0x53757265  # "Sure", in the file's header
-QUICKLY_CHECKED = 8 * 2**20
+QUICKLY_CHECKED = 8 * 2**20  # a larger file would keep its opener waiting
 
 
 class SqliteFile:
@@ -55,6 +55,7 @@ class SqliteFile:
     def close(self) -> None:
         """Move the log into the file, and release the lock."""
         with self._lock:
+            # The last one first, so that the lock, which came first, is held until all else is closed.
             while self._connections:
                 self._connections.pop().close()
 
@@ -73,6 +74,7 @@ class SqliteFile:
 
     def _hold_lock(self) -> None:
         beside = self.path.with_name(self.path.name + "-writer")
+        # Without patience: who holds it keeps it as long as its process lives.
         lock = sqlite3.connect(beside, timeout=0.0, isolation_level=None, check_same_thread=False)
         self._connections.append(lock)
         try:
@@ -86,7 +88,9 @@ class SqliteFile:
             ) from error
 
     def _connect(self, mode: str) -> sqlite3.Connection:
+        # `as_uri` quotes what a path may hold and a URI gives a meaning, such as ? and #.
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+        # With an isolation level, Python would begin transactions of its own. Threads take turns by our own lock.
         connection = sqlite3.connect(
             uri, uri=True, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -107,11 +111,13 @@ class SqliteFile:
 
     def _set_up(self) -> None:
         execute = self.connection.execute
+        # Before anything is changed, since it may be another program's file.
         if execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
             self._check_application(self.connection)
         if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise JournalUnavailableError(f"A journal needs SQLite's WAL mode, but the disk of {self.path} has none.")
         execute("PRAGMA synchronous = FULL")
+        # On macOS a plain fsync leaves data in the drive's cache; elsewhere this does nothing.
         execute("PRAGMA fullfsync = ON")
         execute("BEGIN IMMEDIATE")
         migrate(self.write, dialect="sqlite")
@@ -135,6 +141,7 @@ def explained(error: BaseException, path: Path) -> BaseException:
     if not isinstance(error, sqlite3.Error):
         return error
     kind, advice = ADVICE.get(code_of(error), (JournalUnavailableError, "Nothing was written."))
+    # Python's own error for text that is not UTF-8 has no code of SQLite's.
     if "decode" in str(error):
         kind, advice = ADVICE[sqlite3.SQLITE_CORRUPT]
     return kind(f"{path}: {error}. {advice}")
@@ -160,4 +167,4 @@ ADVICE: dict[int, tuple[type[JournalError], str]] = {
 
 def code_of(error: sqlite3.Error) -> int:
     """SQLite's primary result code."""
-    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF  # extended codes add bits above

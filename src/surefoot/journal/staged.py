@@ -34,6 +34,7 @@ class StagedTransaction(Transaction, Generic[V]):
 
     def page(self, after: int, limit: int) -> list[Event]:
         """Events below, then the waiting ones."""
+        # What waits follows the base without a gap, so one page may take its end from here.
         below = self.over.page(after, limit) if after < self.base.number else []
         skipped = max(0, after - self.base.number)
         return below + self.events[skipped : skipped + limit - len(below)]
@@ -46,6 +47,7 @@ class StagedTransaction(Transaction, Generic[V]):
 
     def expect(self, keys: Sequence[str]) -> None:
         """Look up many keys below at once."""
+        # Keys come from callers unchecked; an odd one fails where it is used, not for the whole group.
         unknown = [key for key in keys if isinstance(key, str) and key not in self._known]
         if unknown:
             with suppress(JournalCorruptedError):  # a caller that needs the event looks it up again, and gets the error

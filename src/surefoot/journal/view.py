@@ -133,7 +133,7 @@ class View(ABC):
             Whether it is in the chain.
         """
         if head.number == 0 or head == self.head:
-            return head in (START, self.head)
+            return head in (START, self.head)  # number 0 with another hash is no head of this chain
         found = self.page(head.number - 1, 1)
         return bool(found) and found[0].head == head
 
@@ -141,6 +141,7 @@ class View(ABC):
         while limit is None or limit > 0:
             page = self.page(after, PAGE if limit is None else min(PAGE, limit))
             yield from page
+            # Not where it is short: events may have been appended since.
             if not page:
                 return
             after = page[-1].number
@@ -176,6 +177,7 @@ class Transaction(View):
         InputError
             If a field is invalid.
         """
+        # Made first, for it refuses keys that no backend could look up.
         event = next_event(self.name, self.head, kind=kind, payload=payload, time=time, key=key)
         if key is not None and (found := self.find(key)) is not None:
             raise JournalConflictError(

@@ -34,6 +34,7 @@ def what_does_not_exist_is_not_found(journal: Journal) -> None:
     refused(JournalNotFoundError, lambda: append(journal, name="none"))
     begin(journal)
     assert journal.find(NAME, "no such key") is None
+    # PostgreSQL cannot store a NUL in text, and must not raise for one either.
     assert journal.find(NAME, "\0") is None
     assert journal.latest(NAME, "snapshot") is None
     assert journal.attachment(NAME, "0" * 64) is None
@@ -58,6 +59,7 @@ def events_come_back_to_the_bit(journal: Journal) -> None:
 @check
 def reading_is_paged_in_order(journal: Journal) -> None:
     begin(journal)
+    # Full pages and a part of one.
     written = append(journal, 2 * PAGE + 7)
     everything = list(journal.read(NAME))
     assert everything[1:] == written

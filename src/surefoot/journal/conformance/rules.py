@@ -5,6 +5,7 @@ from collections.abc import Callable
 from surefoot.journal.contract import Journal, Transaction
 from surefoot.journal.events import Event, canonical
 
+# Quotes, placeholders and letters beyond ASCII: what a careless statement trips over.
 NAME = "shop — büro 'one'; %s ?"
 CHECKS: list[Callable[[Journal], None]] = []
 

@@ -57,6 +57,7 @@ def a_transaction_sees_the_truth_and_itself(journal: Journal) -> None:
 @check
 def keys_told_beforehand_change_nothing_but_time(journal: Journal) -> None:
     begin(journal)
+    # More than one statement takes, and not a multiple of it.
     keys = [f"{n}é?%s" for n in range(600)]
 
     def write(transaction: Transaction) -> list[Event]:
@@ -154,6 +155,7 @@ def transactions_run_alone(journal: Journal) -> None:
         inside[0] += 1
         most[0] = max(most[0], inside[0])
         seen = shared["count"]
+        # Long enough for another thread to break in, if it could.
         threading.Event().wait(0.0005)
         shared["count"] = seen + 1
         inside[0] -= 1
