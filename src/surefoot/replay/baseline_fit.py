@@ -151,6 +151,7 @@ class _First:
             np.zeros(log.dim),
         )
         self._mean, self._follows, self._weight = Moments(), log.follows_log, Moments()
+        # Without bounds there is no Bernstein interval, which alone would read `least`.
         self._weighted = ImportanceWeighting(bounds=None, least=1.0)
         self._has_chances = True
         for features, batch, rewards in _logged(log):
@@ -177,6 +178,7 @@ class _First:
     def solve(self) -> tuple[Vector, Matrix]:
         """Least squares in the directions that the log covers, 0 in the others; and the inverse of the gram there."""
         values, axes = np.linalg.eigh(self._gram)
+        # In a direction that was never tried, rounding alone would give a huge estimate.
         covered = values > COVERED * values[-1]
         inverse = (axes[:, covered] / values[covered]) @ axes[:, covered].T
         return inverse @ self._moment, inverse
@@ -245,6 +247,7 @@ def _logged(log: Log) -> Iterator[tuple[Matrix, Batch, Vector]]:
 
 def _noise(second: Residuals, rows: int, dim: int, level: float) -> Estimate:
     """Standard deviation of the residuals, with the interval that their fourth moment gives."""
+    # A fit of `dim` numbers makes residuals look smaller than the noise is.
     variance = second.variance * rows / max(1, rows - dim)
     spread = math.sqrt(max(0.0, second.fourth - second.variance**2) / rows)
     reach = float(ndtri((1 + level) / 2)) * spread

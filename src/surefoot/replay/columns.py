@@ -75,6 +75,7 @@ class Columns:
         """
         context: list[str] = []
         for pattern in self.context:
+            # The exact name first: a column may have a * or a [ in its own.
             found = [name for name in header if name == pattern] or fnmatch.filter(header, pattern)
             context += [name for name in found if name not in context] or _missing([pattern], header, path)
         given = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -112,7 +113,7 @@ def guess_columns(header: Sequence[str]) -> Columns:
         context = [name for name in header if name == "position" or name.startswith("user_feature")]
         return Columns("item_id", "click", "propensity_score", tuple(context), tuple(context))
     propensity = next((name for name in ("propensity", "pscore") if name in header), None)
-    own = {"action", "reward", propensity, "baseline", "id", "features", "", "timestamp"}
+    own = {"action", "reward", propensity, "baseline", "id", "features", "", "timestamp"}  # "" is pandas' index
     return Columns(
         propensity=propensity,
         context=tuple(name for name in header if name not in own) if "features" not in header else (),
@@ -152,6 +153,7 @@ class RowChecker:
         missing = given.is_null().to_numpy()
         self.refuse(missing, f"{name} is missing")
         with np.errstate(invalid="ignore"):
+            # Written so that NaN is wrong, too.
             wrong = ~(np.abs(numbers) <= LARGEST) & ~missing
         self.refuse(wrong, f"{name} must be a finite number, not {{}}", given)
         return numbers

@@ -37,6 +37,7 @@ class ContextLog(Log):
         self._contexts = finite_array("contexts", contexts, ndim=2)
         n = len(self._contexts)
         self.phi, self._maker = phi, RowMaker(phi, self._contexts.shape[1])
+        # With room for the rounding of rows that are made in blocks.
         self.dim, self.feature_bound = phi.dim, phi.bound * (1 + 1e-9)
         k = len(self._maker(self._contexts[:1])[0])
         paid = finite_array("rewards", rewards, ndim=np.ndim(rewards))
@@ -76,6 +77,7 @@ class ContextLog(Log):
         return self._in_order(np.random.default_rng(seed).permutation(self._order))
 
     def _in_order(self, order: NDArray[np.int64]) -> Self:
+        # Past the checks and copies of __init__: the arrays are shared, and only the order differs.
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._order, other.rows = order, order.size

@@ -105,6 +105,7 @@ def wine(*, trained_on: int = 12) -> ContextLog:
         If the package that carries the data is not installed.
     """
     data = _package("sklearn.datasets").load_wine()
+    # The table is sorted by grower.
     order = np.random.default_rng(0).permutation(len(data.target))
     values = (data.data - data.data.min(axis=0)) / (data.data.max(axis=0) - data.data.min(axis=0))
     values, labels, few = values[order], data.target[order], [0, 9]
@@ -131,6 +132,7 @@ def rand_hie() -> ContextLog:
     """
     data = _package("statsmodels.api").datasets.randhie.load_pandas().data
     table = pl.DataFrame({name: data[name].to_numpy() for name in data.columns})
+    # The logarithm of the share that is paid: sorted, the plans stand in the order of PLANS.
     plans = np.unique(table["lncoins"].to_numpy(), return_inverse=True)[1]
     shares = np.bincount(plans) / plans.size
     return ContextLog(

@@ -51,6 +51,7 @@ class Cells:
         used = self._sums[0] >= LEAST_ROWS
         counts, total, squares = self._sums[:, used]
         variance = squares / np.maximum(counts, 1) - (total / np.maximum(counts, 1)) ** 2
+        # A cell whose residuals are all alike has no spread to compare with.
         firm = variance > 1e-12 * np.maximum(squares / np.maximum(counts, 1), 1e-300)
         statistic = float((total[firm] ** 2 / (counts[firm] * variance[firm])).sum())
         return float(chdtrc(max(1, int(firm.sum())), statistic))
@@ -76,6 +77,7 @@ class Residuals:
                 cells.add(_bins(features[:, column], self._lows[column], self._highs[column]), residuals)
         self._powers += [float((residuals**power).sum()) for power in range(5)]
         before = np.concatenate([[self._last], residuals[:-1]])
+        # The first row of all has no neighbour before it, and so a NaN.
         self._products += float(np.nansum(before * residuals))
         self._seen, self._last = self._seen + residuals.size, float(residuals[-1])
 
@@ -120,6 +122,7 @@ class Residuals:
 
     def _tails(self) -> Doubt:
         kurtosis = self.fourth / max(self.variance**2, 1e-300)
+        # 24 / n is its variance for normal residuals. In a long log any excess is certain, so it must be large, too.
         z = (kurtosis - 3) / math.sqrt(24 / max(1, self._seen))
         is_heavy = kurtosis > 6 and z > float(ndtri(1 - SURE))
         return Doubt(

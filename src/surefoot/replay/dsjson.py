@@ -100,6 +100,7 @@ class _Event:
         if not 0 < self.propensity <= 1:
             raise ValueError(f"0 < _label_probability <= 1 must hold, not {self.propensity:g}")
         choices = data["c"]["_multi"]
+        # One counts from 0, the other from 1.
         self.action = int(data["_labelIndex"]) if "_labelIndex" in data else int(data["_label_Action"]) - 1
         if not 0 <= self.action < len(choices):
             raise ValueError(f"action {self.action + 1} is not one of the {len(choices)} of this event")
@@ -112,6 +113,7 @@ def hash_row(shared: Weights, action: Weights, dim: int) -> Vector:
     row = np.zeros(dim)
     pairs = {f"{left}^{right}": x * y for left, x in shared.items() for right, y in action.items()}
     for name, value in {"constant": 1.0, **shared, **action, **pairs}.items():
+        # Python's own hash differs from process to process. Place and sign come from opposite ends of it.
         digest = zlib.crc32(name.encode())
         row[digest % dim] += value if digest & 0x80000000 else -value
     length = math.sqrt(float(row @ row))

@@ -186,9 +186,11 @@ class _PolicyRun:
         rewards = batch.rewards[:, 0]
         self._paid["reward"].add(rewards[counted])
         weight = weights(batch.actions, batch.baselines, given)
+        # The weighting compares two targets; here both are the baseline, whose reward is all that is asked.
         both = np.stack([weight, weight])
         self._weighted.add(both, rewards, both * rewards)
         owed = np.full(int(counted.sum()), self._declared.baseline_reward)
+        # A baseline round counts alike on both sides: its luck must not look like a broken floor.
         earned = np.where(played.fates[counted] == replay_kernel.LEARNER, rewards[counted], owed)
         self._tally.add(earned, owed, played.fates[counted], played.margins[counted])
 
@@ -218,6 +220,7 @@ class _PolicyRun:
             return {"full": {what: moments.interval(level) for what, moments in self._paid.items()}}
         if self._evaluator == "importance":
             found = dict(self._weighted.all(level))
+            # The first is the one that tables show.
             return {name: found.pop(name) for name in ("dr", "ips", "snips")} | found
         reward, baseline = self._paid["reward"].interval(level), self._weighted.estimate("snips", "baseline", level)
         reach = math.hypot(reward.high - reward.value, baseline.high - baseline.value)

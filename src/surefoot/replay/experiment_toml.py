@@ -75,6 +75,7 @@ class Configuration:
 
     def to_toml(self) -> str:
         """As text."""
+        # Texts and lists of JSON are valid TOML.
         lines = [f"policy = {json.dumps(self.policy)}"]
         lines += [f"{name} = {_number(getattr(self, name))}" for name in NUMBERS]
         lines += ["", "[actions]", f"names = {json.dumps(list(self.actions), ensure_ascii=False)}"]

@@ -96,6 +96,7 @@ class Bernstein:
         x = (values - self._low) / self._span
         before = self._total + np.concatenate([[0.0], np.cumsum(x)[:-1]]) if x.size else x
         seen = self._count + np.arange(x.size)
+        # Predicted from the values before only; any such prediction is valid, and a good one gives a short interval.
         self._squares += float(((x - (0.5 + before) / (1 + seen)) ** 2).sum())
         self._total += float(x.sum())
         self._count += x.size

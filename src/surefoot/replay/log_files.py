@@ -109,6 +109,7 @@ class TableLog(Log):
             rows += len(rounds.rewards)
             if len(rounds.rewards):
                 low, high = span(rounds.propensities)
+                # NaN in one frame is NaN in all: where chances are logged, a row without one is refused.
                 chances = (min(low, chances[0]), max(high, chances[1])) if low > 0 else (low, high)
             labels.update(rounds.actions.unique().to_list())
             if rounds.baselines is not None:

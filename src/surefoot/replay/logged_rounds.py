@@ -48,6 +48,7 @@ class RowReader:
             rounds = self._read(check, labels)
             if seen is not None and rounds.ids is not None:
                 repeated = np.zeros(check.table.height, dtype=np.bool_)
+                # A bad row does not use up its id: it may be there again, mended.
                 good = np.array([at not in check.reasons for at in range(check.table.height)], dtype=np.bool_)
                 repeated[good] = seen.repeated(rounds.ids.filter(pl.Series(good)).hash().to_numpy())
                 check.refuse(repeated, f"{self.columns.id} {{}} was used by a row before", rounds.ids)
@@ -139,6 +140,7 @@ def _without(rounds: LoggedRounds, bad: Mapping[int, str]) -> LoggedRounds:
         rewards=rounds.rewards[keep],
         propensities=rounds.propensities[keep],
         baselines=None if rounds.baselines is None else rounds.baselines.filter(kept),
+        # A table without columns has no rows to filter.
         contexts=rounds.contexts.filter(kept) if rounds.contexts.width else rounds.contexts,
         features=None if rounds.features is None else rounds.features[keep],
         ids=None if rounds.ids is None else rounds.ids.filter(kept),

@@ -20,6 +20,7 @@ from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
 from surefoot.reports.markup import Html
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
+# With a fixed salt the same figure is the same file.
 REPLAY_STYLE = STYLE | {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
 
 
@@ -92,6 +93,7 @@ def picture(name: str, outcomes: Sequence[ReplayOutcome]) -> Html:
 
 def _drawn(name: str, outcomes: Sequence[ReplayOutcome]) -> Figure:
     figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+    # Without pyplot, which keeps every figure in memory and may look for a display.
     FigureCanvasAgg(figure)
     FIGURES[name][0](outcomes, figure.add_subplot())
     return figure

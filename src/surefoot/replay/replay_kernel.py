@@ -56,12 +56,14 @@ def replay_block(
     it was: ledger and memory are put back, and nothing is learned. `rounds` were counted before this block. Rows were
     checked once for all policies (`first_long`), so that here they are scored right away.
     """
+    # Beyond this size a decision screens rows in single precision, and scores only some of them.
     scored = min(features.shape[1], features.shape[2]) < SCREEN_FROM
     for t in range(actions.size):
         chosen[t], fates[t], margins[t] = -1, REJECTED, np.nan
         if not usable[t]:
             continue
         if mode == REJECTION:
+            # The ridge state needs no copy: deciding changes hints in it, and nothing that it says.
             copy_into(booked, ledger)
             copy_into(remembered, memory)
         if scored:

@@ -84,6 +84,7 @@ class OutcomeCounter:
         learner = self.learner_rounds + np.cumsum(fates == LEARNER)
         for alpha in self.below:
             floor = (1 - alpha) * due
+            # Relative to |due|: doubly robust terms may add up to a negative sum.
             self.below[alpha] += int((got < floor - SLACK * np.abs(due)).sum())
         positive = due > 0
         if positive.any():

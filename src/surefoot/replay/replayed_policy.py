@@ -138,7 +138,7 @@ def world_of(declared: Declared, first: Batch, feature_bound: float) -> tuple[Fr
     rows = first.features[:1]
     world = FreshRealisation(
         draw=lambda _: rows[0],
-        theta=np.zeros(rows.shape[2]),
+        theta=np.zeros(rows.shape[2]),  # never asked: rewards come from the log
         rewards=Gaussian(declared.noise),
         baseline=Baseline(action=int(first.baselines[0])),
         theta_bound=declared.theta_bound,

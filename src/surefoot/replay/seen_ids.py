@@ -15,12 +15,14 @@ class SeenIds:
 
     def repeated(self, digests: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Which of them came before, here or in an earlier call; all are remembered."""
+        # Stable, so that of equal ones the first counts as new.
         order = np.argsort(digests, kind="stable")
         ordered = digests[order]
         again = np.zeros(digests.size, dtype=np.bool_)
         again[order[1:]] = ordered[1:] == ordered[:-1]
         for run in self._runs:
             place = np.searchsorted(run, digests)
+            # Beyond the end; any entry will do for a comparison that fails.
             place[place == run.size] = 0
             again |= run[place] == digests
         self._remember(ordered)

@@ -38,6 +38,7 @@ class CsvFile:
         self.path = path
         self._separator = "\t" if ".tsv" in path.suffixes else ","
         first = next(line_blocks(path, quoted=True, size=2**16), (1, b""))[1]
+        # "-sig", because spreadsheets write a byte order mark that would become part of the first name.
         reader = csv.reader(io.StringIO(first.decode("utf-8-sig", "replace"), newline=""), delimiter=self._separator)
         self.header: list[str] = next(reader, [])
         self._head_lines = reader.line_num
@@ -52,6 +53,7 @@ class CsvFile:
         blocks = line_blocks(self.path, quoted=True)
         block: tuple[int, bytes] | None = next(blocks, None)
         while block is not None:
+            # One block ahead, since only the last may end in the middle of a row.
             following = next(blocks, None)
             line, data = block
             if line == 1:
@@ -74,7 +76,9 @@ class CsvFile:
             )
         except pl.exceptions.PolarsError:
             return self._slowly(line, data, columns)
+        # Quoted line breaks and blank lines put rows out of step with lines, which messages must name.
         in_step = table.height == data.count(b"\n") + (not data.endswith(b"\n"))
+        # polars fills up a row that breaks off.
         cut_off = is_last and table[-1, -1] is None
         table = table.select(columns)
         if not in_step or cut_off or any(table.null_count().row(0)):
@@ -95,6 +99,7 @@ class CsvFile:
                 continue
             if len(cells) != len(self.header):
                 bad.append((at, f"has {len(cells)} fields, the header has {len(self.header)}"))
+            # What decoding with "replace" leaves of bytes that are not UTF-8.
             elif "\ufffd" in "".join(cells):
                 bad.append((at, "is not valid UTF-8"))
             else:

@@ -39,6 +39,7 @@ def line_blocks(path: Path, *, quoted: bool = False, size: int | None = None) ->
 def _cut(block: bytes, *, quoted: bool) -> int:
     """Where the last whole row ends."""
     end = block.rfind(b"\n") + 1
+    # An odd number of quotes before a line's end means that it stands inside of them.
     while quoted and end and block.count(b'"', 0, end) % 2:
         end = block.rfind(b"\n", 0, end - 1) + 1
     return end
