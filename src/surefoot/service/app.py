@@ -56,6 +56,7 @@ class Service:
     def stop(self) -> None:
         """End live streams; may be called from any thread, and from a signal handler."""
         if self._loop is not None and not self._loop.is_closed():
+            # An asyncio.Event must be set in its own loop.
             self._loop.call_soon_threadsafe(self.stopping.set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,6 +109,7 @@ def _litestar(service: Service) -> Litestar:
             yield
         finally:
             service.stopping.set()
+            # Streams are told to end first, since they read the journal; the last lines of the log come behind it.
             await registry.stop()
             service.requests.flush()
 
@@ -145,7 +147,7 @@ def _litestar(service: Service) -> Litestar:
                 Tag("operations", "For those who run the service."),
             ],
         ),
-        logging_config=None,
+        logging_config=None,  # Litestar would set up logging over ours
     )
 
 
@@ -173,6 +175,7 @@ def _on_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Respon
     extra = error.extra if isinstance(error.extra, list) else []
     faults = [Fault(str(entry.get("key", "body")), str(entry.get("message", ""))) for entry in extra]
     word = WORDS.get(error.status_code, "malformed")
+    # Without a detail the problem gives its own advice, in place of Litestar's words.
     detail = "" if word in ("not-found", "method-not-allowed") else error.detail
     headers = dict(error.headers or {})
     if word == "method-not-allowed":

@@ -54,6 +54,7 @@ class Catalogues:
     ) -> tuple[str, RegisteredCatalogue]:
         """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
+        # Made first: a catalogue that cannot be used must not reach the journal.
         known = RegisteredCatalogue(catalogue)
         data = canonical(catalogue)
         digest = await self._registry.run(

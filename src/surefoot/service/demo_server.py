@@ -36,6 +36,7 @@ def run(
     if seconds is not None and not 0 < seconds < threading.TIMEOUT_MAX:
         raise ConfigError(f"`seconds > 0` must hold, but got {seconds}; without it the demo ends at Ctrl-C.")
     with tempfile.TemporaryDirectory(prefix="surefoot-demo-") as folder, _listening(port) as listener:
+        # Bound before the server runs, so that visitors know the port where 0 was asked for.
         port = listener.getsockname()[1]
         visitors = Visitors(port, rate=rate, seed=seed, say=say)
         settings = Settings(database=str(Path(folder) / "demo.journal"), host=HOST, port=port, log="warning")
@@ -65,7 +66,7 @@ def _serve(settings: Settings, listener: socket.socket, visitors: Visitors) -> N
 @contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
     with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the last demo's port may linger
         try:
             listener.bind((HOST, port))
         except OSError as error:

@@ -55,7 +55,7 @@ class Choice:
             "delta": 0.05,
             "noise": 0.5,  # a reward in [0, 1] is never wider
             "theta_bound": 1.0,
-            "feature_bound": 1.5,
+            "feature_bound": 1.5,  # a row holds a one and a visitor: sqrt(2)
             "reward_range": [0.0, 1.0],
         }
         return {

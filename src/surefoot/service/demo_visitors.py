@@ -89,7 +89,7 @@ class Visitors:
         try:
             self.ask("GET", "/readyz")
         except (ConfigError, OSError, http.client.HTTPException):
-            self._connection.close()
+            self._connection.close()  # one that failed half-way cannot ask again
             return False
         return True
 

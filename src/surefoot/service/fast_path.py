@@ -39,6 +39,7 @@ class FastPath:
         if found is None:
             return None
         name, decision_id = found.groups()
+        # Set before anything is refused, so that refusals are counted under their route as well.
         scope["path_template"] = TEMPLATES[decision_id is not None]
         if "decide" not in visit.roles and "admin" not in visit.roles:
             raise ProblemError("not-allowed", "This needs a token of the role 'decide'.")
@@ -56,6 +57,7 @@ async def _body(receive: Receive, most: int) -> bytes:
         message = await receive()
         body += message.get("body", b"")
     if len(body) > most:
+        # The rest of the body is still on its way: this connection cannot take another request.
         raise ProblemError("too-large", f"A body has at most {most} bytes.", Connection="close")
     return body
 

@@ -33,6 +33,7 @@ def hashed(context: Sequence[Any], actions: Sequence[tuple[str, Sequence[Any]]],
     for row, (name, features) in zip(rows, actions, strict=True):
         own = [(f"id={name}", 1.0), *_flat("a", list(features), 0)]
         work += len(own) * (1 + len(around))
+        # Counted before they are made: a small request can cross into very many.
         if work > MOST_FEATURES:
             raise InputError(f"`features` must be at most {MOST_FEATURES:,} for all actions, crossed with the context.")
         for word, value in own:
@@ -43,6 +44,7 @@ def hashed(context: Sequence[Any], actions: Sequence[tuple[str, Sequence[Any]]],
         if not math.isfinite(length):
             raise InputError("`features` must be numbers that can be multiplied, but these are too large.")
         if length > 0:
+            # A little shorter, since rounding must not carry a row beyond the bound.
             row *= min(1.0, bound) * (1 - 1e-12) / length
     return rows
 
@@ -54,7 +56,9 @@ def _add(row: Any, word: str, value: float) -> None:
 
 @lru_cache(100_000)
 def _place(word: str, dim: int) -> tuple[int, float]:
+    # Python's own hash differs from process to process, and features must not.
     number = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+    # The lowest bit is the sign, by which collisions cancel on average; the place must not depend on it.
     return (number >> 1) % dim, 1.0 if number & 1 else -1.0
 
 
@@ -68,6 +72,7 @@ def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, float]]:
     elif isinstance(value, list):
         for entry in value:
             yield from _flat(path, entry, depth + 1)
+    # Before numbers, for a bool is an int.
     elif isinstance(value, (bool, str)):
         yield f"{path}={value}", 1.0
     elif isinstance(value, (int, float)):

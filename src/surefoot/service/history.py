@@ -107,6 +107,7 @@ class RecentDecisions:
         """Read what is new."""
         with self._lock:
             view = journal.view(name)
+            # After a long pause the past is skipped: only the newest are shown.
             after = max(self._seen, view.head.number - MOST_READ)
             for event in view.read(after):
                 self._seen = event.number
@@ -115,4 +116,5 @@ class RecentDecisions:
 
     def newest(self, limit: int = MOST_KEPT, *, after: int = 0) -> list[Answer]:
         """The newest first, those of events above `after` only."""
+        # A copy, since another thread may be catching up.
         return [answer for number, answer in reversed(list(self._kept)) if number > after][:limit]

@@ -18,7 +18,9 @@ import msgspec
 
 log = logging.getLogger("surefoot.service")
 SOON, MOST_WAITING = 0.05, 200  # seconds and lines that requests may wait to be written together
+# What every record has; all else came as `extra`, and is logged.
 PLAIN = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "color_message"}
+# A value that JSON does not know must not cost the line, let alone the request.
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
@@ -83,5 +85,6 @@ def configure(level: str) -> None:
     handler.setFormatter(JsonFormatter())
     for name in ("surefoot.service", "uvicorn", "litestar"):
         logger = logging.getLogger(name)
+        # Otherwise the root logger would show every line once more.
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())

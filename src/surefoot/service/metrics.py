@@ -61,6 +61,7 @@ class Metrics(Collector):
         self._rewards: Counter[tuple[str, str]] = Counter()
         self._requests: Counter[tuple[str, str, str]] = Counter()
         self._seconds: dict[tuple[str, str], _Seconds] = {}
+        # Not the global one, so that several servers can live in one process.
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -97,6 +98,7 @@ class Metrics(Collector):
         yield _counter("surefoot_http_requests", "Requests.", ("method", "route", "status"), self._requests)
         name, text = "surefoot_http_request_duration_seconds", "From a request's head to the end of its answer."
         taken = HistogramMetricFamily(name, text, labels=("method", "route"))
+        # A copy: the event loop counts on while another thread collects.
         for labels, seconds in list(self._seconds.items()):
             taken.add_metric(labels, seconds.buckets(), seconds.total)
         yield taken

@@ -59,6 +59,7 @@ class Middleware:
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         self._rates = RateLimiter(settings.limits.rate, settings.limits.burst)
+        # Drawn once: a prefix and a count are as unique as random ids, and cost nothing.
         self._prefix = secrets.token_hex(4)
         self._count = 0
 
@@ -92,6 +93,7 @@ class Middleware:
             await out.refuse(as_problem(error))
         except Exception:
             log.exception("unexpected error", extra={"request_id": visit.request_id})
+            # Once the head is sent no other answer can follow.
             if not out.status:
                 await out.refuse(ProblemError("internal"))
         finally:
@@ -106,6 +108,7 @@ class Middleware:
             return
         presented = _presented(headers)
         token = None if presented is None else self._tokens.find(presented)
+        # Before a wrong token is refused, so that guessing is limited, too.
         self._rates.spend(address if token is None else token.id)
         if token is not None:
             visit.token, visit.roles = token.id, frozenset(token.roles)
@@ -114,6 +117,7 @@ class Middleware:
 
     def _refuse_host(self, headers: dict[bytes, bytes]) -> None:
         """Refuse DNS rebinding: pages of other sites must not reach a server without tokens under a name of theirs."""
+        # Latin-1 decodes any bytes, so that a strange header is refused and not an error of ours.
         host = headers.get(b"host", b"").decode("latin-1")
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
@@ -122,6 +126,7 @@ class Middleware:
 
     def _note(self, scope: Any, visit: RequestScope, status: int, seconds: float) -> None:
         route = scope.get("path_template") or "unmatched"
+        # Words that callers make up would fill the metrics with series.
         method = scope["method"] if scope["method"] in METHODS else "other"
         self._metrics.answered(method, route, status, seconds)
         self._requests.note(

@@ -110,7 +110,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     title: str
     status: int
     detail: str = ""
-    errors: list[Fault] = []
+    errors: list[Fault] = []  # msgspec makes a new one each time
     request_id: str = ""
 
 

@@ -21,6 +21,7 @@ class RateLimiter:
         if not self._rate:
             return
         now = time.monotonic()
+        # Taken out and put in again at the end: whoever has been quiet longest is forgotten first.
         when, left = self._buckets.pop(caller, (now, self._burst))
         left = min(self._burst, left + (now - when) * self._rate)
         self._buckets[caller] = (now, max(left - 1.0, 0.0) if left >= 1.0 else left)

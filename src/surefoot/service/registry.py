@@ -51,6 +51,7 @@ class OpenExperiment:
 
     def look(self) -> Status:
         """The newest status, which is added to the history. May wait for the journal."""
+        # The head is one small read; a status goes through the whole state.
         if self._status is None or self._journal.head(self.name).number != self._status.events:
             self._status = self.experiment.status()
         self.history.add(point_of(self._status))
@@ -113,6 +114,7 @@ class Registry:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         for opened in list(self._registry.values()):
+            # First what waits, then the snapshot that includes it, and the journal last.
             await opened.queue.drain()
             try:
                 await self.run(opened.experiment.snapshot)
@@ -141,6 +143,7 @@ class Registry:
 
     async def _open(self, name: str) -> OpenExperiment:
         async with self._opening:
+            # Another caller may have opened it while this one waited for the lock.
             if name not in self._registry:
                 every = self.settings.snapshot_every
                 made = await self.run(Experiment.open, self.journal, name, clock=self._clock, snapshot_every=every)
@@ -148,9 +151,11 @@ class Registry:
             return self._registry[name]
 
     async def _enter(self, experiment: Experiment) -> OpenExperiment:
+        # Here, so that no caller's first decision has to wait for the compiler.
         await self.run(warm_up, experiment.settings)
         opened = OpenExperiment(experiment, self.journal, self.executor, self.settings)
         await self.run(opened.replay)
+        # `create` holds no lock: the keeper may have found the new experiment and opened it first.
         return self._registry.setdefault(experiment.name, opened)
 
     async def _keep(self) -> None:
@@ -158,6 +163,7 @@ class Registry:
             try:
                 for name in await self.names():
                     await self._keep_one(name)
+                # After the first time round every experiment is open and compiled.
                 self.is_ready = True
             except JournalError as error:
                 self.is_ready = False

@@ -113,6 +113,7 @@ class Protocol(HttpToolsProtocol):
         if self._awaited == "head" and waited > limits.head_seconds:
             self.transport.close()
         elif self._awaited == "body" and waited > limits.body_seconds and not self.cycle.response_started:
+            # Past the app, which still waits for the body; the event wakes it to find its caller gone.
             self.transport.write(TOO_SLOW)
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -136,6 +137,7 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         date_header=False,
+        # Anybody can claim an address in such a header, and rates are limited by address.
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
@@ -177,6 +179,7 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
     server = Server(config_of(settings, service), service)
     _calm_collector()
     server.run(sockets=sockets)
+    # uvicorn logs what kept it from starting, and returns.
     if not server.started:
         raise ConfigError(f"The server could not start on {settings.host}:{settings.port}; its log says why.")
     log.info("stopped")

@@ -179,6 +179,7 @@ def load(
     return settings
 
 
+# Asked for every request of a server without tokens.
 @lru_cache(1024)
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach the address."""
@@ -197,6 +198,7 @@ def without_password(url: str) -> str:
     parts = urlsplit(url)
     if "postgres" not in parts.scheme:
         return url
+    # The last @, for a password may hold others. A query may hold one, too, and is dropped.
     user, at, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
     return urlunsplit((parts.scheme, f"{name}{':***' if colon else ''}{at}{host}", parts.path, "", ""))
@@ -237,6 +239,7 @@ def _value(field: str, text: str) -> Any:
     """A number where the setting is one; texts stay as they are."""
     kind = next(f for s in (Settings, Limits) for f in msgspec.structs.fields(s) if f.name == field).type
     if kind in (str, str | None) or field == "log":
+        # An empty variable takes back what the file says.
         return text or None if kind == str | None else text
     try:
         return msgspec.json.decode(text)

@@ -142,6 +142,7 @@ class TokenFile:
             Its id and roles.
         """
         self._refresh()
+        # At most two cuts: a secret may hold underscores.
         known = self._known.get(presented.split("_", 2)[1]) if presented.count("_") >= 2 else None
         is_right = hmac.compare_digest(digest(presented), NOBODY if known is None else known.hash)
         return known if is_right else None
@@ -153,11 +154,13 @@ class TokenFile:
         self._looked = now
         try:
             found = self.path.stat()
+            # With the inode, since a file replaced within the clock's resolution has a new one.
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         except FileNotFoundError:
             stamp = (0, 0, 0)
         if stamp != self._stamp:
             self._known = {token.id: token for token in self.all()}
+            # Only now, so that a file that could not be read is tried again.
             self._stamp = stamp
 
     def _write(self, tokens: list[Token]) -> None:
@@ -165,9 +168,11 @@ class TokenFile:
         data = msgspec.json.format(msgspec.json.encode(tokens), indent=2) + b"\n"
         beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
+            # Private from its first moment; a chmod afterwards would come too late.
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                 out.write(data)
                 out.flush()
+                # Before the rename: otherwise a power cut may leave the name with an empty file.
                 os.fsync(out.fileno())
             beside.replace(self.path)
         except OSError as error:

@@ -62,6 +62,7 @@ def _static(known: dict[str, File]) -> HTTPRouteHandler:
     @get("/static/{name:str}", include_in_schema=False)
     async def static(name: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes]:
         """A file that the page is made of."""
+        # Names are looked up among files read at the start: none reaches the file system.
         if name not in known:
             raise NotFoundException
         return known[name].answer(request)

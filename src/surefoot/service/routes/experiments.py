@@ -66,6 +66,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         return await summary(opened)
 
     def policy_of(data: request_models.CreateExperiment) -> Policy:
+        # Checked before the policy is made, which allocates the square of it.
         dim = data.settings.get("dim", data.settings.get("arms", 1))
         if isinstance(dim, int) and dim > limits.dimensions:
             rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"

@@ -95,6 +95,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         return Stream(follow(opened), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
     async def follow(opened: OpenExperiment) -> AsyncIterator[bytes]:
+        # Counted from here on, not in `live`: a stream that never starts would never be taken off again.
         ticket, events, told = object(), -1, 0.0
         following.add(ticket)
         try:
@@ -104,6 +105,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
                     yield b"event: update\ndata: " + encode(await registry.run(message, opened, events)) + b"\n\n"
                     events, told = status.events, time.monotonic()
                 elif time.monotonic() - told > BREATH_SECONDS:
+                    # A comment, which pages ignore; proxies close connections that say nothing.
                     yield b": still here\n\n"
                     told = time.monotonic()
                 await _until(stopping, LOOK_SECONDS)

@@ -100,6 +100,7 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
     ) -> RankResponse:
         """Decide which action to show."""
         opened = await registry.find(name)
+        # In a thread, since hashing many features takes long enough to hold up other requests.
         asked = await registry.run(question, opened, data)
         event_id, names = str(asked.decision_id), list(asked.actions or ())
         chosen = 0
@@ -135,12 +136,14 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
         """Say that a deferred event was shown: from now on its round counts. An active one stays as it is."""
         opened = await registry.find(name)
         asked = deferred.get((name, event_id))
+        # Active already, or unknown, which `find` refuses.
         if asked is None:
             await registry.run(opened.experiment.find, event_id)
             return
         answer = await registry.run(
             opened.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions
         )
+        # Only once it is booked: a call that failed may be repeated.
         forget(name, event_id)
         metrics.decided(name, answer)
 
