@@ -117,6 +117,7 @@ class AsyncClient(ClientOptions):
         Receipt
             Whether it was accepted, refused, or queued.
         """
+        # A reward must not overtake the booking of its own round, which the service does not know yet.
         if not self.later.holds(experiment, decision_id):
             try:
                 return await self._ask(requests.reward(experiment, decision_id, value), self.timeout)
@@ -278,6 +279,7 @@ class AsyncClient(ClientOptions):
         if self._http.is_closed:
             return
         if self._teller is not None:
+            # It may be asleep, or hold the lock that the last flush needs.
             self._teller.cancel()
             await asyncio.gather(self._teller, return_exceptions=True)
         if seconds > 0:

@@ -152,6 +152,7 @@ class Client(ClientOptions):
         Receipt
             Whether it was accepted, refused, or queued.
         """
+        # A reward must not overtake the booking of its own round, which the service does not know yet.
         if not self.later.holds(experiment, decision_id):
             try:
                 return self._ask(requests.reward(experiment, decision_id, value), self.timeout)
@@ -336,6 +337,7 @@ class Client(ClientOptions):
         """
         if self._http.is_closed:
             return
+        # First of all, so that the thread in the background makes room for the last flush.
         self._closing.set()
         if seconds > 0:
             self.flush(seconds)
@@ -374,6 +376,6 @@ class Client(ClientOptions):
         attempt = 0
         while len(self.later) and not self._closing.wait(pause(attempt) * 5):
             try:
-                attempt = 0 if self.flush(1.0) else attempt + 1
+                attempt = 0 if self.flush(1.0) else attempt + 1  # short, for `close` waits for the same lock
             except RuntimeError:  # the connections were closed meanwhile
                 return

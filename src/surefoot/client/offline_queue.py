@@ -42,6 +42,7 @@ class OfflineQueue:
     def put(self, entry: Entry) -> None:
         """Queue a request."""
         with self._lock:
+            # By its key: a reward that is sent twice waits once, in its first place.
             self._waiting[entry.experiment, entry.kind, entry.decision_id] = entry
             while len(self._waiting) > self._most:
                 self._waiting.popitem(last=False)

@@ -62,6 +62,7 @@ def reward(experiment: str, decision_id: str, value: float) -> ApiCall[Receipt]:
     def read(answer: httpx.Response) -> Receipt:
         return _receipt(decision_id, value, _read(answer, dict[str, Any])["results"][0])
 
+    # By the route for batches, where a refusal is an entry of the answer and not an error.
     waiting = rewarded(experiment, decision_id, value)
     return ApiCall("POST", f"{_path(experiment)}/{REWARD}", waiting.body, read)
 
@@ -121,6 +122,7 @@ def fallback(body: dict[str, Any], names: Sequence[str], *, never_sent: bool) ->
     chosen = body.get("baseline") or names[0]
     if chosen not in names:
         raise InputError(f"`baseline` must be one of the actions, but got {chosen!r:.80}.")
+    # Cut, since the service takes ids of at most 200 characters.
     decision_id = body["decision_id"] if never_sent else f"{body['decision_id'][:180]}~fallback"
     text = "Played the baseline: the service could not be reached in time."
     told = Decision(

@@ -35,7 +35,7 @@ class Attempts:
 
     def refused(self, answer: httpx.Response) -> float:
         """Seconds to wait after an answer that another attempt may improve."""
-        self._never_sent = False
+        self._never_sent = False  # it was sent, whoever answered
         return self._rest(problem(answer))
 
     def failed(self, error: httpx.HTTPError) -> float:
