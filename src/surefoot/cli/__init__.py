@@ -9,6 +9,7 @@ def main() -> None:
 
     extra = "simulation"
     try:
+        # Within the try, since even typer may be missing: then the extra that brings it is named.
         from surefoot.cli.commands import COMMANDS, app
 
         extra = COMMANDS.get(sys.argv[1] if len(sys.argv) > 1 else "", extra)

@@ -35,6 +35,7 @@ def audit(
     """Check every recorded decision from the raw events. Exit code 0: clean; 1: findings; 2: unreadable."""
     if report is not None and report.suffix not in (".html", ".md"):
         raise ConfigError(f"`--report` must end in .html or .md, but got {report}.")
+    # An auditor must be able to look while a server writes, and must change nothing.
     with open_journal(journal, read_only=True) as opened:
         names = opened.names() if experiment is None else [experiment]
         if not names:
@@ -67,6 +68,7 @@ def _bar(title: str) -> Iterator[Report_]:
 def _print(report: Report) -> None:
     console = Console()
     seal = Text("CLEAN", "bold green") if report.is_clean else Text(f"{len(report.findings):,} FINDINGS", "bold red")
+    # Text throughout: rich would read brackets in names and findings as markup.
     console.print(Text.assemble("Audit of experiment ", (repr(report.name), "bold"), ": ", seal))
     for title, text in (
         ("What was promised", promise(report)),

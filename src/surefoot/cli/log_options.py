@@ -99,6 +99,7 @@ def read_action_features(path: Path | None) -> dict[str, tuple[float, ...]] | No
         try:
             found[cells[0]] = tuple(float(cell) for cell in cells[1:])
         except (ValueError, IndexError):
+            # The first line may be a header, and a header has no numbers.
             if number > 1:
                 raise LogError(f"`{path}` must hold a name and numbers a line, but line {number} is {cells}.") from None
     return found

@@ -47,6 +47,7 @@ def reproduce(
     scale = replace(
         base, runs=base.runs if runs is None else runs, horizon=base.horizon if horizon is None else horizon
     )
+    # Whoever asks for a number of runs means it for every policy.
     if runs is not None:
         scale = replace(scale, safe_runs=runs)
     folder = out or Path("results/paper-quick" if quick else "results/paper")
@@ -97,5 +98,6 @@ def _ratios(table: "pl.DataFrame", against: Mapping[str, str]) -> Table:
         for name in [name for name in against if name in policies_of(found)]:
             ratios = [fewer(found, name, against[name], alpha) for alpha in alphas]
             cells = ["–" if ratio is None else times(ratio) for ratio in ratios]
+            # rich would take [0, 1] in a policy's name for markup.
             shown.add_row(escape(f"{name} (against {against[name]})"), *cells)
     return shown

@@ -30,6 +30,7 @@ def create(
         raise ConfigError(f"`--note` must have at most 200 characters, but got {len(note)}.")
     made = TokenFile(tokens).create([_role(one) for one in role], note=note)
     typer.echo(made)
+    # On standard error, so that `TOKEN=$(surefoot token create ...)` holds the token alone.
     typer.echo(f"Keep it safe: {tokens} holds only its hash.", err=True)
 
 
