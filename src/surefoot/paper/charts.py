@@ -123,6 +123,7 @@ def _lines_by_alpha(table: pl.DataFrame, measure: str, *, least: float = 0.0) ->
         rows, name = at_round(table, policy, measure, horizon_of(table)), legend_of(table, policy)
         means, errors = [_clean(mean) for mean in rows["mean"]], [SURE * _clean(error) for error in rows["stderr"]]
         ys = [max(mean, least) for mean in means]
+        # On a logarithmic axis a bar must not reach zero.
         below = [min(error, y - least) for error, y in zip(errors, ys, strict=True)]
         line = _line(rows["alpha"].to_list(), rows, name, *styles[policy].tones) | styles[policy].page_line
         bars = {"error_y": {"type": "data", "array": errors, "arrayminus": below, "symmetric": False}}

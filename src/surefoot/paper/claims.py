@@ -34,6 +34,7 @@ class Claim:
 def phase_end(table: pl.DataFrame, alpha: float) -> int | None:
     """The round after which the baseline plays less than 5% of CLUCB's rounds; None if that is not reached."""
     rows = curve(table, "CLUCB", alpha, "baseline_rounds")
+    # The first checkpoint has none before it, and every run begins with the baseline.
     share = (rows["mean"].diff() / rows["round"].diff()).fill_null(1.0).to_list()
     busy = [place for place, part in enumerate(share) if part >= OVER]
     return None if busy[-1] == len(share) - 1 else int(rows["round"][busy[-1]])
@@ -42,7 +43,7 @@ def phase_end(table: pl.DataFrame, alpha: float) -> int | None:
 def judge(table: pl.DataFrame, world: str) -> list[Claim]:
     """Every claim of Section 5, in the order of the text, for one world of a sweep's table."""
     rows = of_world(table, world)
-    section5_worlds(rows)
+    section5_worlds(rows)  # raises where LUCB or CLUCB was not run
     judges = (_flat_start, _shorter_phase, _converges, _lower_early, _never_violates, _lucb_violates, _gap_shrinks)
     return [judge_one(rows) for judge_one in judges]
 

@@ -81,7 +81,7 @@ def figure2(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
         xs = np.array([alphas.index(alpha) for alpha in rows["watched"]]) + offset
         ax.bar(xs, heights, 0.92 * width, label=policy, **styles[policy].bar)
         drawn = errors > 0
-        low = np.minimum(errors, heights)[drawn]
+        low = np.minimum(errors, heights)[drawn]  # no share is below zero
         ax.errorbar(xs[drawn], heights[drawn], [low, errors[drawn]], fmt="none", ecolor="#8a8a8a", elinewidth=0.9)
         for x, height, error in zip(xs, heights, errors, strict=True):
             ax.annotate(percent(height), (x, height + error), (0, 1.5), textcoords="offset points", **_centred)
@@ -201,7 +201,7 @@ def _regret_line(
         ls="-" if is_first else DASHES[styles[policy].dash],
         lw=1.5 if is_first else 0.9,
         marker=MARKERS[place % len(MARKERS)] if is_first else None,
-        markevery=(0.12 * place / count, 0.12),
+        markevery=(0.12 * place / count, 0.12),  # shifted, so that markers of two lines never coincide
         ms=4.5,
         mec="w",
         mew=0.5,

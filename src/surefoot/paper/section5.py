@@ -64,6 +64,7 @@ def paper_sweep(
         specs = [Spec("LUCB")]
         specs += [Spec("CLUCB", alpha=alpha) for alpha in alphas]
         specs += [Spec("CLUCB2", alpha=alpha, floor_share=FLOOR_SHARE) for alpha in alphas]
+        # A part of its own, since it has fewer runs; with the same world and seed they are the same realisations.
         ours = [spec for alpha in alphas for spec in safe_specs(alpha, instance)]
         for chosen, runs in ((specs, scale.runs), (ours, scale.safe_runs)):
             parts.append(

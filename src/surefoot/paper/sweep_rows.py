@@ -18,9 +18,11 @@ def pooled(table: pl.DataFrame) -> pl.DataFrame:
     share = pl.col("runs") / pl.col("runs").sum()
     together = table.group_by(KEYS, maintain_order=True).agg(
         (share * pl.col("mean")).sum().alias("mean"),
+        # Seeds draw different realisations, so variances add up.
         ((share * pl.col("stderr")) ** 2).sum().sqrt().alias("stderr"),
         pl.col("runs").sum(),
     )
+    # Quantiles of seeds cannot be pooled, and are left out.
     return together.select(*KEYS, "runs", "mean", "stderr")
 
 
@@ -55,6 +57,7 @@ def alphas_of(table: pl.DataFrame, policy: str) -> list[float]:
 def curve(table: pl.DataFrame, policy: str, alpha: float | None, measure: str) -> pl.DataFrame:
     """One policy's measure over rounds."""
     rows = table.filter((pl.col("policy") == policy) & (pl.col("measure") == measure))
+    # In polars null == null is null: without eq_missing LUCB would have no rows.
     return rows.filter(pl.col("alpha").eq_missing(pl.lit(alpha, dtype=pl.Float64))).sort("round")
 
 
