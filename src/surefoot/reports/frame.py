@@ -80,6 +80,6 @@ def _head(title: str) -> Html:
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("title", title),
-        tag("link", rel="icon", href="data:,"),
+        tag("link", rel="icon", href="data:,"),  # or browsers ask for /favicon.ico
         tag("style", Html(stylesheet())),
     )

@@ -80,6 +80,7 @@ def plan_picture(plan: Plan) -> Html:
 
 
 def _drawn(plan: Plan) -> "Figure":
+    # Imported here, so that a plan without a picture needs no matplotlib.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")

@@ -23,6 +23,7 @@ def chart_place(name: str, label: str) -> Html:
 
 def chart_scripts(charts: Mapping[str, Any]) -> Html:
     """What draws the charts: their descriptions, Plotly, and our own few lines."""
+    # "</script>" in a name would end the element, and NaN is no JSON to a browser.
     told = json.dumps(charts, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     drawn = SCRIPT.read_text(encoding="utf-8")
     return join(

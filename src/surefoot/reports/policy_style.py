@@ -17,6 +17,7 @@ LEAST = 0.1  # rounds; less is drawn here, as a logarithmic axis has no zero
 MARKERS = "osD^v<p>h8d*"  # by alpha
 DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2)), "dot": (0, (1, 1.5)), "dashdot": (0, (5, 1.5, 1, 1.5))}
 HATCHES = {"": "", "/": "/////", ".": "...", "x": "xx", "\\": "\\\\\\\\\\", "-": "----", "+": "+++"}
+# 42 embeds TrueType: many publishers refuse the Type 3 fonts that matplotlib writes otherwise.
 PAPER_STYLE = STYLE | {"axes.titlesize": 9.5, "hatch.linewidth": 0.6, "pdf.fonttype": 42}
 
 
