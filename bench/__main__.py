@@ -3,7 +3,10 @@
 import importlib
 import sys
 
-ROOMS = ("core", "late", "simulation", "safety", "journal", "experiment", "audit", "replay", "service", "guard", "guarded_experiment")
+ROOMS = (
+    "core", "late", "simulation", "safety", "journal", "experiment", "audit", "replay", "service", "guard",
+    "guarded_experiment",
+)  # fmt: skip
 
 results = [importlib.import_module(f"bench.{room}").main() for room in sys.argv[1:] or ROOMS]
 sys.exit(0 if all(results) else 1)

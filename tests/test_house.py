@@ -13,7 +13,7 @@ SOURCE = Path(surefoot.__file__).parent
 MODULES = [path for path in SOURCE.rglob("*.py") if path.name not in ("__init__.py", "__main__.py")]
 ANSWERS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("where_is.toml").read_text())["answers"]
 LONGEST, MEDIAN = 400, 180
-TWICE = {"experiment"}  # the command `surefoot experiment` beside the room
+TWICE = {"experiment", "decisions"}  # a command, and a route, beside what they drive
 
 
 def lines(path: Path) -> int:

@@ -157,7 +157,7 @@ class GuardRewards:
         if entry.record.asked.unit is not None and entry.teaches:
             assert entry.came is not None
             pairs = zip(entry.came, scaled, strict=True)
-            entry.came = tuple(total if math.isnan(one) else min(total + one, 1.0) for total, one in pairs)
+            entry.came = tuple(math.nan if math.isnan(total + one) else min(total + one, 1.0) for total, one in pairs)
         elif self._window is not None:
             entry.came = scaled
         else:

@@ -137,18 +137,22 @@ class RebuiltBank:
     def _slope(self, share: float) -> float:
         return (self.metric.alpha - self.metric.sign * share) / (1.0 - share)
 
-    def _largest_loss(self, booked: BookedRound) -> float:
+    def _least(self, booked: BookedRound, is_learner: bool) -> float:
+        """The least that g can be on one side."""
         metric, share, slope = self.metric, booked.share, self._slope(booked.share)
-        losses = [0.0, share * booked.balance - min(slope, slope * metric.low)]
-        if share > 0.0:
-            losses.append(-((metric.low if metric.sign > 0.0 else -1.0) + (1.0 - share) * booked.balance))
-        return max(losses)
+        if is_learner:
+            return (metric.low if metric.sign > 0.0 else -1.0) + (1.0 - share) * booked.balance
+        return min(slope, slope * metric.low) - share * booked.balance
+
+    def _largest_loss(self, booked: BookedRound) -> float:
+        sides = (False, True) if booked.share > 0.0 else (False,)
+        return max(0.0, *(-self._least(booked, side) for side in sides))
 
     def enter(self, booked: BookedRound, is_learner: bool, reward: float) -> None:
-        """Take the next round in; a reward that is nan is missing, and counts at its worst."""
+        """Take the next round in; a reward that is nan is missing, and counts as the least of its side."""
         loss = self._largest_loss(booked)
         if math.isnan(reward):
-            estimate = -loss
+            estimate = self._least(booked, is_learner)
         elif is_learner:
             estimate = self.metric.sign * reward + (1.0 - booked.share) * booked.balance
         else:

@@ -40,7 +40,7 @@ def _wanted(bank: RebuiltBank) -> float:
     bound, total = bank.bound + open_, bank.total + open_
     if bound <= 0.0 or gain <= 0.0:
         return start
-    reach = STEADY * total + math.sqrt(bound * max(0.0, 2.0 * total - bound))
+    reach = min(STEADY, 3.0 * metric.alpha) * total + math.sqrt(bound * max(0.0, 2.0 * total - bound))
     holdout = CAUTION * metric.event * weight * weight * spread / (gain * reach)
     return max(start, 1.0 - max(holdout, _affordable(bank)))
 

@@ -80,9 +80,9 @@ def parse_pair(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise ConfigError(f"`--reward-range` must be two numbers, such as 0,1, but got {text!r}.") from None
+        raise ConfigError(f"`--reward-bounds` must be two numbers, such as 0,1, but got {text!r}.") from None
     if not low < high:
-        raise ConfigError(f"`low < high` must hold for `--reward-range`, but got {text!r}.")
+        raise ConfigError(f"`low < high` must hold for `--reward-bounds`, but got {text!r}.")
     return low, high
 
 

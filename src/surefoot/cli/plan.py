@@ -12,7 +12,7 @@ from rich.table import Table
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows
-from surefoot.simulation.guard_plan import GuardAnswer, plan_guard
+from surefoot.simulation.guard_plan import GuardRollout, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
 
@@ -100,7 +100,7 @@ def plan(
         _report_guard(guarded, as_json)
 
 
-def _report_guard(answers: Sequence[GuardAnswer], as_json: bool) -> None:
+def _report_guard(answers: Sequence[GuardRollout], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"guard": [answer.as_dict() for answer in answers]}, indent=2))
         return

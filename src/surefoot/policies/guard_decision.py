@@ -21,7 +21,8 @@ class GuardDecision(Value, frozen=True):
     action : object
         The action to play: the proposal or the baseline, as it was given.
     probability : float
-        The probability with which the side that is played was chosen: the propensity to log.
+        The probability with which the side that is played was chosen: the propensity to log, unless the proposal was
+        itself drawn (`surefoot.learners.GuardedLearner` then has the whole one).
     share : float
         The probability with which the proposal was to be played.
     draw : float

@@ -99,6 +99,12 @@ def check_units(metrics: Mapping[str, Metric], unit_window: int | None, settle_a
         return
     if settle_after is not None:
         raise ConfigError("A unit is settled by `unit_window`: leave `settle_after` out, or the units.")
+    costs = [name for name, metric in metrics.items() if metric.kind == "ceiling"]
+    if costs:
+        raise ConfigError(
+            f"A unit that brings nothing earns 0, the best of a cost, so a ceiling needs a reward for every round, but "
+            f"{costs[0]!r} is one. Leave `unit_window` out."
+        )
     lifted = [name for name, metric in metrics.items() if metric.low > 0.0]
     if lifted:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""What a log says of the baseline and of the world: reward, noise and bounds with intervals, and what styles doubtful.
+"""What a log says of the baseline and of the world: reward, noise and bounds with intervals, and what looks doubtful.
 
 Two passes: the first fits theta by least squares over the rows that were played, the second looks at what the fit
 missed. Estimates come from one log; to declare them is a judgement, and the report says on what it rests.

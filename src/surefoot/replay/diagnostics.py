@@ -2,7 +2,7 @@
 
 Each test adds up (sum of residuals)^2 / (n variance) over cells of the log, which is at most chi-squared with as many
 degrees as cells where the linear model holds, rows are independent, and cells hold many rows. A doubt is raised where
-that is less likely than 1 in 1,000. No doubt is no proof: a test sees what it styles for, and few rows show little.
+that is less likely than 1 in 1,000. No doubt is no proof: a test sees what it looks for, and few rows show little.
 """
 
 import math
@@ -21,7 +21,7 @@ BLOCKS, BINS = 10, 6
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """One assumption: whether it styles doubtful, and what was seen."""
+    """One assumption: whether it looks doubtful, and what was seen."""
 
     assumption: str
     is_doubtful: bool

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from surefoot.simulation.guard_plan import GuardAnswer
+from surefoot.simulation.guard_plan import GuardRollout
 from surefoot.simulation.rollout_plan import Answer, Plan
 
 
@@ -38,9 +38,9 @@ def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
             yield name, [cell(answer) for answer in answers]
 
 
-def guard_rows(answers: Sequence[GuardAnswer]) -> Iterator[tuple[str, list[str]]]:
+def guard_rows(answers: Sequence[GuardRollout]) -> Iterator[tuple[str, list[str]]]:
     """What is told of a guard: a name, and a cell for each alpha."""
-    cells: tuple[tuple[str, Callable[[GuardAnswer], str]], ...] = (
+    cells: tuple[tuple[str, Callable[[GuardRollout], str]], ...] = (
         ("days until half of the rounds (median)", lambda a: _days(a.half_day)),
         ("days until nine tenths of them (median)", lambda a: _days(a.most_day)),
         ("  in nine worlds of ten", lambda a: _days(a.most_day_slow)),

@@ -68,13 +68,15 @@ class Certificate(Value, frozen=True):
     def explain(self) -> str:
         """The reason for the decision, in one sentence."""
         action = f"action {self.proposal}" if self.proposal >= 0 else "the optimistic action"
+        if self.is_held and self.required > -math.inf:
+            verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
+            return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."
+        if self.is_held:
+            return f"Played the baseline, as asked: {action} promises the most ({self.optimism:.4g} at best)."
         if self.required == -math.inf:
             return (
                 f"Played the learner: {action} promises the most ({self.optimism:.4g} at best), and no floor is kept."
             )
-        if self.is_held:
-            verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
-            return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."
         if self.is_held_out:
             return (
                 f"Played the baseline, by the coin of the holdout: {action} was allowed, with a margin of "

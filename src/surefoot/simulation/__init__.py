@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from surefoot.simulation.engine import Outcome as Outcome
     from surefoot.simulation.engine import default_checkpoints as default_checkpoints
     from surefoot.simulation.engine import simulate as simulate
-    from surefoot.simulation.guard_plan import GuardAnswer as GuardAnswer
+    from surefoot.simulation.guard_plan import GuardRollout as GuardRollout
     from surefoot.simulation.guard_plan import plan_guard as plan_guard
     from surefoot.simulation.guard_simulation import GuardOutcome as GuardOutcome
     from surefoot.simulation.guard_simulation import simulate_guard as simulate_guard
@@ -40,7 +40,7 @@ __getattr__, __dir__ = lazy(
     {
         "": ("rollout_plan",),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
-        "guard_plan": ("GuardAnswer", "plan_guard"),
+        "guard_plan": ("GuardRollout", "plan_guard"),
         "guard_simulation": ("GuardOutcome", "simulate_guard"),
         "guarded_env": ("GuardedEnv",),
         "gym": ("BanditEnv",),
@@ -65,8 +65,8 @@ __all__ = [
     "FreshRealisation",
     "FunctionWorld",
     "Gaussian",
-    "GuardAnswer",
     "GuardOutcome",
+    "GuardRollout",
     "GuardedEnv",
     "Outcome",
     "PaperWorld",

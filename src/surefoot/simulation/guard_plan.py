@@ -16,7 +16,7 @@ MOST_ROUNDS = 100_000  # simulated; beyond that a plan looks no further
 
 
 @dataclass(frozen=True)
-class GuardAnswer:
+class GuardRollout:
     """What a manager asks of a guard, for one alpha. Days are medians over runs, infinite where it is not in time.
 
     Attributes
@@ -68,7 +68,7 @@ def plan_guard(
     days: float = 30,
     runs: int = 100,
     seed: int = 0,
-) -> list[GuardAnswer]:
+) -> list[GuardRollout]:
     """Simulate a guard over rewards of 0 or 1, such as clicks and sales.
 
     Parameters
@@ -90,7 +90,7 @@ def plan_guard(
 
     Returns
     -------
-    list of GuardAnswer
+    list of GuardRollout
         One for each alpha.
 
     Raises
@@ -126,13 +126,13 @@ def plan_guard(
     return found
 
 
-def _answer(alpha: float, outcome: GuardOutcome, rounds: int, per_day: float) -> GuardAnswer:
+def _answer(alpha: float, outcome: GuardOutcome, rounds: int, per_day: float) -> GuardRollout:
     def day(level: float, quantile: float) -> float:
         reached = float(np.quantile(outcome.reached[level], quantile, method="higher"))
         return math.inf if reached >= rounds else reached / per_day
 
     gained = float((outcome.earned - outcome.owed).mean())
-    return GuardAnswer(
+    return GuardRollout(
         alpha=alpha,
         half_day=day(0.5, 0.5),
         most_day=day(0.9, 0.5),
