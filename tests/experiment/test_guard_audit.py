@@ -1,5 +1,6 @@
 """The audit of a guard: honest journals are clean, and forgeries with all hashes computed anew are found and named."""
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from surefoot.audit import Report, audit
 from surefoot.audit.audit_text import as_markdown, promise, verdict
 from surefoot.audit.coin_fairness import CoinFairness
 from surefoot.audit.guard_declarations import read_guard
 from surefoot.audit.rebuilt_bank import RebuiltBank
+from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
 from surefoot.policies import guard as guard_module
@@ -211,6 +214,7 @@ FORGED: dict[Tamper, tuple[str, int]] = {
     a_setting("min_holdout", 0.0): ("settings", 0),
     a_setting("prediction", "none"): ("certificate", 150),  # another h
     a_setting("ramp", "gate"): ("share", 150),
+    a_setting("reward_bounds", [0.0, 0.0]): ("settings", 0),
 }
 
 
@@ -360,6 +364,14 @@ def test_the_report_says_in_words_what_was_promised_and_whether_it_was_kept() ->
         assert report.as_dict()["coins"]["are_fair"]
     several = promise(audit(played("several metrics", 30)[0], "shop"))
     assert "at most 140% of the baseline's 'cost'" in several
+
+
+def test_the_command_line_shows_a_guard_before_its_first_reward(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "new.db") as journal:
+        Experiment.create(journal, "shop", new_guard())
+    shown = CliRunner().invoke(app, ["experiment", "status", str(tmp_path / "new.db"), "shop", "--json"])
+    assert json.loads(shown.output)["guard"]["lifts"] == {"reward": None}
+    assert "NaN" not in shown.output
 
 
 def test_events_of_the_other_kind_are_findings(honest_guards: Path, honest: Path, tmp_path: Path) -> None:

@@ -353,6 +353,14 @@ def test_settings_that_do_not_go_together_are_refused(kind: str, more: dict[str,
         start(new_guard(kind), **more)
 
 
+def test_a_unit_of_which_nothing_is_heard_must_count_at_its_worst() -> None:
+    for kind in ("odd bounds", "several metrics"):
+        with pytest.raises(ConfigError, match="floors with low = 0"):
+            start(new_guard(kind, unit_window=5))
+    with pytest.raises(ConfigError, match="must be one of"):
+        start(new_guard("units", settle_after=3))
+
+
 def test_a_used_guard_is_refused_and_there_is_no_alarm_to_answer() -> None:
     guard = new_guard()
     guard.decide(**ASKED)

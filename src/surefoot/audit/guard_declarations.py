@@ -111,6 +111,9 @@ def guard_faults(created: records.Created) -> Iterator[str]:
     if sum(one is not None for one in windows) > 1 or not all(one is None or one > 0 for one in windows):
         yield f"a window must be of some seconds, or else of some rounds, but {windows} was declared"
     yield from _shares(settings)
+    is_sound = all(one.get("kind") == "floor" and one.get("low") == 0 for one in plain_metrics(settings).values())
+    if settings.get("unit_window") is not None and not is_sound:
+        yield "units need floors that begin at 0, since a unit of which nothing is heard has a sum of 0"
     for name, one in plain_metrics(settings).items():
         yield from (f"metric {name!r}: {text}, but {dict(one)!r:.200} was declared" for text in _metric_faults(one))
 

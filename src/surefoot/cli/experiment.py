@@ -242,7 +242,11 @@ def _number(value: float) -> str:
 
 
 def _plain(status: Status) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in asdict(status).items()
-    }
+    return {key: _finite(value) for key, value in asdict(status).items()}
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no nan: it is None, in the maps of a guard as well."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
