@@ -355,7 +355,7 @@ def test_settings_that_do_not_go_together_are_refused(kind: str, more: dict[str,
 
 def test_a_unit_of_which_nothing_is_heard_must_count_at_its_worst() -> None:
     for kind in ("odd bounds", "several metrics"):
-        with pytest.raises(ConfigError, match="floors with low = 0"):
+        with pytest.raises(ConfigError, match="A unit that brings nothing earns 0"):
             start(new_guard(kind, unit_window=5))
     with pytest.raises(ConfigError, match="must be one of"):
         start(new_guard("units", settle_after=3))

@@ -79,12 +79,6 @@ def _refuse_linear(guard: Guard, window: float | None, *belong_to_metrics: Any) 
             f"A window must be one of reward_window, settle_after and unit_window, but got {windows}. "
             "A unit's rewards are added up for unit_window rounds, and it is settled by their sum."
         )
-    is_sound = all(metric.kind == "floor" and metric.low == 0.0 for metric in guard.metrics.values())
-    if guard.settings["unit_window"] is not None and not is_sound:
-        raise ConfigError(
-            "`unit_window` needs floors with low = 0: a unit of which nothing is heard has a sum of 0, which must be "
-            "its worst. Under a ceiling it would be its best, and silence would buy a larger share."
-        )
 
 
 def _refuse_used(policy: BasePolicy, created: Created) -> None:
