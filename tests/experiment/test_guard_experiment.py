@@ -1,15 +1,19 @@
 """A guard in an experiment: durable coins, late rewards, units, modes, conflicts, and a restart to the bit."""
 
 import asyncio
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
+import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import surefoot
 from surefoot import Guard, records
+from surefoot.cli.commands import app
 from surefoot.errors import (
     ConfigError,
     DecisionConflictError,
@@ -357,7 +361,7 @@ def test_a_unit_of_which_nothing_is_heard_must_count_at_its_worst() -> None:
     for kind in ("odd bounds", "several metrics"):
         with pytest.raises(ConfigError, match="A unit that brings nothing earns 0"):
             start(new_guard(kind, unit_window=5))
-    with pytest.raises(ConfigError, match="must be one of"):
+    with pytest.raises(ConfigError, match="settled by `unit_window`"):
         start(new_guard("units", settle_after=3))
 
 
@@ -368,3 +372,31 @@ def test_a_used_guard_is_refused_and_there_is_no_alarm_to_answer() -> None:
         start(guard)
     with pytest.raises(surefoot.errors.AlarmError):
         start().acknowledge("stay", reason="no alarm")
+
+
+def test_a_guard_is_created_and_exported_on_the_command_line(tmp_path: Path) -> None:
+    journal, table, lines = (tmp_path / name for name in ("g.journal", "g.parquet", "g.dsjson"))
+    told = ["experiment", "create", str(journal), "models", "--policy", "Guard", "--mode", "guarded"]
+    made = CliRunner().invoke(app, [*told, "--set", "alpha=0.4", "--set", "delta=0.05"])
+    assert made.exit_code == 0, made.output
+    with open_journal(journal) as opened:
+        models = Experiment.open(opened, "models")
+        for number in range(40):
+            answer = models.decide(baseline={"model": "big"}, proposal={"model": "small"}, decision_id=f"r{number}")
+            if number % 4:
+                models.reward(answer.decision_id, 0.5)
+    for file in (table, lines):
+        done = CliRunner().invoke(app, ["experiment", "export", str(journal), "models", str(file)])
+        assert done.exit_code == 0, done.output
+    rows = pl.read_parquet(table)
+    assert rows.height == 40
+    assert rows["reward_reward"].count() == 30
+    is_learner = rows["source"] == "learner"
+    assert 0 < is_learner.sum() < 40
+    propensity = pl.when(pl.col("source") == "learner").then("share").otherwise(1 - pl.col("share"))
+    assert (rows.select(propensity.alias("p"))["p"] == rows["probability"]).all()
+    assert (is_learner == (rows["draw"] < rows["share"])).all()
+    decoded = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert len(decoded) == 30
+    assert all(math.isclose(sum(line["p"]), 1.0) for line in decoded)
+    assert {line["_label_probability"] for line in decoded} == {line["p"][0] for line in decoded}

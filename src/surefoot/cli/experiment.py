@@ -17,7 +17,7 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status
 from surefoot.experiment.export import export as write_export
-from surefoot.experiment.policy_by_name import POLICIES, make_policy
+from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
 from surefoot.journal import Journal, open_journal
 from surefoot.records import ModeName, Response
 
@@ -32,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 def create(
     journal: JournalArgument,
     name: NameArgument,
-    policy: Annotated[str, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = "SafeLUCB",
+    policy: Annotated[str, typer.Option(help=f"One of {', '.join(POLICIES)}, or Guard.")] = "SafeLUCB",
     settings: Annotated[Path | None, typer.Option(help="TOML file with the policy's settings.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; repeat for several.")
@@ -46,7 +46,7 @@ def create(
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
 ) -> None:
     """Create an experiment, and the journal if there is none."""
-    made = make_policy(policy, _settings(settings, set_ or []), advice="Give them with --set or --settings.")
+    made = make_any_policy(policy, _settings(settings, set_ or []), advice="Give them with --set or --settings.")
     with open_journal(journal) as opened:
         Experiment.create(
             opened,

@@ -1,8 +1,9 @@
 """An experiment as a table: Parquet and CSV for people and notebooks, DSJSON for Vowpal Wabbit.
 
-Decisions of surefoot are deterministic: the gate says yes or no, and nothing is drawn. So their propensity is 1, and
-importance weights over such a log say nothing of actions that were not played. Each row is marked (`is_deterministic`,
-and `_deterministic` in DSJSON), so that an off-policy estimator can refuse it.
+Decisions of linear policies are deterministic: the gate says yes or no, and nothing is drawn, but by a watch's coin. So
+their propensity is 1, and importance weights over such a log say nothing of actions that were not played. Each row is
+marked (`is_deterministic`, `_deterministic` in DSJSON), so that an estimator can refuse it. A guard's decisions have honest
+propensities (`guard_export.py`).
 """
 
 import math
@@ -15,6 +16,7 @@ import msgspec
 
 from surefoot import records
 from surefoot.errors import ConfigError
+from surefoot.experiment.guard_export import guard_dsjson, guard_table, guarded_decisions
 from surefoot.journal import Event, Journal
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
         raise ConfigError(
             f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Give one, or use it as suffix."
         )
+    created = _read(next(journal.read(name, limit=1)), records.Created)
+    if created.policy == "Guard":
+        return _export_guard(journal, name, path, chosen, created)
     rows = list(decisions(journal, name))
     if chosen == "dsjson":
         return _write_dsjson(rows, path)
@@ -43,6 +48,21 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
         table.write_parquet(path)
     else:
         _flat(table).write_csv(path)
+    return table.height
+
+
+def _export_guard(journal: Journal, name: str, path: Path, chosen: str, created: records.Created) -> int:
+    metrics = list(created.settings.get("metrics") or ["reward"])
+    rows = list(guarded_decisions(journal, name))
+    if chosen == "dsjson":
+        labelled = [row for row in rows if metrics[0] in row["rewards"]]
+        path.write_bytes(b"".join(msgspec.json.encode(guard_dsjson(row, metrics[0])) + b"\n" for row in labelled))
+        return len(labelled)
+    table = guard_table(rows, metrics)
+    if chosen == "parquet":
+        table.write_parquet(path)
+    else:
+        table.write_csv(path)
     return table.height
 
 

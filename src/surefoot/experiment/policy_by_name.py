@@ -41,10 +41,21 @@ def policy_kind(name: str) -> type[Policy]:
 
 def make_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> Policy:
     """A new policy; unknown and missing settings are named, and `advice` says how to give them."""
-    kind: Any = policy_kind(name)
+    made: Policy = _made(policy_kind(name), name, settings, advice)
+    return made
+
+
+def make_any_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> Policy | Guard:
+    """The same, or a guard."""
+    if not is_guard(name):
+        return make_policy(name, settings, advice=advice)
+    made: Guard = _made(Guard._registry[name], name, settings, advice)
+    return made
+
+
+def _made(kind: Any, name: str, settings: Mapping[str, Any], advice: str) -> Any:
     try:
-        made: Policy = kind(**settings)
+        return kind(**settings)
     except TypeError as error:
         text = str(error).split(")", 1)[-1].strip() or str(error)
         raise ConfigError(f"`settings` must be those of {name}: {text}. {advice}".rstrip()) from None
-    return made
