@@ -2,8 +2,8 @@
 
 Decisions of linear policies are deterministic: the gate says yes or no, and nothing is drawn, but by a watch's coin. So
 their propensity is 1, and importance weights over such a log say nothing of actions that were not played. Each row is
-marked (`is_deterministic`, `_deterministic` in DSJSON), so that an estimator can refuse it. A guard's decisions have honest
-propensities (`guard_export.py`).
+marked (`is_deterministic`, `_deterministic` in DSJSON), so that an estimator can refuse it. A guard's decisions have
+honest propensities (`guard_export.py`).
 """
 
 import math
