@@ -9,7 +9,7 @@ import numpy as np
 from surefoot.policies import Policy
 from surefoot.policies.arm_policy import SEEN, ArmPolicy, mean_of
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.service.response_models import finite
+from surefoot.service.numbers import finite
 
 
 class Belief(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Belief(msgspec.Struct, frozen=True):
 class Beliefs(msgspec.Struct, frozen=True):
     """Everything believed at once.
 
-    kind:        "coordinate" of theta, or the mean reward of an "arm"
+    kind:        "coordinate" of theta, or the mean reward of an "arm"; "none" for a guard, which has no model
     confidence:  the chance that all intervals hold, in all rounds at once; null where none are given
     """
 
@@ -32,6 +32,9 @@ class Beliefs(msgspec.Struct, frozen=True):
     confidence: float | None
     observations: int
     beliefs: list[Belief]
+
+
+NO_BELIEFS = Beliefs("none", None, 0, [])
 
 
 def beliefs_of(state: Mapping[str, Any]) -> Beliefs:

@@ -14,14 +14,12 @@ from litestar.types import Receive
 from surefoot.service import request_models
 from surefoot.service.authorization import RequestScope
 from surefoot.service.handlers import Handlers
-from surefoot.service.problems import Fault, ProblemError
+from surefoot.service.problems import ProblemError
+from surefoot.service.request_bodies import read_body
 
 PATHS = re.compile(r"/v1/experiments/(?P<name>[^/]{1,200})/decisions(?:/(?P<id>[^/]{1,200})/reward)?")
 TEMPLATES = ("/v1/experiments/{name}/decisions", "/v1/experiments/{name}/decisions/{decision_id}/reward")
-_decide, _reward = (
-    msgspec.json.Decoder(request_models.Decide).decode,
-    msgspec.json.Decoder(request_models.Reward).decode,
-)
+_reward = msgspec.json.Decoder(request_models.Reward).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -45,9 +43,9 @@ class FastPath:
             raise ProblemError("not-allowed", "This needs a token of the role 'decide'.")
         body = await _body(receive, self._most)
         if decision_id is None:
-            status, decided = await self._handlers.decide(name, _read(_decide, body), visit)
+            status, decided = await self._handlers.decide(name, body, visit)
             return status, _encode(decided)
-        return 200, _encode(await self._handlers.reward(name, decision_id, _read(_reward, body).value, visit))
+        return 200, _encode(await self._handlers.reward(name, decision_id, read_body(_reward, body).value, visit))
 
 
 async def _body(receive: Receive, most: int) -> bytes:
@@ -60,14 +58,3 @@ async def _body(receive: Receive, most: int) -> bytes:
         # The rest of the body is still on its way: this connection cannot take another request.
         raise ProblemError("too-large", f"A body has at most {most} bytes.", Connection="close")
     return body
-
-
-def _read(decode: Any, body: bytes) -> Any:
-    try:
-        return decode(body)
-    except msgspec.ValidationError as error:
-        rule, _, place = str(error).partition(" - at `")
-        field = place.rstrip("`").removeprefix("$").removeprefix(".") or "body"
-        raise ProblemError("malformed", f"`{field}`: {rule}.", [Fault(field, rule)]) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ProblemError("malformed", f"The body must be JSON: {error}.") from None

@@ -1,16 +1,23 @@
 """The handlers: one decision, one reward or one batch, from the request to the answer."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from surefoot.errors import InputError, SurefootError
-from surefoot.experiment import Answer, Question, Receipt
+from surefoot.experiment import Answer, GuardAnswer, GuardQuestion, Question, Receipt
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import RequestScope
 from surefoot.service.catalogues import Catalogues, question_of
+from surefoot.service.guard_models import GuardDecided, GuardOutcome, GuardOutcomes, guard_decided
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Problem, ProblemError, of_error
 from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.request_bodies import BATCH, DECIDE, FALLBACK, AnyDecide, guard_question, read_question_body
+from surefoot.service.request_models import RewardValue
+
+AnyDecided: TypeAlias = response_models.Decided | GuardDecided
+AnyOutcomes: TypeAlias = response_models.Outcomes | GuardOutcomes
+AnyQuestion: TypeAlias = Question | GuardQuestion
 
 
 class Handlers:
@@ -20,50 +27,41 @@ class Handlers:
         self._registry, self._catalogues, self._metrics = registry, catalogues, metrics
         self._limits = registry.settings.limits
 
-    async def decide(
-        self, name: str, asked: request_models.Decide, visit: RequestScope
-    ) -> tuple[int, response_models.Decided]:
+    async def decide(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         opened = await self._registry.find(name)
+        asked = read_question_body(DECIDE, body, is_guard=opened.is_guard)
         return self._tell(name, await opened.queue.ask(await self._read(opened, asked)), visit)
 
-    async def decide_all(
-        self, name: str, asked: Sequence[request_models.Decide], visit: RequestScope
-    ) -> response_models.Outcomes:
+    async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> AnyOutcomes:
         """Many decisions, each answered on its own."""
-        self._refuse_batch(asked)
         opened = await self._registry.find(name)
+        asked = read_question_body(BATCH, body, is_guard=opened.is_guard).decisions
+        self._refuse_batch(asked)
         ready = [await self._read_or_problem(opened, entry) for entry in asked]
-        made = iter(await opened.queue.decide_all([entry for entry in ready if isinstance(entry, Question)]))
-        found = [next(made) if isinstance(entry, Question) else entry for entry in ready]
+        questions: list[Any] = [entry for entry in ready if not isinstance(entry, Problem)]
+        made = iter(await opened.queue.decide_all(questions))
+        found = [entry if isinstance(entry, Problem) else next(made) for entry in ready]
         visit.notes.update(experiment=name, decisions=len(found))
+        if opened.is_guard:
+            return GuardOutcomes([self._guard_outcome(name, entry) for entry in found])
         return response_models.Outcomes([self._outcome(name, entry) for entry in found])
 
-    async def book(
-        self, name: str, asked: request_models.Fallback, visit: RequestScope
-    ) -> tuple[int, response_models.Decided]:
+    async def book(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
         """A round that the caller played on its own."""
         opened = await self._registry.find(name)
-        question = await self._read(opened, asked)
-        answer = await self._registry.run(
-            opened.experiment.book,
-            question.features,
-            baseline=question.baseline,
-            baseline_reward=question.baseline_reward,
-            decision_id=asked.decision_id,
-            actions=question.actions,
-            context=question.context,
-        )
-        return self._tell(name, answer, visit)
+        question = await self._read(opened, read_question_body(FALLBACK, body, is_guard=opened.is_guard))
+        told = {field: getattr(question, field) for field in question.__struct_fields__}
+        return self._tell(name, await self._registry.run(opened.experiment.book, **told), visit)
 
-    async def reward(self, name: str, decision_id: str, value: float, visit: RequestScope) -> response_models.Received:
+    async def reward(self, name: str, decision_id: str, value: RewardValue, visit: RequestScope) -> response_models.Received:
         """One reward; a refusal is a problem."""
         opened = await self._registry.find(name)
         receipt = await opened.queue.reward(decision_id, value)
         visit.notes.update(experiment=name, refused=receipt.refused)
         if receipt.refused != "unknown":  # an id that does not exist may be anything
             visit.notes["decision_id"] = decision_id
-        told = self._told(name, receipt)
+        told = self._told(name, receipt, value)
         if isinstance(told, Problem):
             raise ProblemError.of(told)
         return told
@@ -74,9 +72,12 @@ class Handlers:
         """Many rewards, each accepted or refused on its own."""
         self._refuse_batch(rewards)
         opened = await self._registry.find(name)
-        receipts = await opened.queue.reward_all([(entry.decision_id, entry.value) for entry in rewards])
-        visit.notes.update(experiment=name, rewards=len(receipts))
-        told = [self._told(name, receipt) for receipt in receipts]
+        faults = [_fault(opened, entry) for entry in rewards]
+        sound = [entry for entry, fault in zip(rewards, faults, strict=True) if fault is None]
+        receipts = await opened.queue.reward_all([(entry.decision_id, entry.value) for entry in sound])
+        visit.notes.update(experiment=name, rewards=len(rewards))
+        made = (self._told(name, receipt, entry.value) for receipt, entry in zip(receipts, sound, strict=True))
+        told = [next(made) if fault is None else fault for fault in faults]
         return response_models.RewardOutcomes(
             [
                 response_models.RewardOutcome(problem=one)
@@ -86,39 +87,60 @@ class Handlers:
             ]
         )
 
-    async def _read(self, opened: OpenExperiment, asked: request_models.Decide) -> Question:
+    async def _read(self, opened: OpenExperiment, asked: AnyDecide) -> Any:
+        if isinstance(asked, request_models.GuardDecide):
+            return guard_question(asked)
         known = None if asked.catalogue is None else await self._catalogues.find(opened, asked.catalogue)
         question = question_of(asked, known, self._limits)
         if question.features is None and "dim" in opened.experiment.settings.settings:
             raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
         return question
 
-    async def _read_or_problem(self, opened: OpenExperiment, asked: request_models.Decide) -> Question | Problem:
+    async def _read_or_problem(self, opened: OpenExperiment, asked: AnyDecide) -> AnyQuestion | Problem:
         try:
-            return await self._read(opened, asked)
+            found: AnyQuestion = await self._read(opened, asked)
+            return found
         except SurefootError as error:
             return of_error(error)
         except ProblemError as error:
             return error.problem
 
-    def _tell(self, name: str, answer: Answer, visit: RequestScope) -> tuple[int, response_models.Decided]:
+    def _tell(self, name: str, answer: Answer | GuardAnswer, visit: RequestScope) -> tuple[int, AnyDecided]:
         visit.notes.update(
             experiment=name, decision_id=answer.decision_id, source=answer.source, is_repeat=answer.is_repeat
         )
         self._metrics.decided(name, answer)
-        return 200 if answer.is_repeat else 201, response_models.decided(answer, response_models.brief(answer))
+        status = 200 if answer.is_repeat else 201
+        if isinstance(answer, GuardAnswer):
+            return status, guard_decided(answer)
+        return status, response_models.decided(answer, response_models.brief(answer))
 
-    def _outcome(self, name: str, found: Answer | SurefootError | Problem) -> response_models.Outcome:
+    def _guard_outcome(self, name: str, found: Any) -> GuardOutcome:
+        if isinstance(found, GuardAnswer):
+            self._metrics.decided(name, found)
+            return GuardOutcome(decision=guard_decided(found))
+        return GuardOutcome(problem=found if isinstance(found, Problem) else of_error(found))
+
+    def _outcome(self, name: str, found: Any) -> response_models.Outcome:
         if isinstance(found, Answer):
             self._metrics.decided(name, found)
             return response_models.Outcome(decision=response_models.decided(found, response_models.brief(found)))
         return response_models.Outcome(problem=found if isinstance(found, Problem) else of_error(found))
 
-    def _told(self, name: str, receipt: Receipt) -> response_models.Received | Problem:
+    def _told(self, name: str, receipt: Receipt, value: RewardValue) -> response_models.Received | Problem:
         self._metrics.rewarded(name, receipt)
-        return response_models.received(receipt)
+        return response_models.received(receipt, value)
 
     def _refuse_batch(self, entries: Sequence[Any]) -> None:
         most = self._limits.batch
         if len(entries) > most:
             raise ProblemError("too-large", f"At most {most} are taken at once, but got {len(entries)}.")
+
+
+def _fault(opened: OpenExperiment, entry: request_models.NamedReward) -> Problem | None:
+    """What is wrong with the metrics that a reward names, so that one mistake does not refuse the whole batch."""
+    try:
+        opened.experiment.read_reward(entry.decision_id, entry.value)
+    except SurefootError as error:
+        return of_error(error)
+    return None

@@ -7,18 +7,21 @@ enough; a long past is shown by its beginning and by its result.
 import threading
 from collections import deque
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 
 from surefoot import records
-from surefoot.experiment import Answer
+from surefoot.experiment import Answer, GuardAnswer
+from surefoot.experiment.guard_decide import find_guarded
 from surefoot.experiment.state import begin, decode
 from surefoot.experiment.status import Status, status_of
 from surefoot.journal import Journal, View
-from surefoot.service.response_models import finite
+from surefoot.service.numbers import finite
 
 MOST_KEPT, MOST_READ = 100, 400  # recent decisions; events looked at in one go
 MOST_REPLAYED = 20_000  # events: a few seconds of work
+ROUNDS = (records.DECISION, records.GUARDED)
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -39,8 +42,42 @@ class Point(msgspec.Struct, frozen=True):
     pending: int
 
 
-def point_of(status: Status) -> Point:
+class GuardPoint(msgspec.Struct, frozen=True):
+    """Where a guard stood after `events` events.
+
+    share, allowed:  the probability with which the next proposal would have been played, and the largest proved safe
+    banks:           what might be spent of each metric, in its own units
+    binds:           the metric that allowed least
+    """
+
+    time: float
+    events: int
+    rounds: int
+    share: float
+    allowed: float
+    binds: str
+    banks: dict[str, float]
+    learner_share: float
+    pending: int
+
+
+AnyPoint: TypeAlias = Point | GuardPoint
+
+
+def point_of(status: Status) -> AnyPoint:
     """A status as a point."""
+    if status.guard is not None:
+        return GuardPoint(
+            time=status.time,
+            events=status.events,
+            rounds=status.rounds,
+            share=status.guard.share,
+            allowed=status.guard.allowed,
+            binds=status.guard.binds,
+            banks=dict(status.guard.banks),
+            learner_share=status.learner_share,
+            pending=status.pending,
+        )
     return Point(
         time=status.time,
         events=status.events,
@@ -59,14 +96,14 @@ class StatusHistory:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.points: list[Point] = []
+        self.points: list[AnyPoint] = []
 
     @property
     def events(self) -> int:
         """The number of the event up to which the history goes."""
         return self.points[-1].events if self.points else 0
 
-    def add(self, point: Point) -> None:
+    def add(self, point: AnyPoint) -> None:
         """Add a later point."""
         if point.events <= self.events:
             return
@@ -75,12 +112,12 @@ class StatusHistory:
             half = len(self.points) // 2
             self.points = self.points[:half:2] + self.points[half:]
 
-    def since(self, events: int) -> list[Point]:
+    def since(self, events: int) -> list[AnyPoint]:
         """The points after so many events."""
         return [point for point in self.points if point.events > events]
 
 
-def replayed(view: View, most: int) -> list[Point]:
+def replayed(view: View, most: int) -> list[AnyPoint]:
     """The past of an experiment in at most `most` points, if it is short enough to be replayed."""
     head = view.head.number
     if head > MOST_REPLAYED:
@@ -88,11 +125,11 @@ def replayed(view: View, most: int) -> list[Point]:
     return list(_replay(view, max(1, head // most)))
 
 
-def _replay(view: View, every: int) -> Iterator[Point]:
+def _replay(view: View, every: int) -> Iterator[AnyPoint]:
     state = begin(view)
     for event in view.read(1):
         state.apply(event, view)
-        if event.kind == records.DECISION and event.number % every == 0:
+        if event.kind in ROUNDS and event.number % every == 0:
             yield point_of(status_of(view.name, state))
 
 
@@ -100,7 +137,7 @@ class RecentDecisions:
     """The newest decisions."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[int, Answer]] = deque(maxlen=MOST_KEPT)
+        self._kept: deque[tuple[int, Answer | GuardAnswer]] = deque(maxlen=MOST_KEPT)
         self._seen, self._lock = 0, threading.Lock()
 
     def catch_up(self, journal: Journal, name: str) -> None:
@@ -113,8 +150,10 @@ class RecentDecisions:
                 self._seen = event.number
                 if event.kind == records.DECISION:
                     self._kept.append((event.number, Answer(decode(event, records.Decision), event.time)))
+                elif event.kind in (records.GUARDED, records.VISIT):
+                    self._kept.append((event.number, find_guarded(event, is_repeat=False)))
 
-    def newest(self, limit: int = MOST_KEPT, *, after: int = 0) -> list[Answer]:
+    def newest(self, limit: int = MOST_KEPT, *, after: int = 0) -> list[Answer | GuardAnswer]:
         """The newest first, those of events above `after` only."""
         # A copy, since another thread may be catching up.
         return [answer for number, answer in reversed(list(self._kept)) if number > after][:limit]

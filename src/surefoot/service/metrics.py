@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from surefoot.experiment import Answer, Receipt
+from surefoot.experiment import Answer, GuardAnswer, Receipt
+from surefoot.service.guard_models import GuardStanding
 from surefoot.service.response_models import Summary
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -65,7 +66,7 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def decided(self, name: str, answer: Answer) -> None:
+    def decided(self, name: str, answer: Answer | GuardAnswer) -> None:
         """Count a decision that is durable."""
         self._decisions[name, answer.source] += 1
         if answer.is_repeat:
@@ -113,6 +114,18 @@ class Metrics(Collector):
                 if value is not None:
                     gauge.add_metric([summary.name], float(value))
             yield gauge
+        yield from _guards(found)
+
+
+def _guards(found: Iterable[Summary]) -> Iterable[Metric]:
+    share = GaugeMetricFamily("surefoot_guard_share", "Share of a guard's next proposal.", labels=("experiment",))
+    bank = GaugeMetricFamily("surefoot_guard_bank", "What may be spent of a metric.", labels=("experiment", "metric"))
+    for summary in found:
+        if isinstance(summary.guard, GuardStanding):
+            share.add_metric([summary.name], summary.guard.share)
+            for metric in summary.guard.metrics:
+                bank.add_metric([summary.name, metric.name], metric.bank)
+    yield from (share, bank)
 
 
 def _counter(name: str, text: str, by: tuple[str, ...], counts: Mapping[Any, int]) -> Metric:

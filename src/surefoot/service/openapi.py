@@ -11,12 +11,24 @@ from litestar import Litestar, Request
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.routes import HTTPRoute
 
-from surefoot.service import alarms, coefficients, history, problems, request_models, response_models
+from surefoot.service import (
+    alarms,
+    assumptions,
+    coefficients,
+    guard_models,
+    history,
+    problems,
+    request_models,
+    response_models,
+)
+from surefoot.service.request_bodies import BATCH, DECIDE, FALLBACK
 from surefoot.service.routes import experiments, monitoring, operations, personalizer
 
 MODULES = (
     alarms,
+    assumptions,
     response_models,
+    guard_models,
     coefficients,
     history,
     problems,
@@ -27,14 +39,31 @@ MODULES = (
     monitoring,
 )
 REFERENCE = "#/components/schemas/{name}"
+# By operation: bodies for actions and for a guard, which the handlers tell apart by the experiment.
+BODIES = {"decide": DECIDE, "decideBatch": BATCH, "bookFallback": FALLBACK}
 
 
 def completed(schema: dict[str, Any]) -> dict[str, Any]:
     """Litestar's document, with every struct as msgspec describes it."""
     named = schema["components"]["schemas"]
-    structs = [kind for kind in _structs() if kind.__name__ in named]
+    bodies = {kind for pair in BODIES.values() for kind in pair}
+    structs = [kind for kind in _structs() if kind.__name__ in named or kind in bodies]
     _, exact = msgspec.json.schema_components(structs, ref_template=REFERENCE)
-    return {**schema, "components": {**schema["components"], "schemas": {**named, **exact}}}
+    paths = {path: _with_bodies(operations) for path, operations in schema["paths"].items()}
+    return {**schema, "paths": paths, "components": {**schema["components"], "schemas": {**named, **exact}}}
+
+
+def _with_bodies(operations: dict[str, Any]) -> dict[str, Any]:
+    """The operations of a path, with the bodies that depend on the experiment."""
+    return {method: _with_body(operation) for method, operation in operations.items()}
+
+
+def _with_body(operation: Any) -> Any:
+    kinds = BODIES.get(str(operation.get("operationId"))) if isinstance(operation, dict) else None
+    if kinds is None:
+        return operation
+    either = {"anyOf": [{"$ref": REFERENCE.format(name=kind.__name__)} for kind in kinds]}
+    return {**operation, "requestBody": {"required": True, "content": {"application/json": {"schema": either}}}}
 
 
 def document(app: Litestar) -> dict[str, Any]:

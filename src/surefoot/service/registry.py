@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from surefoot.errors import JournalError, SurefootError
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, Status
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, GuardAnswer, Status
 from surefoot.experiment.async_experiment import BatchQueue
-from surefoot.experiment.policy_by_name import make_policy
+from surefoot.experiment.policy_by_name import is_guard, make_policy
 from surefoot.journal import Journal, open_journal
-from surefoot.policies import Policy
+from surefoot.policies import Guard, Policy
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.records import Created
 from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
@@ -44,6 +44,7 @@ class OpenExperiment:
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
+        self.is_guard = is_guard(experiment.settings.policy)
         self.queue = BoundedExperiment(experiment, executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
         self._most = settings.history_points // 2
@@ -62,7 +63,7 @@ class OpenExperiment:
         for point in replayed(self._journal.view(self.name), self._most):
             self.history.add(point)
 
-    def newest(self, limit: int, *, after: int = 0) -> list[Answer]:
+    def newest(self, limit: int, *, after: int = 0) -> list[Answer | GuardAnswer]:
         """The newest decisions first, whichever server made them. May wait for the journal."""
         self.recent.catch_up(self._journal, self.name)
         return self.recent.newest(limit, after=after)
@@ -124,7 +125,7 @@ class Registry:
             await self.run(self._journal.close)
         self.executor.shutdown()
 
-    async def create(self, name: str, policy: Policy, **settings: Any) -> OpenExperiment:
+    async def create(self, name: str, policy: Policy | Guard, **settings: Any) -> OpenExperiment:
         """Create an experiment."""
         every = self.settings.snapshot_every
         made = await self.run(
@@ -190,6 +191,9 @@ def warm_up(created: Created) -> None:
     """Let a throw-away policy of the same kind decide and learn once, so that its code is compiled."""
     if created.policy in _warm:
         return
+    if is_guard(created.policy):
+        _warm_up_guard(created)
+        return
     policy = make_policy(created.policy, created.settings)
     rows = np.zeros((2, policy.dim)) if isinstance(policy, LinearPolicy) else None
     known = 0.5 if getattr(policy, "needs_baseline_reward", False) else None
@@ -197,4 +201,11 @@ def warm_up(created: Created) -> None:
         for _ in range(2):
             decision = policy.decide(rows, baseline=0, baseline_reward=known)  # type: ignore[arg-type]
             policy.observe(decision, 0.5)
+    _warm.add(created.policy)
+
+
+def _warm_up_guard(created: Created) -> None:
+    guard = Guard(**created.settings)
+    for _ in range(2):
+        guard.abandon(guard.decide(baseline=0, proposal=1))
     _warm.add(created.policy)

@@ -32,6 +32,7 @@ Name: TypeAlias = Annotated[
 ActionName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 Digest: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 that names a catalogue.")]
 Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
+RewardValue: TypeAlias = float | dict[str, float]
 
 
 class Wire(msgspec.Struct, forbid_unknown_fields=True):
@@ -69,10 +70,33 @@ class Fallback(Decide, kw_only=True):
     decision_id: Identifier
 
 
-class Reward(Wire, kw_only=True):
-    """The reward of a decision."""
+class GuardDecide(Wire, kw_only=True):
+    """Decide one round of a guard.
 
-    value: float
+    `baseline` is what would be played today and `proposal` what is to be let in: any JSON value but null. `unit` is
+    whom the reward belongs to, if that is more than this visit, for a guard with `unit_window`. `prediction` is the
+    reward that a model of your own expects of the baseline, of several metrics by name. Asking again with the same
+    `decision_id` gives the same answer, and the same coin.
+    """
+
+    baseline: Any
+    proposal: Any
+    unit: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    prediction: RewardValue | None = None
+    context: dict[str, Any] | None = None
+    decision_id: Identifier | None = None
+
+
+class GuardFallback(GuardDecide, kw_only=True):
+    """A round in which the caller of a guard played the baseline on its own."""
+
+    decision_id: Identifier
+
+
+class Reward(Wire, kw_only=True):
+    """The reward of a decision: a number, or of a guard with several metrics a number for each, by name."""
+
+    value: RewardValue
 
 
 class NamedReward(Reward, kw_only=True):
@@ -85,6 +109,12 @@ class DecideBatch(Wire, kw_only=True):
     """Many rounds, decided in order and made durable together."""
 
     decisions: Annotated[list[Decide], Meta(min_length=1)]
+
+
+class GuardDecideBatch(Wire, kw_only=True):
+    """Many rounds of a guard, decided in order and made durable together."""
+
+    decisions: Annotated[list[GuardDecide], Meta(min_length=1)]
 
 
 class RewardBatch(Wire, kw_only=True):
@@ -122,10 +152,13 @@ class CreateExperiment(Wire, kw_only=True):
     and feature_bound. With `reward_window` (seconds) a reward is learned when its window closes, and `default_reward`
     where none came; without one rewards are learned in the order of the decisions, as they come. A reward outside of
     `reward_bounds` raises the alarm.
+
+    A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
+    from the system.
     """
 
     name: Name
-    policy: PolicyName = "SafeLUCB"
+    policy: PolicyName | Literal["Guard"] = "SafeLUCB"
     settings: dict[str, Any]
     mode: ModeName = "shadow"
     reward_window: Annotated[float, Meta(gt=0)] | None = None

@@ -9,7 +9,10 @@ from surefoot.experiment import Answer, Receipt, Status
 from surefoot.experiment.modes import ALLOWED
 from surefoot.records import Created, ModeName, Reason, Response, Source
 from surefoot.safety.certificate import CONDITION
+from surefoot.service.guard_models import GuardStanding, guard_standing
+from surefoot.service.numbers import finite
 from surefoot.service.problems import REFUSED, Problem, problem
+from surefoot.service.request_models import RewardValue
 
 
 class Certificate(msgspec.Struct):
@@ -57,7 +60,7 @@ class Received(msgspec.Struct):
     """What became of a reward: `refused` is null where it was accepted."""
 
     decision_id: str
-    value: float
+    value: RewardValue
     is_repeat: bool
     refused: Reason | None = None
 
@@ -106,7 +109,8 @@ class Registered(msgspec.Struct):
 class Summary(msgspec.Struct):
     """An experiment at a glance; numbers that do not exist yet are null.
 
-    See `surefoot.experiment.Status` for what they mean.
+    See `surefoot.experiment.Status` for what they mean. `guard` is there where the policy is one; then `floor` and
+    `total_reward` are null, and margins are in units of the highest reward.
     """
 
     name: str
@@ -138,7 +142,7 @@ class Summary(msgspec.Struct):
     learned: int
     defaults: int
     abandoned: int
-    total_reward: float
+    total_reward: float | None
     estimated_reward: float | None
     estimated_baseline: float | None
     refused: dict[str, int]
@@ -150,17 +154,13 @@ class Summary(msgspec.Struct):
     restarts: int
     promise_round: int
     debt: float
+    guard: GuardStanding | msgspec.UnsetType = msgspec.UNSET
 
 
 class Experiments(msgspec.Struct):
     """All experiments, by name."""
 
     experiments: list[Summary]
-
-
-def finite(value: float) -> float | None:
-    """A number that JSON can tell, or null."""
-    return float(value) if math.isfinite(value) else None
 
 
 def decided(answer: Answer, explanation: str) -> Decided:
@@ -192,11 +192,13 @@ def decision_read(answer: Answer) -> DecisionRead:
     )
 
 
-def received(receipt: Receipt) -> Received | Problem:
-    """A receipt, or the problem that a refusal is."""
+def received(receipt: Receipt, value: RewardValue) -> Received | Problem:
+    """A receipt for the value that was sent, or the problem that a refusal is."""
     if receipt.refused is not None:
-        return problem(REFUSED[receipt.refused], f"Decision {receipt.decision_id!r:.80} got {receipt.value!r}.")
-    return Received(receipt.decision_id, receipt.value, receipt.is_repeat)
+        rule = " A guard takes values within their declared bounds." if isinstance(receipt.value, dict) else ""
+        detail = f"Decision {receipt.decision_id!r:.80} got {value!r:.200}."
+        return problem(REFUSED[receipt.refused], detail + rule * (receipt.refused == "out_of_range"))
+    return Received(receipt.decision_id, value, receipt.is_repeat)
 
 
 def summary(status: Status, created: Created) -> Summary:
@@ -205,6 +207,7 @@ def summary(status: Status, created: Created) -> Summary:
         name: finite(value) if isinstance(value := getattr(status, name), float) else value for name in status.__slots__
     }
     found["alarm_responses"] = list(status.alarm_responses)
+    found["guard"] = msgspec.UNSET if status.guard is None else guard_standing(status.guard, created)
     allowed = list(ALLOWED[status.mode])
     return Summary(**found, allowed_modes=allowed, description=created.description)
 

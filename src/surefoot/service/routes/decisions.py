@@ -6,10 +6,10 @@ from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from surefoot.errors import DecisionError
-from surefoot.experiment import Answer
+from surefoot.experiment import GuardAnswer
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
+from surefoot.service.guard_models import GuardDecided, GuardDecisionRead, GuardOutcomes, guard_decision_read
 from surefoot.service.handlers import Handlers
 from surefoot.service.registry import Registry
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
@@ -25,14 +25,16 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
     @post(
         "/v1/experiments/{name:str}/decisions",
         **guarded("decide", TAGS, "decide"),
-        responses=also(200, response_models.Decided, "The decision was made before, by the same question.")
+        responses=also(
+            200, response_models.Decided | GuardDecided, "The decision was made before, by the same question."
+        )
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
     async def decide(
-        name: ExperimentName, data: JSONBody[request_models.Decide], request: Request[Any, Any, Any]
-    ) -> Response[response_models.Decided]:
+        name: ExperimentName, request: Request[Any, Any, Any]
+    ) -> Response[response_models.Decided | GuardDecided]:
         """Decide one round; it is durable before it is answered."""
-        status, decided = await handlers.decide(name, data, visit_of(request.scope))
+        status, decided = await handlers.decide(name, await request.body(), visit_of(request.scope))
         return Response(decided, status_code=status)
 
     @post(
@@ -42,22 +44,22 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         responses=problems(*ABOUT, body=True),
     )
     async def decide_batch(
-        name: ExperimentName, data: JSONBody[request_models.DecideBatch], request: Request[Any, Any, Any]
-    ) -> response_models.Outcomes:
+        name: ExperimentName, request: Request[Any, Any, Any]
+    ) -> response_models.Outcomes | GuardOutcomes:
         """Decide many rounds, each answered on its own, with a decision or with a problem."""
-        return await handlers.decide_all(name, data.decisions, visit_of(request.scope))
+        return await handlers.decide_all(name, await request.body(), visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/fallbacks",
         **guarded("decide", TAGS, "bookFallback"),
-        responses=also(200, response_models.Decided, "It was booked before.")
+        responses=also(200, response_models.Decided | GuardDecided, "It was booked before.")
         | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
     )
     async def fallback(
-        name: ExperimentName, data: JSONBody[request_models.Fallback], request: Request[Any, Any, Any]
-    ) -> Response[response_models.Decided]:
+        name: ExperimentName, request: Request[Any, Any, Any]
+    ) -> Response[response_models.Decided | GuardDecided]:
         """Book a round in which the caller played the baseline on its own."""
-        status, decided = await handlers.book(name, data, visit_of(request.scope))
+        status, decided = await handlers.book(name, await request.body(), visit_of(request.scope))
         return Response(decided, status_code=status)
 
     @get(
@@ -65,12 +67,14 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         **guarded("read", TAGS, "readDecision"),
         responses=problems("unknown-experiment", "unknown-decision", "invalid"),
     )
-    async def read_decision(name: ExperimentName, decision_id: DecisionId) -> response_models.DecisionRead:
+    async def read_decision(
+        name: ExperimentName, decision_id: DecisionId
+    ) -> response_models.DecisionRead | GuardDecisionRead:
         """A decision, with the sentence that explains it, what was asked, and the whole proof."""
         opened = await registry.find(name)
         found = await registry.run(opened.experiment.find, decision_id)
-        if not isinstance(found, Answer):
-            raise DecisionError(f"Decision {decision_id!r:.80} is a guard's, which this version does not show.")
+        if isinstance(found, GuardAnswer):
+            return guard_decision_read(found)
         return response_models.decision_read(found)
 
     @post(

@@ -7,12 +7,14 @@ from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
+from surefoot.errors import InputError
 from surefoot.experiment.policy_by_name import make_policy
-from surefoot.policies import Policy
+from surefoot.policies import Guard, Policy
 from surefoot.records import Created
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues, refuse_size
+from surefoot.service.guard_creation import new_guard
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
@@ -65,7 +67,9 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         visit_of(request.scope).notes["experiment"] = data.name
         return await summary(opened)
 
-    def policy_of(data: request_models.CreateExperiment) -> Policy:
+    def policy_of(data: request_models.CreateExperiment) -> Policy | Guard:
+        if data.policy == "Guard":
+            return new_guard(data.settings, limits)
         # Checked before the policy is made, which allocates the square of it.
         dim = data.settings.get("dim", data.settings.get("arms", 1))
         if isinstance(dim, int) and dim > limits.dimensions:
@@ -139,7 +143,10 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     async def register(name: ExperimentName, data: JSONBody[request_models.Catalogue]) -> response_models.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
         refuse_size(data.actions, limits)
-        digest, known = await catalogues.register(await registry.find(name), data)
+        opened = await registry.find(name)
+        if opened.is_guard:
+            raise InputError("`actions` are not registered for a guard: its decisions bring `baseline` and `proposal`.")
+        digest, known = await catalogues.register(opened, data)
         return response_models.Registered(digest, len(known.names), known.dim)
 
     return [create, list_, read, settings, change_mode, acknowledge, register]

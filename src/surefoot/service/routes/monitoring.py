@@ -3,17 +3,20 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
-from surefoot.experiment import Answer
+from surefoot.experiment import Answer, GuardAnswer
 from surefoot.service import response_models
-from surefoot.service.alarms import Alarm, Alarms, Assumptions, alarms_of, assumptions_of
-from surefoot.service.coefficients import Beliefs, beliefs_of
-from surefoot.service.history import Point
+from surefoot.service.alarms import Alarm, Alarms, alarms_of
+from surefoot.service.assumptions import Assumptions, assumptions_of
+from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of
+from surefoot.service.guard_models import GuardDecided, guard_decided
+from surefoot.service.history import GuardPoint, Point
 from surefoot.service.problems import ProblemError, encode
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.routes.route_options import ExperimentName, Limit, guarded, problems
@@ -28,10 +31,22 @@ class Picture(msgspec.Struct):
     points: list[Point]
 
 
+class GuardPicture(msgspec.Struct):
+    """Where a guard stood over time, oldest first."""
+
+    points: list[GuardPoint]
+
+
 class Decisions(msgspec.Struct):
     """The last decisions, the newest first."""
 
     decisions: list[response_models.Decided]
+
+
+class GuardDecisions(msgspec.Struct):
+    """The last decisions of a guard, the newest first."""
+
+    decisions: list[GuardDecided]
 
 
 class Live(msgspec.Struct):
@@ -40,6 +55,16 @@ class Live(msgspec.Struct):
     summary: response_models.Summary
     points: list[Point]
     decisions: list[response_models.Decided]
+    beliefs: Beliefs
+    alarms: list[Alarm]
+
+
+class GuardLive(msgspec.Struct):
+    """One message of the live stream of a guard, as `Live`; `beliefs` are of kind "none"."""
+
+    summary: response_models.Summary
+    points: list[GuardPoint]
+    decisions: list[GuardDecided]
     beliefs: Beliefs
     alarms: list[Alarm]
 
@@ -55,20 +80,27 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         return opened
 
     @get("/v1/experiments/{name:str}/history", **guarded("read", TAGS, "readHistory"), responses=unknown)
-    async def history(name: ExperimentName) -> Picture:
-        """Floor, guaranteed and estimated reward over time."""
-        return Picture((await seen(name)).history.points)
+    async def history(name: ExperimentName) -> Picture | GuardPicture:
+        """Floor, guaranteed and estimated reward over time; of a guard its share and its banks."""
+        opened = await seen(name)
+        points: Any = opened.history.points
+        return GuardPicture(points) if opened.is_guard else Picture(points)
 
     @get("/v1/experiments/{name:str}/decisions", **guarded("read", TAGS, "listDecisions"), responses=unknown)
-    async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions:
+    async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions | GuardDecisions:
         """The last decisions, each with the sentence that explains it."""
-        return Decisions([told(answer) for answer in await registry.run((await registry.find(name)).newest, limit)])
+        opened = await registry.find(name)
+        found: Any = [told(answer) for answer in await registry.run(opened.newest, limit)]
+        return GuardDecisions(found) if opened.is_guard else Decisions(found)
 
     @get("/v1/experiments/{name:str}/beliefs", **guarded("read", TAGS, "readBeliefs"), responses=unknown)
     async def beliefs(name: ExperimentName) -> Beliefs:
         """What the learner believes: each coordinate of theta, or each arm, with its interval."""
         opened = await registry.find(name)
-        return await registry.run(lambda: beliefs_of(opened.experiment.policy_state()))
+        return await registry.run(believed, opened)
+
+    def believed(opened: OpenExperiment) -> Beliefs:
+        return NO_BELIEFS if opened.is_guard else beliefs_of(opened.experiment.policy_state())
 
     @get("/v1/experiments/{name:str}/alarms", **guarded("read", TAGS, "readAlarms"), responses=unknown)
     async def alarms(name: ExperimentName) -> Alarms:
@@ -88,7 +120,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         responses=problems("unknown-experiment", "busy"),
     )
     async def live(name: ExperimentName) -> Stream:
-        """Server-sent events: an `update` (see `Live`) at once, and then whenever something has happened."""
+        """Server-sent events: an `update` (`Live`, `GuardLive`) at once, and then whenever something has happened."""
         opened = await registry.find(name)
         if len(following) >= registry.settings.limits.live:
             raise ProblemError("busy", "Too many pages follow experiments already.", Retry_After="10")
@@ -112,21 +144,25 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         finally:
             following.discard(ticket)
 
-    def message(opened: OpenExperiment, after: int) -> Live:
+    def message(opened: OpenExperiment, after: int) -> Live | GuardLive:
         status = opened.look()
-        return Live(
+        kind: Any = GuardLive if opened.is_guard else Live
+        found: Live | GuardLive = kind(
             summary=response_models.summary(status, opened.experiment.settings),
             points=opened.history.since(after),
             decisions=[told(answer) for answer in opened.newest(20, after=after)],
-            beliefs=beliefs_of(opened.experiment.policy_state()),
+            beliefs=believed(opened),
             alarms=alarms_of(status),
         )
+        return found
 
     return [history, decisions, beliefs, alarms, assumptions, live]
 
 
-def told(answer: Answer) -> response_models.Decided:
+def told(answer: Answer | GuardAnswer) -> response_models.Decided | GuardDecided:
     """A decision with its whole sentence."""
+    if isinstance(answer, GuardAnswer):
+        return guard_decided(answer)
     return response_models.decided(answer, response_models.explained(answer))
 
 

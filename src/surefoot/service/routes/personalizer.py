@@ -76,6 +76,8 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
     numbers = 0
 
     def question(opened: OpenExperiment, data: RankRequest) -> Question:
+        if opened.is_guard:
+            raise InputError("`actions` are not ranked by a guard: POST its `baseline` and `proposal` to /decisions.")
         names = [action.id for action in data.actions]
         if len(names) > limits.actions:
             rule = f"at most {limits.actions} actions are taken, but got {len(names)}"
