@@ -4,14 +4,14 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 import httpx
 
 from surefoot.client import requests
-from surefoot.client.client_options import ClientOptions
-from surefoot.client.models import Decision, Receipt
-from surefoot.client.requests import Actions, ApiCall
+from surefoot.client.client_options import Base
+from surefoot.client.models import Decision, GuardDecision, Receipt
+from surefoot.client.requests import Actions, ApiCall, RewardValue
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
 
@@ -62,6 +62,7 @@ class AsyncClient(ClientOptions):
         self._teller: asyncio.Task[None] | None = None
         self._telling = asyncio.Lock()
 
+    @overload
     async def decide(
         self,
         experiment: str,
@@ -73,28 +74,37 @@ class AsyncClient(ClientOptions):
         context: Mapping[str, Any] | None = None,
         context_features: Sequence[float] | None = None,
         decision_id: str | None = None,
-    ) -> Decision:
+    ) -> Decision: ...
+
+    @overload
+    async def decide(
+        self,
+        experiment: str,
+        *,
+        baseline: Any,
+        proposal: Any,
+        unit: str | None = None,
+        prediction: RewardValue | None = None,
+        context: Mapping[str, Any] | None = None,
+        decision_id: str | None = None,
+    ) -> GuardDecision: ...
+
+    async def decide(self, experiment: str, actions: Actions | None = None, **kwargs: Any) -> Any:
         """Decide one round; without an answer in time, the baseline is played and booked later.
 
         Parameters
         ----------
         experiment, actions, catalogue, baseline, baseline_reward, context, context_features, decision_id
             As in `Client.decide`.
+        proposal, unit, prediction
+            For a guard, as in `Client.decide`.
 
         Returns
         -------
-        Decision
+        Decision or GuardDecision
             What to play; `is_fallback` if it was chosen here.
         """
-        body = requests.question(
-            actions,
-            catalogue=catalogue,
-            baseline=baseline,
-            baseline_reward=baseline_reward,
-            context=context,
-            context_features=context_features,
-            decision_id=decision_id,
-        )
+        body = requests.question(actions, **kwargs)
         try:
             decided = await self._ask(requests.decide(experiment, body), self.timeout)
             self.later.heard(experiment, body["decision_id"])
@@ -104,7 +114,7 @@ class AsyncClient(ClientOptions):
             self._tell_soon()
             return told
 
-    async def reward(self, experiment: str, decision_id: str, value: float) -> Receipt:
+    async def reward(self, experiment: str, decision_id: str, value: RewardValue) -> Receipt:
         """Send the reward of a decision; if the service cannot be reached, it waits.
 
         Parameters
@@ -125,7 +135,7 @@ class AsyncClient(ClientOptions):
                 pass
         self.later.put(requests.rewarded(experiment, decision_id, value))
         self._tell_soon()
-        return Receipt(decision_id, float(value), is_queued=True)
+        return requests.queued(decision_id, value)
 
     async def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
         """Register actions that stay the same.

@@ -4,21 +4,21 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 import httpx
 
 from surefoot.client import requests
-from surefoot.client.client_options import ClientOptions
-from surefoot.client.models import Decision, Receipt
-from surefoot.client.requests import Actions, ApiCall
+from surefoot.client.administration import Administration
+from surefoot.client.models import Decision, GuardDecision, Receipt
+from surefoot.client.requests import Actions, ApiCall, RewardValue
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
 
 T = TypeVar("T")
 
 
-class Client(ClientOptions):
+class Client(Administration):
     """Decisions and rewards of a service, for any number of threads.
 
     `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, it is the
@@ -72,6 +72,7 @@ class Client(ClientOptions):
         self._teller: threading.Thread | None = None
         self._telling, self._closing = threading.Lock(), threading.Event()
 
+    @overload
     def decide(
         self,
         experiment: str,
@@ -83,7 +84,22 @@ class Client(ClientOptions):
         context: Mapping[str, Any] | None = None,
         context_features: Sequence[float] | None = None,
         decision_id: str | None = None,
-    ) -> Decision:
+    ) -> Decision: ...
+
+    @overload
+    def decide(
+        self,
+        experiment: str,
+        *,
+        baseline: Any,
+        proposal: Any,
+        unit: str | None = None,
+        prediction: RewardValue | None = None,
+        context: Mapping[str, Any] | None = None,
+        decision_id: str | None = None,
+    ) -> GuardDecision: ...
+
+    def decide(self, experiment: str, actions: Actions | None = None, **kwargs: Any) -> Any:
         """Decide one round; without an answer in time, the baseline is played and booked later.
 
         Parameters
@@ -94,8 +110,8 @@ class Client(ClientOptions):
             The actions by name; names alone for plain arms.
         catalogue : str, optional
             What `register` returned, in place of `actions`.
-        baseline : str, optional
-            The action you would play today; by default the first.
+        baseline : str or any JSON value, optional
+            The action you would play today; by default the first. For a guard the action itself.
         baseline_reward : float or (low, high), optional
             Mean reward of the baseline in this round, where the policy takes it.
         context : mapping, optional
@@ -104,10 +120,16 @@ class Client(ClientOptions):
             The context, for a catalogue with a feature map.
         decision_id : str, optional
             Your id of the decision; asking again with it is safe.
+        proposal : any JSON value
+            For a guard: the action that is to be let in.
+        unit : str, optional
+            For a guard with `unit_window`: whom the reward belongs to, if that is more than this visit.
+        prediction : float or mapping, optional
+            For a guard: the reward that you expect of the baseline, of several metrics by name.
 
         Returns
         -------
-        Decision
+        Decision or GuardDecision
             What to play; `is_fallback` if it was chosen here.
 
         Raises
@@ -117,15 +139,7 @@ class Client(ClientOptions):
         InputError
             If a fallback is needed and the actions are not known here.
         """
-        body = requests.question(
-            actions,
-            catalogue=catalogue,
-            baseline=baseline,
-            baseline_reward=baseline_reward,
-            context=context,
-            context_features=context_features,
-            decision_id=decision_id,
-        )
+        body = requests.question(actions, **kwargs)
         try:
             decided = self._ask(requests.decide(experiment, body), self.timeout)
             self.later.heard(experiment, body["decision_id"])
@@ -135,7 +149,7 @@ class Client(ClientOptions):
             self._tell_soon()
             return told
 
-    def reward(self, experiment: str, decision_id: str, value: float) -> Receipt:
+    def reward(self, experiment: str, decision_id: str, value: RewardValue) -> Receipt:
         """Send the reward of a decision; if the service cannot be reached, it waits.
 
         Parameters
@@ -144,8 +158,8 @@ class Client(ClientOptions):
             The experiment.
         decision_id : str
             The decision.
-        value : float
-            The reward.
+        value : float or mapping
+            The reward; of a guard with several metrics a number for each, by name.
 
         Returns
         -------
@@ -160,7 +174,7 @@ class Client(ClientOptions):
                 pass
         self.later.put(requests.rewarded(experiment, decision_id, value))
         self._tell_soon()
-        return Receipt(decision_id, float(value), is_queued=True)
+        return requests.queued(decision_id, value)
 
     def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
         """Register actions that stay the same.
@@ -183,59 +197,6 @@ class Client(ClientOptions):
         self.know(catalogue, actions)
         return catalogue
 
-    def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-        """Create an experiment; needs an admin's token.
-
-        Parameters
-        ----------
-        name : str
-            A new name.
-        settings : mapping
-            The policy's settings.
-        fields : object
-            Further fields of the request, such as `policy` or `mode`.
-
-        Returns
-        -------
-        dict
-            The experiment as the service shows it.
-        """
-        return self._patiently(requests.create_experiment(name, settings, fields))
-
-    def experiment(self, name: str) -> dict[str, Any]:
-        """Where an experiment stands.
-
-        Parameters
-        ----------
-        name : str
-            The experiment.
-
-        Returns
-        -------
-        dict
-            Its status, as the service shows it.
-        """
-        return self._patiently(requests.read_experiment(name))
-
-    def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
-        """Change the mode of an experiment; needs an admin's token.
-
-        Parameters
-        ----------
-        name : str
-            The experiment.
-        mode : {"guarded", "paused"}
-            The new mode.
-        reason : str
-            Why; kept in the journal.
-
-        Returns
-        -------
-        dict
-            The answer of the service.
-        """
-        return self._patiently(requests.set_mode(name, mode, reason))
-
     def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
         """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
 
@@ -254,44 +215,6 @@ class Client(ClientOptions):
             The answer of the service.
         """
         return self._patiently(requests.abandon(experiment, decision_id, reason))
-
-    def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
-        """Answer the alarm; needs an admin's token.
-
-        Parameters
-        ----------
-        name : str
-            The experiment.
-        response : {"stay", "relearn", "renew"}
-            Stay on the baseline, learn again under the same promise, or start a new promise.
-        reason : str
-            Why; kept in the journal.
-        alarm_round : int
-            Which alarm is meant, from `experiment(name)`, so that another one is not answered by mistake.
-
-        Returns
-        -------
-        dict
-            The answer of the service.
-        """
-        return self._patiently(requests.acknowledge(name, response, reason, alarm_round))
-
-    def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
-        """A decision with its explanation, its question and its proof.
-
-        Parameters
-        ----------
-        experiment : str
-            The experiment.
-        decision_id : str
-            The decision.
-
-        Returns
-        -------
-        dict
-            The decision, as the service shows it.
-        """
-        return self._patiently(requests.read_decision(experiment, decision_id))
 
     def flush(self, seconds: float = 30.0) -> bool:
         """Send what waits.

@@ -6,7 +6,6 @@ from typing import Any
 
 from surefoot.arrays import count, positive
 from surefoot.client import requests
-from surefoot.client.models import Decision
 from surefoot.client.offline_queue import OfflineQueue
 from surefoot.client.requests import Actions
 from surefoot.errors import ConfigError
@@ -36,11 +35,11 @@ class ClientOptions:
             return [action["id"] for action in body["actions"]]
         return self._catalogues.get(str(body.get("catalogue")), [])
 
-    def fall_back(self, experiment: str, body: dict[str, Any], *, never_sent: bool) -> Decision:
+    def fall_back(self, experiment: str, body: dict[str, Any], *, never_sent: bool) -> Any:
         """The baseline, chosen here; the round waits to be booked."""
         told, book = requests.fallback(body, self.names(body), never_sent=never_sent)
         self.later.put(requests.booked(experiment, book))
-        if not never_sent:
+        if not never_sent and "unit" not in body:  # a unit is settled by its window, and never waits for one visit
             self.later.put(requests.unheard(experiment, body["decision_id"]))
         return told
 

@@ -56,6 +56,59 @@ class Decision(msgspec.Struct, frozen=True):
     certificate: Certificate = Certificate()
 
 
+class GuardDecision(msgspec.Struct, frozen=True):
+    """What to play, by a guard.
+
+    Attributes
+    ----------
+    decision_id : str
+        What to send the reward with.
+    action : object
+        The proposal or the baseline, as it was given.
+    source : {"learner", "baseline"}
+        Whose action it is.
+    probability : float
+        The probability with which that side was chosen: the propensity to log. 1 for a fallback.
+    share : float
+        The probability with which the proposal was to be played.
+    unit : str or None
+        The unit whose coin it was.
+    allowed, binds, margin : float, str and float
+        The largest share that was proved to be safe, the metric that allowed least, and what is left above the floor
+        at worst, in units of the highest reward; None for another visit of an open unit.
+    mode, round : str and int
+        The experiment's mode, and the number of the round; "" and 0 for a fallback.
+    explanation : str
+        The reason, in one sentence.
+    is_repeat, is_visit, is_held : bool
+        Whether it had been decided before, is another visit of an open unit, or had to be the baseline's.
+    is_fallback : bool
+        Whether the service was not reached in time and the baseline was chosen here.
+
+    Examples
+    --------
+    >>> GuardDecision("request-1", "big-model", "baseline").probability
+    1.0
+    """
+
+    decision_id: str
+    action: Any
+    source: Literal["learner", "baseline"]
+    probability: float = 1.0
+    share: float = 0.0
+    unit: str | None = None
+    allowed: float | None = None
+    binds: str | None = None
+    margin: float | None = None
+    mode: str = ""
+    round: int = 0
+    explanation: str = ""
+    is_repeat: bool = False
+    is_visit: bool = False
+    is_held: bool = False
+    is_fallback: bool = False
+
+
 class Receipt(msgspec.Struct, frozen=True):
     """What became of a reward.
 
@@ -63,8 +116,8 @@ class Receipt(msgspec.Struct, frozen=True):
     ----------
     decision_id : str
         The decision.
-    value : float
-        The reward.
+    value : float or dict
+        The reward; of a guard with several metrics a number for each.
     refused : str or None
         None if it was accepted, otherwise why it was refused.
     is_repeat : bool
@@ -79,7 +132,7 @@ class Receipt(msgspec.Struct, frozen=True):
     """
 
     decision_id: str
-    value: float
+    value: float | dict[str, float]
     refused: str | None = None
     is_repeat: bool = False
     is_queued: bool = False

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import httpx
 import msgspec
 
-from surefoot.client.models import REFUSED, Decision, Receipt, named
+from surefoot.client.models import REFUSED, Decision, GuardDecision, Receipt, named
 from surefoot.client.offline_queue import BOOKING, REWARD, Entry
 from surefoot.client.service_error import ServiceError
 from surefoot.errors import InputError
@@ -16,6 +16,8 @@ from surefoot.ids import new_id
 T = TypeVar("T")
 LONGEST_UNDER_WAY = 60.0  # seconds for which a question may wait in a service before it is decided
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
+RewardValue = float | Mapping[str, float]
+UNREACHED = "Played the baseline: the service could not be reached in time."
 
 
 class ApiCall(msgspec.Struct, Generic[T]):
@@ -30,16 +32,24 @@ class ApiCall(msgspec.Struct, Generic[T]):
 def question(
     actions: Actions | None,
     *,
-    catalogue: str | None,
-    baseline: str | None,
-    baseline_reward: float | Sequence[float] | None,
-    context: Mapping[str, Any] | None,
-    context_features: Sequence[float] | None,
-    decision_id: str | None,
+    catalogue: str | None = None,
+    baseline: Any = None,
+    proposal: Any = None,
+    unit: str | None = None,
+    prediction: RewardValue | None = None,
+    baseline_reward: float | Sequence[float] | None = None,
+    context: Mapping[str, Any] | None = None,
+    context_features: Sequence[float] | None = None,
+    decision_id: str | None = None,
 ) -> dict[str, Any]:
     """The body of a decision. Its id is chosen here, so that asking again is safe."""
+    if proposal is not None and baseline is None:
+        raise InputError("`baseline` must be given beside a `proposal`: what you would play today.")
     found: dict[str, Any] = {"decision_id": decision_id or new_id()}
     optional = {
+        "proposal": proposal,
+        "unit": unit,
+        "prediction": _plain_value(prediction),
         "actions": None if actions is None else named(actions),
         "catalogue": catalogue,
         "baseline": baseline,
@@ -51,12 +61,13 @@ def question(
     return found | {key: value for key, value in optional.items() if value is not None}
 
 
-def decide(experiment: str, body: dict[str, Any]) -> ApiCall[Decision]:
-    """Decide one round."""
-    return ApiCall("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, Decision))
+def decide(experiment: str, body: dict[str, Any]) -> ApiCall[Any]:
+    """Decide one round: a `Decision`, or a `GuardDecision` where a proposal was sent."""
+    kind = GuardDecision if "proposal" in body else Decision
+    return Call("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, kind))
 
 
-def reward(experiment: str, decision_id: str, value: float) -> ApiCall[Receipt]:
+def reward(experiment: str, decision_id: str, value: RewardValue) -> ApiCall[Receipt]:
     """Send one reward; a refusal is a receipt, too."""
 
     def read(answer: httpx.Response) -> Receipt:
@@ -112,28 +123,43 @@ def booking(entry: Entry) -> ApiCall[dict[str, Any]]:
     return _plain("POST", f"{_path(entry.experiment)}/{entry.kind}", entry.body)
 
 
-def fallback(body: dict[str, Any], names: Sequence[str], *, never_sent: bool) -> tuple[Decision, dict[str, Any]]:
+def fallback(
+    body: dict[str, Any], names: Sequence[str], *, never_sent: bool
+) -> tuple[Decision | GuardDecision, dict[str, Any]]:
     """The baseline, chosen here, and the round as it is to be booked later.
 
     If the service may have seen the question it may have decided it, so the round gets an id of its own.
     """
+    decision_id = body["decision_id"] if never_sent else f"{body['decision_id'][:180]}~fallback"
+    book = {**body, "decision_id": decision_id}
+    if "proposal" in body:
+        return _guard_fallback(book), book
     if not names:
         raise InputError("`actions` must be known here for a fallback: give them, or register the catalogue here.")
     chosen = body.get("baseline") or names[0]
     if chosen not in names:
         raise InputError(f"`baseline` must be one of the actions, but got {chosen!r:.80}.")
-    # Cut, since the service takes ids of at most 200 characters.
-    decision_id = body["decision_id"] if never_sent else f"{body['decision_id'][:180]}~fallback"
-    text = "Played the baseline: the service could not be reached in time."
     told = Decision(
         decision_id=decision_id,
         action_id=chosen,
         action=list(names).index(chosen),
         source="baseline",
-        explanation=text,
+        explanation=UNREACHED,
         is_fallback=True,
     )
-    return told, {**body, "decision_id": decision_id}
+    return told, book
+
+
+def _guard_fallback(book: dict[str, Any]) -> GuardDecision:
+    return GuardDecision(
+        decision_id=book["decision_id"],
+        action=book["baseline"],
+        source="baseline",
+        unit=book.get("unit"),
+        explanation=UNREACHED,
+        is_held=True,
+        is_fallback=True,
+    )
 
 
 def booked(experiment: str, body: dict[str, Any]) -> Entry:
@@ -148,9 +174,9 @@ def unheard(experiment: str, decision_id: str) -> Entry:
     return Entry(experiment, f"decisions/{decision_id}/abandon", decision_id, body, until)
 
 
-def rewarded(experiment: str, decision_id: str, value: float) -> Entry:
+def rewarded(experiment: str, decision_id: str, value: RewardValue) -> Entry:
     """A reward that waits to be sent."""
-    body = {"rewards": [{"decision_id": decision_id, "value": float(value)}]}
+    body = {"rewards": [{"decision_id": decision_id, "value": _plain_value(value)}]}
     return Entry(experiment, REWARD, decision_id, body)
 
 
@@ -178,7 +204,22 @@ def _read(answer: httpx.Response, kind: type[T]) -> T:
     return msgspec.json.decode(answer.content, type=kind)
 
 
-def _receipt(decision_id: str, value: float, found: dict[str, Any]) -> Receipt:
-    if "problem" in found:
-        return Receipt(decision_id, float(value), refused=REFUSED.get(found["problem"]["type"], "invalid"))
-    return msgspec.convert(found["receipt"], Receipt)
+def queued(decision_id: str, value: RewardValue) -> Receipt:
+    """The receipt of a reward that waits."""
+    return Receipt(decision_id, _plain_value(value), is_queued=True)
+
+
+def _receipt(decision_id: str, value: RewardValue, found: dict[str, Any]) -> Receipt:
+    refusal = found.get("problem")
+    if refusal is None:
+        return msgspec.convert(found["receipt"], Receipt)
+    if refusal["type"] not in REFUSED:
+        raise ServiceError(refusal["detail"], type=refusal["type"], status=refusal["status"], problem=refusal)
+    return Receipt(decision_id, _plain_value(value), refused=REFUSED[refusal["type"]])
+
+
+def _plain_value(value: Any) -> Any:
+    """A reward or a prediction as JSON: a number, or numbers by metric."""
+    if value is None:
+        return None
+    return {str(name): float(one) for name, one in value.items()} if isinstance(value, Mapping) else float(value)

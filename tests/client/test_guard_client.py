@@ -1,0 +1,125 @@
+"""Clients of a guard: honest propensities, rewards by metric, and the baseline for certain where nobody answers."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from surefoot.client import AsyncClient, Client, GuardDecision, ServiceError
+from surefoot.errors import InputError
+from surefoot.service.settings import Settings
+from tests.client.test_client import NOBODY, _Flaky
+from tests.service.servers import POLICY, running
+
+METRICS = {
+    "quality": {"kind": "floor", "low": 0, "high": 1, "alpha": 0.3},
+    "cost": {"kind": "ceiling", "low": 0, "high": 2, "alpha": 0.4, "reserve": 9.0},
+}
+SMALL = {"model": "small", "temperature": 0.3}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("guard-client")
+    with running(Settings(database=str(folder / "shop.journal"))) as address:
+        with Client(address, patience=300) as client:
+            client.create_experiment("shop", POLICY, mode="guarded")
+            client.create_experiment("models", {"alpha": 0.3, "delta": 0.2}, policy="Guard", mode="guarded")
+            client.create_experiment("several", {"delta": 0.2, "metrics": METRICS}, policy="Guard", mode="guarded")
+            units = {"alpha": 0.3, "delta": 0.2, "unit_window": 5}
+            client.create_experiment("users", units, policy="Guard", mode="guarded")
+        yield address
+
+
+def test_a_client_of_a_guard_decides_and_rewards(address: str) -> None:
+    with Client(address, timeout=10) as client:
+        made = [client.decide("models", baseline="big", proposal=SMALL) for _ in range(30)]
+        assert {one.source for one in made} == {"learner", "baseline"}
+        for one in made:
+            assert one.action == (SMALL if one.source == "learner" else "big")
+            assert one.probability == (one.share if one.source == "learner" else 1.0 - one.share)
+            assert client.reward("models", one.decision_id, 0.75).is_accepted
+        again = client.decide("models", baseline="big", proposal=SMALL, decision_id=made[0].decision_id)
+        assert (again.is_repeat, again.action, again.share) == (True, made[0].action, made[0].share)
+        assert client.experiment("models")["guard"]["binds"] == "reward"
+
+
+def test_rewards_go_by_metric_and_an_unknown_one_is_raised(address: str) -> None:
+    with Client(address, timeout=10) as client:
+        made = client.decide("several", baseline=1, proposal=2, prediction={"quality": 0.5})
+        with pytest.raises(ServiceError, match="clicks") as caught:
+            client.reward("several", made.decision_id, {"clicks": 1.0})
+        assert caught.value.type == "/problems/invalid"
+        assert client.reward("several", made.decision_id, {"quality": 7.0}).refused == "out_of_range"
+        receipt = client.reward("several", made.decision_id, {"quality": 0.9, "cost": 1.4})
+        assert (receipt.is_accepted, receipt.value) == (True, {"quality": 0.9, "cost": 1.4})
+        assert client.reward("several", made.decision_id, {"quality": 0.9, "cost": 1.4}).is_repeat
+        assert client.reward("several", made.decision_id, {"quality": 0.8}).refused == "conflict"
+
+
+def test_an_async_client_of_a_guard_does_the_same(address: str) -> None:
+    async def visit() -> None:
+        async with AsyncClient(address, timeout=10) as client:
+            made = await asyncio.gather(*(client.decide("users", baseline=0, proposal=1, unit="ann") for _ in range(4)))
+            assert len({(one.round, one.source) for one in made}) == 1
+            assert sorted(one.is_visit for one in made) == [False, True, True, True]
+            assert (await client.reward("users", made[0].decision_id, 0.25)).is_accepted
+
+    asyncio.run(visit())
+
+
+def test_where_nobody_answers_the_baseline_is_played_with_certainty() -> None:
+    with Client(NOBODY, timeout=0.05) as client:
+        made = client.decide("models", baseline={"model": "big"}, proposal=SMALL, unit="ann", decision_id="alone")
+        told = GuardDecision("alone", {"model": "big"}, "baseline", 1.0, 0.0, "ann", is_held=True, is_fallback=True)
+        assert {**_fields(made), "explanation": ""} == _fields(told)
+        assert client.reward("models", "alone", {"quality": 0.5}).is_queued
+        assert len(client.later) == 2
+        with pytest.raises(InputError, match="baseline"):
+            client.decide("models", baseline=None, proposal=SMALL)
+        client.close(0.0)
+
+
+def _fields(decision: GuardDecision) -> dict[str, object]:
+    return {name: getattr(decision, name) for name in decision.__struct_fields__}
+
+
+def test_a_round_that_was_played_alone_is_booked_when_the_service_is_back(address: str) -> None:
+    way = _Flaky(address)
+    with Client(address, timeout=0.3, transport=way) as client:
+        way.is_down = True
+        made = client.decide("several", baseline="big", proposal=SMALL, decision_id="outage")
+        assert (made.decision_id, made.action, made.probability, made.is_fallback) == ("outage", "big", 1.0, True)
+        assert client.reward("several", "outage", {"quality": 0.5, "cost": 0.5}).is_queued
+        way.is_down = False
+        assert client.flush(20)
+        found = client.decision("several", "outage")
+        assert (found["is_fallback"], found["source"], found["share"]) == (True, "baseline", 0.0)
+        assert client.reward("several", "outage", {"quality": 0.5, "cost": 0.5}).is_repeat
+        assert not client.later.refused
+
+
+@pytest.mark.parametrize(("experiment", "unit"), [("models", None), ("users", "bob")])
+def test_an_answer_that_is_lost_is_given_up_and_the_round_has_an_id_of_its_own(
+    address: str, experiment: str, unit: str | None
+) -> None:
+    way = _Flaky(address, loses_answers=100)
+    with Client(address, timeout=0.3, transport=way) as client:
+        made = client.decide(experiment, baseline="big", proposal=SMALL, unit=unit, decision_id="unsure")
+        assert (made.decision_id, made.is_fallback) == ("unsure~fallback", True)
+        way.loses_answers = 0
+        assert client.flush(20)
+        assert client.decision(experiment, "unsure~fallback")["source"] == "baseline"
+        refused = client.reward(experiment, "unsure", 1.0).refused
+        assert refused == ("abandoned" if unit is None else None)  # a unit goes on until its window closes
+        assert not client.later.refused
+
+
+def test_a_question_of_the_other_kind_is_raised_with_advice(address: str) -> None:
+    with Client(address, timeout=10) as client:
+        with pytest.raises(ServiceError, match="send `actions` or a `catalogue`"):
+            client.decide("shop", baseline="blue", proposal="red")
+        with pytest.raises(ServiceError, match="send `baseline` and `proposal`"):
+            client.decide("models", ["blue", "red"])
+        with pytest.raises(TypeError, match="clicks"):
+            client.decide("models", baseline=1, proposal=2, clicks=3)  # type: ignore[call-overload]
