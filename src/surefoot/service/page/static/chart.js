@@ -2,7 +2,7 @@
 // Drawn as plain SVG: the page's policy forbids inline styles, and a picture of four lines needs no library.
 
 const SPACE = "http://www.w3.org/2000/svg";
-const LEFT = 46, RIGHT = 14, TOP = 16, STRIP = 30, GAP = 36, BOTTOM = 40;
+export const LEFT = 46, RIGHT = 14, TOP = 16, STRIP = 30, GAP = 36, BOTTOM = 40;
 
 export const SERIES = ["estimated", "guaranteed", "baseline", "floor"];
 
@@ -42,7 +42,7 @@ export function draw(svg, points, { view, at }) {
   return (pixel) => nearest(points, x.back(pixel));
 }
 
-function scale(low, high, from, to) {
+export function scale(low, high, from, to) {
   const put = (value) => from + ((value - low) / (high - low)) * (to - from);
   return Object.assign(put, { low, high, back: (pixel) => low + ((pixel - from) / (to - from)) * (high - low) });
 }
@@ -60,7 +60,7 @@ function vertical(points, view, bottom) {
   return scale(low < 0 || view === "each" ? low - room : low, high + room, bottom, TOP);
 }
 
-function ticks(low, high, most) {
+export function ticks(low, high, most) {
   const raw = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
@@ -77,6 +77,10 @@ function grid(svg, { x, y, width, floor, height }) {
     add(svg, "line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) });
     add(svg, "text", { class: "tick", x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, label(value));
   }
+  decisionAxis(svg, { x, width, height });
+}
+
+export function decisionAxis(svg, { x, width, height }) {
   for (const value of ticks(0, x.high, Math.max(2, (width - LEFT) / 90))) {
     const anchor = x(value) > width - RIGHT - 16 ? "end" : "middle";
     add(svg, "text", { class: "tick", x: x(value), y: height - BOTTOM + 16, "text-anchor": anchor }, label(value));
@@ -101,7 +105,7 @@ function line(svg, points, name, view, x, y) {
   }
 }
 
-function strip(svg, points, x, { top, bottom }) {
+export function strip(svg, points, x, { top, bottom }) {
   const right = x(points.at(-1).rounds), left = x(points[0].rounds);
   const tops = lately(points).map((part, i) => `${x(points[i].rounds)},${bottom - part * (bottom - top)}`);
   add(svg, "rect", { class: "with-baseline", x: left, y: top, width: Math.max(0, right - left), height: bottom - top });
@@ -138,7 +142,7 @@ function parts(points, has) {
   return found;
 }
 
-function nearest(points, rounds) {
+export function nearest(points, rounds) {
   let best = 0;
   points.forEach((point, i) => {
     if (Math.abs(point.rounds - rounds) <= Math.abs(points[best].rounds - rounds)) best = i;
@@ -146,7 +150,7 @@ function nearest(points, rounds) {
   return best;
 }
 
-function add(svg, tag, attributes, text) {
+export function add(svg, tag, attributes, text) {
   const made = document.createElementNS(SPACE, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   if (text != null) made.textContent = text;

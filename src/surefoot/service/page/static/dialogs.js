@@ -24,10 +24,10 @@ export function askForToken(fault = "") {
   });
 }
 
-export function confirmMode(name, mode, onChanged) {
+export function confirmMode({ name, guard }, mode, onChanged) {
   confirm({
     title: `${verb(mode)} in ${name}?`,
-    text: `The mode becomes “${mode}”. ${meaning(mode)}`,
+    text: `The mode becomes “${mode}”. ${meaning(mode, Boolean(guard))}`,
     button: verb(mode),
     send: (reason) => ask(of(name, "/mode"), { method: "PUT", body: { mode, reason } }),
     onChanged,

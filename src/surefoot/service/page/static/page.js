@@ -2,13 +2,15 @@
 
 import { ask, follow, isNoToken, of, token } from "./api.js";
 import { SERIES, draw, lately, read } from "./chart.js";
+import { SHARES, drawShare } from "./guard_chart.js";
+import * as guards from "./guard_parts.js";
 import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
 import * as parts from "./parts.js";
 import { $, $set, clock, count, element, number } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
-const WORDS = { estimated: "Estimated", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor" };
+const WORDS = { estimated: "Estimated", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
 const page = { access: null, experiments: [], chosen: null, summary: null, points: [], declared: null, decisions: [], following: null };
@@ -86,6 +88,7 @@ function begin(name) {
   $("decisions").replaceChildren();
   $("nothing").hidden = true;
   $("assumptions").replaceChildren();
+  $("legend").replaceChildren();
   cards();
   reveal($("experiments").querySelector("[aria-current]"));
   listen();
@@ -117,10 +120,16 @@ function take(message, isWhole) {
   if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
   page.decisions = [...message.decisions, ...(isWhole ? [] : page.decisions)].slice(0, parts.MOST_DECISIONS);
   decisions();
-  $("beliefs-note").textContent = parts.beliefsNote(message.beliefs);
-  $("beliefs").replaceChildren(...parts.beliefs(message.beliefs));
+  learned(message);
   alarms(message.alarms);
   render();
+}
+
+// What a model believes; a guard has none, and shows its metrics instead.
+function learned({ summary: { guard }, beliefs }) {
+  $set("beliefs-title", guard ? "What each metric says" : "What the learner believes");
+  $("beliefs-note").textContent = guard ? guards.NOTE : parts.beliefsNote(beliefs);
+  $("beliefs").replaceChildren(...(guard ? guards.metrics(guard, page.points) : parts.beliefs(beliefs)));
 }
 
 const thinned = (points) => points.filter((_, i) => i >= points.length / 2 || i % 2 === 0);
@@ -147,9 +156,10 @@ function render() {
   document.title = `${summary.name} · surefoot`;
   $("detail").hidden = false;
   $set("name", summary.name);
-  $set("description", `${summary.description} ${parts.meaning(summary.mode)}`);
+  $set("description", `${summary.description} ${parts.meaning(summary.mode, Boolean(summary.guard))}`);
   $set("mode", summary.mode);
   $("mode").className = `mode ${summary.mode}`;
+  $("views").hidden = Boolean(summary.guard);
   modes(summary);
   answers(summary);
   $set("verdict", parts.verdict(summary, page.declared));
@@ -180,18 +190,37 @@ function answers({ alarm, alarm_answer: given, alarm_responses: possible }) {
 
 function picture() {
   if (document.hidden) return;
+  if (page.summary?.guard) return guardPicture();
   const { points } = page, hasFloor = points.some((point) => point.floor != null);
   const at = Math.min(sight.at ?? Infinity, points.length - 1);
   const view = sight.view === "above" && !hasFloor ? "total" : sight.view;
   sight.find = draw($("chart"), points, { view, at });
-  $("look").max = Math.max(0, points.length - 1);
-  $("look").value = Math.max(0, at);
-  if (at < 0) return;
-  const point = points[at];
-  $("when").textContent = `decision ${count(point.rounds)}, ${clock(point.time)}${sight.at == null ? ", now" : ""}`;
+  const point = slide(at);
+  if (!point) return;
   const size = Math.max(...SERIES.map((name) => Math.abs(read(point, name, view) ?? 0)));
   $("legend").replaceChildren(...SERIES.map((name) => legend(name, number(read(point, name, view), size))));
 }
+
+function guardPicture() {
+  const { points } = page, at = Math.min(sight.at ?? Infinity, points.length - 1);
+  sight.find = drawShare($("chart"), points, { at });
+  const point = slide(at);
+  if (!point) return;
+  const banks = Object.entries(point.banks).map(([name, bank]) => bankLegend(name, bank, name === point.binds && guards.isLimited(point)));
+  $("legend").replaceChildren(...SHARES.map((name) => legend(name, guards.share(Math.min(point[name], 1)))), ...banks);
+}
+
+// Puts the slider at a point, and returns that.
+function slide(at) {
+  const point = page.points[at];
+  $("look").max = Math.max(0, page.points.length - 1);
+  $("look").value = Math.max(0, at);
+  if (point) $("when").textContent = `decision ${count(point.rounds)}, ${clock(point.time)}${sight.at == null ? ", now" : ""}`;
+  return point;
+}
+
+const bankLegend = (name, bank, binds) =>
+  element("div", { class: "bank-legend" }, element("dt", {}, `Bank of ${name}`, binds ? element("span", { class: "binds" }, "binds") : null), element("dd", {}, number(bank)));
 
 const legend = (name, text) =>
   element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), WORDS[name]), element("dd", {}, text));
@@ -225,7 +254,7 @@ function wire() {
   $("chart").addEventListener("pointermove", (event) => lookAt(sight.find(event.offsetX)));
   $("chart").addEventListener("pointerleave", () => lookAt(Infinity));
   $("modes").addEventListener("click", ({ target }) => {
-    if (target.dataset.mode) confirmMode(page.chosen, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
+    if (target.dataset.mode) confirmMode(page.summary, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
   });
   $("answers").addEventListener("click", ({ target }) => {
     if (target.dataset.response) confirmAnswer(page.chosen, target.dataset.response, page.summary.alarm_round, (summary) => ((page.summary = summary), render(), glance()));

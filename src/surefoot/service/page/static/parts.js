@@ -1,5 +1,6 @@
 // The parts of the page beside the picture: cards, numbers, decisions, beliefs, alarms, assumptions.
 
+import * as guards from "./guard_parts.js";
 import { MODES, clock, count, element, exactly, number, percent, value } from "./words.js";
 
 export const MOST_DECISIONS = 12;
@@ -8,7 +9,7 @@ const MOST_BELIEFS = 40;
 export function card(summary, isChosen) {
   const alarm = summary.is_refuted ? element("span", { class: "card-alarm" }, "alarm") : null;
   const none = summary.is_refuted ? "nothing is proved" : summary.floor == null && summary.rounds ? "keeps no floor" : "no margin yet";
-  const margin = summary.margin == null ? none : `margin ${marginOf(summary)}`;
+  const margin = summary.guard ? guards.cardLine(summary) : summary.margin == null ? none : `margin ${marginOf(summary)}`;
   return element(
     "a",
     { class: "card", href: `#/${encodeURIComponent(summary.name)}`, "aria-current": isChosen ? "true" : null },
@@ -23,6 +24,7 @@ export function card(summary, isChosen) {
 const marginOf = (summary, margin = summary.margin) => number(margin, (summary.floor || 1) / 10);
 
 export function tiles(summary, recentShare) {
+  if (summary.guard) return guards.tiles(summary, recentShare, tile);
   const { learner_share: share, held_rounds: held } = summary;
   const watched = `${percent(summary.allowed_share)} would have been allowed`;
   return [
@@ -50,6 +52,7 @@ function tile(title, text, note, kind = "") {
 
 // How it stands, in a sentence that a manager can repeat.
 export function verdict(summary, declared) {
+  if (summary.guard) return guards.verdict(summary, declared);
   if (!summary.rounds) return "No decision has been asked for yet.";
   if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
   if (summary.debt && summary.margin == null) return `The learner began anew after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays; that may never be.`;
@@ -80,7 +83,8 @@ export function addDecisions(list, decisions) {
 }
 
 function entryOf(decision) {
-  const played = decision.action_id ?? `action ${decision.action}`;
+  const isGuard = "share" in decision;
+  const played = isGuard ? guards.played(decision) : (decision.action_id ?? `action ${decision.action}`);
   const summary = element(
     "summary",
     {},
@@ -89,19 +93,22 @@ function entryOf(decision) {
     element("time", { class: "quiet", datetime: new Date(decision.time * 1000).toISOString() }, clock(decision.time)),
     element("span", { class: "why" }, decision.explanation),
   );
-  const entry = element("li", {}, element("details", {}, summary, certificate(decision)));
+  const entry = element("li", {}, element("details", {}, summary, certificate(isGuard ? guards.certificateRows(decision) : rowsOf(decision))));
   entry.dataset.id = decision.decision_id;
   return entry;
 }
 
-function certificate({ certificate: found, decision_id: id, round }) {
-  const rows = [
+function rowsOf({ certificate: found, decision_id: id, round }) {
+  return [
     ["Decision", `${count(round)}, ${id}`],
     ["The learner proposed", found.proposal_id ?? (found.proposal < 0 ? "nothing" : `action ${found.proposal}`)],
     ["Guaranteed, if it is played", number(found.guaranteed)],
     ["Required", number(found.required)],
     ["Margin", number(found.margin)],
   ];
+}
+
+function certificate(rows) {
   return element("dl", { class: "certificate" }, ...rows.flatMap(([word, text]) => [element("dt", {}, word), element("dd", {}, text)]));
 }
 
@@ -155,4 +162,4 @@ export const ANSWERS = {
 
 export const modeButton = (mode) => element("button", { type: "button", "data-mode": mode }, verb(mode));
 export const verb = (mode) => ({ guarded: "Let the learner play", paused: "Pause the learner", shadow: "Watch only" })[mode];
-export const meaning = (mode) => MODES[mode].means;
+export const meaning = (mode, isGuard = false) => (isGuard && mode === "guarded" ? guards.meaning : MODES[mode].means);

@@ -1,0 +1,98 @@
+// The parts of the page for a guard: its verdict, its numbers, its metrics, and what a decision rested on.
+
+import { drawBank } from "./guard_chart.js";
+import { count, element, exactly, number, percent } from "./words.js";
+
+const SPACE = "http://www.w3.org/2000/svg";
+const LONGEST_ACTION = 120;
+
+export const share = (value) => (value < 0.1 ? exactly(Math.round(value * 1000) / 1000) : percent(value));
+const signed = (value) => (value == null ? "\u2013" : `${value > 0 ? "+" : ""}${share(Math.abs(value)).replace(/^/, value < 0 ? "\u2212" : "")}`);
+
+
+// Where every share is proved to be safe, no metric limits it, and what is left is the ramp's.
+export const isLimited = ({ allowed }) => allowed < 1;
+
+export const cardLine = ({ guard }) => `share ${share(guard.share)}${isLimited(guard) ? `, ${guard.binds} binds` : ""}`;
+
+export const meaning = "A coin gives the learner the share that is proved to be safe, and the baseline the rest.";
+
+// How it stands, in a sentence or two that a manager can repeat.
+export function verdict(summary, declared) {
+  const { guard, mode, rounds } = summary;
+  if (!rounds) return "No decision has been asked for yet.";
+  if (!declared) return "";
+  return `${standing(guard, mode)} ${promise(guard, declared)}`;
+}
+
+function standing(guard, mode) {
+  const { share: given, allowed, binds } = guard;
+  if (mode !== "guarded") return `Only the baseline plays. Were the learner let in, it would get ${share(given)} of the decisions.`;
+  if (given === 0) return `The learner gets no decisions yet: ${binds} allows none before its bank has earned them.`;
+  const gets = `The learner gets ${share(given)} of the decisions`;
+  if (!isLimited(guard)) return `${gets}. By now any share is proved to be safe, and the ramp asks for no more.`;
+  const more = share(allowed) === share(given) ? ", all that is proved to be safe" : `; up to ${share(allowed)} is proved to be safe`;
+  return `${gets}${more}, and ${binds} allows least.`;
+}
+
+function promise({ metrics, promise: kind }, { delta }) {
+  const kept = metrics.map(keeps).join(" and ");
+  const how = kind === "mean" ? "On average over the guard's own coins" : "In what was played";
+  return `${how}, ${kept} at every moment. That is ${exactly(1 - delta)} certain, if rewards keep to their bounds and the coin is fair.`;
+}
+
+const keeps = ({ name, kind, alpha }) =>
+  kind === "floor" ? `${name} is at least ${exactly(1 - alpha)} of the baseline's` : `${name} is at most ${exactly(1 + alpha)} of the baseline's`;
+
+export function tiles(summary, recentShare, tile) {
+  const { guard } = summary, binding = guard.metrics.find((metric) => metric.binds);
+  const waits = summary.waiting && summary.held_up_by ? `${count(summary.waiting)} have come, and wait for that of ${summary.held_up_by}` : `${count(summary.learned)} settled so far`;
+  return [
+    tile("Share of the learner", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
+    tile("With the learner", share(recentShare ?? 0), `lately; ${share(summary.learner_share)} since the start`),
+    tile(`Bank of ${binding.name}`, number(binding.bank), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),
+    tile("Rewards pending", count(summary.pending), waits),
+    tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's, ${count(summary.baseline_rounds)} the baseline's`),
+  ];
+}
+
+export const NOTE = "What may still be spent, and the mean rewards of both sides. A lift is an estimate, without an interval: shares change over time, and so may the world.";
+
+export const metrics = (guard, points) => guard.metrics.map((metric) => metricRow(metric, metric.binds && isLimited(guard), points));
+
+function metricRow(metric, binds, points) {
+  const { name, kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift } = metric;
+  const picture = document.createElementNS(SPACE, "svg");
+  picture.setAttribute("class", "spark");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", `The bank of ${name} over the decisions`);
+  drawBank(picture, points, name);
+  const rule = kind === "floor" ? `at least ${exactly(1 - alpha)} of the baseline's` : `at most ${exactly(1 + alpha)} of the baseline's`;
+  const size = Math.max(Math.abs(learner ?? 0), Math.abs(baseline ?? 0));
+  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)]];
+  return element(
+    "div",
+    { class: "metric", "data-metric": name },
+    element("p", { class: "metric-head" }, element("b", {}, name), binds ? element("span", { class: "binds" }, "binds") : null, element("span", { class: "quiet" }, rule)),
+    picture,
+    element("dl", { class: "metric-numbers" }, ...pairs.map(([word, text]) => element("div", {}, element("dt", {}, word), element("dd", {}, text)))),
+  );
+}
+
+export function played({ action }) {
+  const text = typeof action === "string" ? action : JSON.stringify(action);
+  return text.length > LONGEST_ACTION ? `${text.slice(0, LONGEST_ACTION)}\u2026` : text;
+}
+
+export function certificateRows(decision) {
+  const { decision_id: id, round, unit, probability, share: given, allowed, binds, margin } = decision;
+  return [
+    ["Decision", `${count(round)}, ${id}`],
+    ...(unit == null ? [] : [["Unit", unit]]),
+    ["Share of the proposal", exactly(given)],
+    ["Proved safe up to", allowed == null ? "as in its unit's round" : exactly(Math.min(allowed, 1))],
+    ["Binds", binds ?? "\u2013"],
+    ["Probability of what was played", exactly(probability)],
+    ["Margin", number(margin)],
+  ];
+}

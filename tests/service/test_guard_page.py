@@ -1,0 +1,105 @@
+"""The page of a guard in a real browser: verdict, share, banks and lift, in both themes and on a phone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from surefoot.service.settings import Settings
+from tests.service.page_browser import Browser, Tab, browser
+from tests.service.servers import create, running
+
+METRICS = {
+    "quality": {"kind": "floor", "low": 0, "high": 1, "alpha": 0.3},
+    "cost": {"kind": "ceiling", "low": 0, "high": 2, "alpha": 0.4, "reserve": 9.0},
+}
+PATH = "/v1/experiments/models"
+VERDICT = "document.getElementById('verdict').textContent"
+POINTS = "document.querySelector('#chart .line.share').points.length"
+NEWEST = "document.querySelector('#decisions li')?.dataset.id"
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def models(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A guard with two metrics and some hundred decisions, beside an experiment over features."""
+    settings = Settings(database=str(tmp_path_factory.mktemp("guard-page") / "shop.journal"))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=300, trust_env=False) as client:
+        create(client)
+        create(client, "models", policy="Guard", settings={"delta": 0.2, "metrics": METRICS})
+        play(client, 150)
+        yield client
+
+
+@pytest.fixture
+def tab(chrome: Browser, models: httpx.Client) -> Iterator[Tab]:
+    with chrome.tab() as found:
+        found.size(1280, 900)
+        found.open(f"{models.base_url}#/models")
+        found.wait(f"{NEWEST} && {VERDICT}")
+        yield found
+        assert found.complaints == []
+
+
+def play(client: httpx.Client, rounds: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(rounds):
+        made = client.post(f"{PATH}/decisions", json={"baseline": "big", "proposal": {"model": "small"}}).json()
+        is_learner = made["source"] == "learner"
+        value = {"quality": 0.9 if is_learner else 0.6, "cost": 0.4 if is_learner else 0.8}
+        client.post(f"{PATH}/decisions/{made['decision_id']}/reward", json={"value": value}).raise_for_status()
+    return made
+
+
+def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, models: httpx.Client) -> None:
+    text, summary = tab.text(), models.get(PATH).json()
+    for word in ("quality is at least 70% of the baseline's", "cost is at most 140% of the baseline's", "80% certain"):
+        assert word in tab.run(VERDICT)
+    for word in ("Share of the learner", "Proved safe up to", "Bank of quality", "What each metric says", "cost.alpha"):
+        assert word in text
+    assert "without an interval" in text
+    assert f"{summary['learner_rounds']} the learner's, {summary['baseline_rounds']} the baseline's" in text
+    numbers = "[...document.querySelectorAll('[data-metric=quality] dd')].map((dd) => dd.textContent)"
+    assert tab.run(numbers)[1:] == ["0.6", "0.9", "+50%"]
+    assert tab.run("document.querySelectorAll('.spark .bank').length") == 2
+    assert tab.run("document.getElementById('views').hidden")
+
+
+def test_a_decision_shows_what_was_played_and_what_it_rested_on(tab: Tab) -> None:
+    tab.run("document.querySelector('#decisions summary').click()")
+    shown = tab.run("document.querySelector('#decisions li').innerText")
+    assert "big" in shown or '{"model":"small"}' in shown
+    for word in ("Share of the proposal", "Proved safe up to", "Probability of what was played", "Margin"):
+        assert word in shown
+
+
+def test_the_share_grows_without_reloading_and_can_be_looked_back_at(tab: Tab, models: httpx.Client) -> None:
+    points, newest = tab.run(POINTS), play(models, 5)["decision_id"]
+    tab.wait(f"{NEWEST} === {newest!r} && {POINTS} > {points}")
+    tab.run("document.getElementById('look').focus()")
+    tab.press("Home", 36)
+    tab.wait("document.querySelector('#chart .cursor') && !document.getElementById('when').textContent.includes('now')")
+
+
+def test_the_page_of_the_other_kind_is_as_it_was(tab: Tab, models: httpx.Client) -> None:
+    tab.run("location.hash = '#/shop'")
+    tab.wait("document.getElementById('beliefs-title').textContent === 'What the learner believes'")
+    assert not tab.run("document.getElementById('views').hidden")
+    assert tab.run("document.querySelectorAll('.metric').length") == 0
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390, 320])
+def test_nothing_of_a_guard_scrolls_sideways_in_either_theme(tab: Tab, width: int) -> None:
+    tab.size(width, 800)
+    tab.wait("document.querySelectorAll('.metric').length === 2")
+    wide = "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1)"
+    for theme in ("light", "dark"):
+        tab.theme(theme)
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        assert tab.run(f"{wide}.map((e) => e.outerHTML.slice(0, 80))") == []
