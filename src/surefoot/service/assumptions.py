@@ -103,6 +103,6 @@ def _metric_assumptions(name: str, metric: dict[str, Any]) -> list[Assumption]:
         text = f"The baseline's mean of {name!r} is never higher than this."
         found.append(Assumption(f"{name}.baseline_ceiling", metric["baseline_ceiling"], text))
     if metric.get("reserve"):
-        text = f"What may be lost of {name!r} in addition, in all."
+        text = f"What may be spent of {name!r} in addition to alpha, in all."
         found.append(Assumption(f"{name}.reserve", metric["reserve"], text))
     return found
