@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from surefoot.client import requests
-from surefoot.client.client_options import Base
-from surefoot.client.requests import Call
+from surefoot.client.client_options import ClientOptions
+from surefoot.client.requests import ApiCall
 
 T = TypeVar("T")
 
 
-class Administration(Base):
+class Administration(ClientOptions):
     """The calls that may take as long as `patience` says."""
 
     def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
@@ -104,5 +104,5 @@ class Administration(Base):
         """
         return self._patiently(requests.read_decision(experiment, decision_id))
 
-    def _patiently(self, call: Call[T]) -> T:
+    def _patiently(self, call: ApiCall[T]) -> T:
         raise NotImplementedError

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, overload
 import httpx
 
 from surefoot.client import requests
-from surefoot.client.client_options import Base
+from surefoot.client.client_options import ClientOptions
 from surefoot.client.models import Decision, GuardDecision, Receipt
 from surefoot.client.requests import Actions, ApiCall, RewardValue
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause

@@ -64,7 +64,7 @@ def question(
 def decide(experiment: str, body: dict[str, Any]) -> ApiCall[Any]:
     """Decide one round: a `Decision`, or a `GuardDecision` where a proposal was sent."""
     kind = GuardDecision if "proposal" in body else Decision
-    return Call("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, kind))
+    return ApiCall("POST", f"{_path(experiment)}/decisions", body, lambda answer: _read(answer, kind))
 
 
 def reward(experiment: str, decision_id: str, value: RewardValue) -> ApiCall[Receipt]:

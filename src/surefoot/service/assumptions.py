@@ -32,6 +32,7 @@ WORDS = {
     "reward_range": "The mean reward of every action lies within this range.",
     "reward_floor": "The baseline's mean reward never falls below this.",
     "misspecification": "No mean reward is further than this from a linear function of the features.",
+    "holdout": "By a coin, the baseline plays this share of the rounds in which the learner may: that shows a drift.",
     "arms": "The number of arms; each has one mean reward that does not change.",
     "baseline_reward": "The mean reward of the baseline, known beforehand.",
     "settle_after": "Rounds after which a missing reward is learned as the default.",

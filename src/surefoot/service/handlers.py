@@ -54,7 +54,9 @@ class Handlers:
         told = {field: getattr(question, field) for field in question.__struct_fields__}
         return self._tell(name, await self._registry.run(opened.experiment.book, **told), visit)
 
-    async def reward(self, name: str, decision_id: str, value: RewardValue, visit: RequestScope) -> response_models.Received:
+    async def reward(
+        self, name: str, decision_id: str, value: RewardValue, visit: RequestScope
+    ) -> response_models.Received:
         """One reward; a refusal is a problem."""
         opened = await self._registry.find(name)
         receipt = await opened.queue.reward(decision_id, value)
