@@ -128,7 +128,7 @@ def refusals(transaction: Transaction) -> None:
     """A page of rewards of decisions that nobody made: the quickest events to write that are events all the same."""
     for _ in range(PAGE):
         name = f"nobody-{transaction.head.number}"
-        record = records.Reward(decision_id=name, value=0.5, refused="unknown")
+        record = records.RewardRecord(decision_id=name, value=0.5, refused="unknown")
         transaction.append(records.REWARD, encode(record), time=time.time())
 
 

@@ -92,7 +92,7 @@ class Created(Record):
     description: str = ""
 
 
-class Catalogue(Record):
+class CatalogueRecord(Record):
     """Rows that stay the same from round to round; `digest` is `surefoot.Catalogue.digest`."""
 
     digest: str
@@ -118,7 +118,7 @@ class Asked(Record):
     context: dict[str, Any] | None = None
 
 
-class Ellipsoid(Record, tag_field="kind", tag="ellipsoid"):
+class EllipsoidRecord(Record, tag_field="kind", tag="ellipsoid"):
     """||theta - center||_V <= radius, after the first `observations` rewards that the policy learned.
 
     The radius holds what rounding may have done. `whitener` is given where the set is not the one of the policy's own
@@ -131,13 +131,13 @@ class Ellipsoid(Record, tag_field="kind", tag="ellipsoid"):
     whitener: list[list[float]] | None = None
 
 
-class Ball(Record, tag_field="kind", tag="ball"):
+class BallRecord(Record, tag_field="kind", tag="ball"):
     """||theta|| <= radius."""
 
     radius: float
 
 
-class Linear(Record, tag_field="kind", tag="linear"):
+class LinearRecord(Record, tag_field="kind", tag="linear"):
     """<theta, normal> >= level; `name` says why."""
 
     name: str
@@ -145,10 +145,10 @@ class Linear(Record, tag_field="kind", tag="linear"):
     level: Number
 
 
-Fact: TypeAlias = Ellipsoid | Ball | Linear
+Fact: TypeAlias = EllipsoidRecord | BallRecord | LinearRecord
 
 
-class Piece(Record):
+class PieceRecord(Record):
     """A part of the question, and the lower bound that the fact gives for it."""
 
     fact: Fact
@@ -156,22 +156,22 @@ class Piece(Record):
     bound: Number
 
 
-class Proof(Record):
+class ProofRecord(Record):
     """That <theta, question> >= value: the pieces add up to the question, the bounds to the value."""
 
     question: list[float]
     value: Number
-    pieces: list[Piece]
+    pieces: list[PieceRecord]
 
 
-class Certificate(Record):
+class CertificateRecord(Record):
     """What the gate saw: see `surefoot.Certificate`. The learner was allowed exactly where guaranteed >= required."""
 
     guaranteed: Number
     required: Number
     proposal: int
     optimism: Number
-    proof: Proof
+    proof: ProofRecord
     method: str = "rows"
     gap: float = 0.0
 
@@ -182,7 +182,7 @@ class Certificate(Record):
         return math.inf if required == -math.inf else float(self.guaranteed) - required
 
 
-class Decision(Record):
+class DecisionRecord(Record):
     """One round.
 
     action:      the row that is to be played
@@ -198,13 +198,13 @@ class Decision(Record):
     asked: Asked
     action: int
     source: Source
-    certificate: Certificate
+    certificate: CertificateRecord
     is_held: bool = False
     is_fallback: bool = False
     draw: float | None = None
 
 
-class Reward(Record):
+class RewardRecord(Record):
     """A reward that came in. `refused` is None where it was accepted.
 
     unrecorded: refusals for the same reason that came before this one and were only counted, for there were too many
@@ -244,7 +244,7 @@ class Bank(Record):
     coins: float = 0.0
 
 
-class GuardCertificate(Record):
+class GuardCertificateRecord(Record):
     """Which share was allowed and by whom it was limited; one bank for each metric."""
 
     allowed: float
@@ -287,7 +287,7 @@ class Guarded(Visit, kw_only=True):
     draw:  the coin, uniform in [0, 1): the proposal is played where it lies below `share`; None where none was drawn
     """
 
-    certificate: GuardCertificate
+    certificate: GuardCertificateRecord
 
 
 class MetricReward(Record):
@@ -362,9 +362,9 @@ class Snapshot(Record):
 
 RECORDS: dict[str, type[Record]] = {
     CREATED: Created,
-    CATALOGUE: Catalogue,
-    DECISION: Decision,
-    REWARD: Reward,
+    CATALOGUE: CatalogueRecord,
+    DECISION: DecisionRecord,
+    REWARD: RewardRecord,
     CLOSED: Closed,
     MODE: Mode,
     ABANDONED: Abandoned,

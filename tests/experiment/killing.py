@@ -107,13 +107,13 @@ def check(journal: Journal, notes: Notes) -> None:
 
 def _enter(event: Event, notes: Notes) -> None:
     if event.kind == records.DECISION:
-        found = decode(event, records.Decision)
+        found = decode(event, records.DecisionRecord)
         assert found.decision_id not in notes.decisions
         assert found.round == len(notes.decisions) + 1
         line = f"{found.decision_id} {found.round} {found.action} {found.source}"
         notes.decisions[found.decision_id] = line
     elif event.kind == records.REWARD:
-        reward = decode(event, records.Reward)
+        reward = decode(event, records.RewardRecord)
         assert reward.decision_id not in notes.rewards
         notes.rewards[reward.decision_id] = float(reward.value)
 

@@ -31,7 +31,7 @@ def test_a_decision_is_in_the_journal_when_it_is_returned(journal: Journal, shop
     answer = shop.decide(**ASK, decision_id="visit")
     event = journal.find("shop", "d:visit")
     assert event is not None
-    assert decode(event, records.Decision) == answer.record
+    assert decode(event, records.DecisionRecord) == answer.record
     assert (answer.action, answer.source, answer.round, answer.mode) == (1, "learner", 1, "guarded")
     assert answer.margin >= 0
     assert answer.explain().startswith("Played the learner: action 1")

@@ -73,7 +73,7 @@ def test_a_reward_that_nobody_can_compute_with_is_recorded_and_refused(
     assert shop.reward("a", value).refused == "out_of_range"
     event = journal.latest("shop", records.REWARD)
     assert event is not None
-    kept = float(decode(event, records.Reward).value)
+    kept = float(decode(event, records.RewardRecord).value)
     assert kept == value or (math.isnan(kept) and math.isnan(value))
     assert shop.policy_state()["ridge"].tobytes() == before
     assert shop.reward("a", 0.5).is_accepted
@@ -303,7 +303,7 @@ def test_a_flood_of_unknown_ids_is_counted_but_fills_neither_disk_nor_memory(jou
     assert shop.reward("nobody", 1.0).is_recorded
     event = journal.latest("shop", records.REWARD)
     assert event is not None
-    assert decode(event, records.Reward).unrecorded == 10_000 - MOST_RECORDED
+    assert decode(event, records.RewardRecord).unrecorded == 10_000 - MOST_RECORDED
     assert shop.status().refused == {"unknown": 10_001}
 
 

@@ -27,14 +27,14 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-def one_ledger(journal: Journal) -> list[records.Decision]:
+def one_ledger(journal: Journal) -> list[records.DecisionRecord]:
     """Add the ledger up from the events of all processes: every learner's question is asked of all that was played."""
-    alpha, decisions = SAFE["alpha"], list[records.Decision]()
+    alpha, decisions = SAFE["alpha"], list[records.DecisionRecord]()
     balance = np.zeros(2)
     for event in journal.read(NAME):
         if event.kind != records.DECISION:
             continue
-        record = decode(event, records.Decision)
+        record = decode(event, records.DecisionRecord)
         rows = np.array(record.asked.features)
         played, displaced = rows[record.certificate.proposal], rows[record.asked.baseline]
         asked = np.array(record.certificate.proof.question)

@@ -58,7 +58,9 @@ async def load(server: Apart, visits: int, kills: int) -> dict[str, Decision]:
 def check(database: Path, told: dict[str, Decision]) -> None:
     """What every caller was told is in the journal, once; and the audit finds nothing."""
     with open_journal(database) as journal:
-        made = [decode(event, records.Decision) for event in journal.read("shop") if event.kind == records.DECISION]
+        made = [
+            decode(event, records.DecisionRecord) for event in journal.read("shop") if event.kind == records.DECISION
+        ]
         status = Experiment.open(journal, "shop").status()
         report = audit(journal, "shop")
     assert len({entry.decision_id for entry in made}) == len(made)

@@ -57,7 +57,7 @@ class AuditCounts:
         """The round from which on the promise counts."""
         return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
 
-    def count(self, event: int, time: float, decision: records.Decision, round_: RecordedRound) -> None:
+    def count(self, event: int, time: float, decision: records.DecisionRecord, round_: RecordedRound) -> None:
         """Count a decision."""
         self.decisions += 1
         self.learner += round_.is_learner

@@ -113,7 +113,7 @@ class Auditor:
         for row, reward in zip(rows, history.rewards, strict=True):
             self._book.remember(row, reward)
 
-    def _take_catalogue(self, event: Event, catalogue: records.Catalogue) -> None:
+    def _take_catalogue(self, event: Event, catalogue: records.CatalogueRecord) -> None:
         rows = _rows(catalogue.rows)
         own = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).hexdigest()
         if own != catalogue.digest or event.key != f"c:{own}":
@@ -131,7 +131,7 @@ class Auditor:
         if (snapshot.number, snapshot.hash) != (event.number - 1, event.previous):
             self.findings.add(event.number, "snapshot", "a snapshot must be of the state at the event before it")
 
-    def _take_decision(self, event: Event, decision: records.Decision) -> None:
+    def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:
         problems = RoundProblems()
         rows = self._rows_of(decision, problems)
         round_ = None if rows is None else read_round(decision, rows)
@@ -201,7 +201,7 @@ class Auditor:
             self.tally.is_refuted = False
         self.tally.answers.append((event.number, self.tally.decisions, answer))
 
-    def _check_protocol(self, event: Event, decision: records.Decision, problems: RoundProblems) -> None:
+    def _check_protocol(self, event: Event, decision: records.DecisionRecord, problems: RoundProblems) -> None:
         """Numbering, mode, and who may play in it."""
         if decision.round != self.tally.decisions + 1:
             problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
@@ -223,7 +223,7 @@ class Auditor:
                 "action", f"the baseline is action {decision.asked.baseline}, but {decision.action} was played"
             )
 
-    def _take_reward(self, event: Event, reward: records.Reward) -> None:
+    def _take_reward(self, event: Event, reward: records.RewardRecord) -> None:
         assert self._learning is not None
         self._learning.reward(event, reward)
 
@@ -231,7 +231,7 @@ class Auditor:
         assert self._learning is not None
         self._learning.close(event, closed)
 
-    def _rows_of(self, decision: records.Decision, problems: RoundProblems) -> Matrix | None:
+    def _rows_of(self, decision: records.DecisionRecord, problems: RoundProblems) -> Matrix | None:
         assert self._book is not None
         if isinstance(self._book, ArmChecks):
             return np.eye(self._book.arms)

@@ -136,7 +136,7 @@ class GuardChecks:
             problems.add("unit", f"unit {visit.asked.unit!r} must keep its side, but {visit.source} was played")
         self._rewards.visited(entry, visit.decision_id)
 
-    def _check_certificate(self, seen: records.GuardCertificate, share: float, problems: RoundProblems) -> None:
+    def _check_certificate(self, seen: records.GuardCertificateRecord, share: float, problems: RoundProblems) -> None:
         names = [bank.metric.name for bank in self._banks]
         if [bank.metric for bank in seen.banks] != names or seen.binds not in names:
             problems.add("certificate", f"it must have a bank for each of {', '.join(names)}")

@@ -62,7 +62,7 @@ class LearnedRewards:
 
     def wait(
         self,
-        decision: records.Decision,
+        decision: records.DecisionRecord,
         time: float,
         features: Vector,
         *,
@@ -115,7 +115,7 @@ class LearnedRewards:
                 self._learn(entry, entry.reward)
             self._order.popleft()
 
-    def reward(self, event: Event, reward: records.Reward) -> None:
+    def reward(self, event: Event, reward: records.RewardRecord) -> None:
         """A reward that came in, accepted or refused."""
         if reward.refused is not None:
             self._tally.refused[reward.refused] += 1 + reward.unrecorded
@@ -144,7 +144,7 @@ class LearnedRewards:
         if waiting.round > self._tally.restart_round:
             self._examine(event.number, value, waiting.is_learner)
 
-    def _check_refusal(self, event: Event, reward: records.Reward) -> None:
+    def _check_refusal(self, event: Event, reward: records.RewardRecord) -> None:
         """A reward that counts must not be turned away: learning only what is welcome would bias everything."""
         waiting, value, window = self._waiting.get(reward.decision_id), float(reward.value), self._created.reward_window
         is_wrong = {

@@ -21,7 +21,7 @@ def read_payload(kind: str, payload: bytes) -> Any:
     return _DECODERS[kind].decode(payload)
 
 
-def read_round(decision: records.Decision, rows: Matrix) -> RecordedRound:
+def read_round(decision: records.DecisionRecord, rows: Matrix) -> RecordedRound:
     """A decision over these rows."""
     seen = decision.certificate
     proof = RecordedProof(
@@ -46,9 +46,9 @@ def read_round(decision: records.Decision, rows: Matrix) -> RecordedRound:
     )
 
 
-def _piece(piece: records.Piece) -> RecordedPiece:
+def _piece(piece: records.PieceRecord) -> RecordedPiece:
     fact, vector, bound = piece.fact, _vector(piece.vector), float(piece.bound)
-    if isinstance(fact, records.Ellipsoid):
+    if isinstance(fact, records.EllipsoidRecord):
         center = None if fact.center is None else _vector(fact.center)
         whitener = None if fact.whitener is None else np.array(fact.whitener, dtype=np.float64)
         return RecordedPiece(
@@ -61,7 +61,7 @@ def _piece(piece: records.Piece) -> RecordedPiece:
             center=center,
             whitener=whitener,
         )
-    if isinstance(fact, records.Ball):
+    if isinstance(fact, records.BallRecord):
         return RecordedPiece("ball", "ball", vector, bound, fact.radius)
     return RecordedPiece("linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level))
 

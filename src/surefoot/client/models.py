@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class Certificate(msgspec.Struct, frozen=True):
+class CertificateSummary(msgspec.Struct, frozen=True):
     """What the gate saw; None if a number is not finite. The learner was allowed exactly if margin >= 0."""
 
     guaranteed: float | None = None
@@ -35,7 +35,7 @@ class Decision(msgspec.Struct, frozen=True):
         Whether it had been decided before this call.
     is_fallback : bool
         Whether the service was not reached in time and the baseline was chosen here.
-    certificate : Certificate
+    certificate : CertificateSummary
         What the gate saw.
 
     Examples
@@ -53,7 +53,7 @@ class Decision(msgspec.Struct, frozen=True):
     explanation: str = ""
     is_repeat: bool = False
     is_fallback: bool = False
-    certificate: Certificate = Certificate()
+    certificate: CertificateSummary = CertificateSummary()
 
 
 class GuardDecision(msgspec.Struct, frozen=True):

@@ -2,12 +2,14 @@
 
 from surefoot import records
 from surefoot.errors import AlarmError, InputError, SurefootError
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.records import Response
 from surefoot.safety.alarm import RESPONSES
 
 
-def acknowledge(turn: Turn, response: Response, reason: str, by: str, alarm_round: int | None) -> SurefootError | None:
+def acknowledge(
+    turn: UnitOfWork, response: Response, reason: str, by: str, alarm_round: int | None
+) -> SurefootError | None:
     """Apply the answer and write it down, or return the error that refuses it."""
     if response not in RESPONSES:
         return AlarmError(f"`response` must be one of {', '.join(RESPONSES)}, but got {response!r:.80}.")

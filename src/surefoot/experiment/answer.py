@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from surefoot.errors import SurefootError
 from surefoot.experiment.certificate_records import explained
-from surefoot.records import Decision, ModeName, Reason, Source
+from surefoot.records import DecisionRecord, ModeName, Reason, Source
 from surefoot.values import Value
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ class Answer(Value, frozen=True, eq=True):
 
     Attributes
     ----------
-    record : surefoot.records.Decision
+    record : surefoot.records.DecisionRecord
         The whole record, with the question and the proof.
     time : float
         When it was decided, in seconds since 1970.
@@ -31,7 +31,7 @@ class Answer(Value, frozen=True, eq=True):
     ('blue', 'baseline', 'shadow')
     """
 
-    record: Decision
+    record: DecisionRecord
     time: float
     is_repeat: bool = False
 

@@ -13,7 +13,7 @@ import msgspec
 from surefoot.records import Learned, SettledWindow
 
 
-class Waiting(msgspec.Struct):
+class OpenWindow(msgspec.Struct):
     """A decision whose window is open; `value` is its reward once one came, of a guard by metric."""
 
     decision_id: str
@@ -22,10 +22,10 @@ class Waiting(msgspec.Struct):
     value: float | dict[str, float] | None = None
 
 
-class Windows:
+class AttributionWindows:
     """The open windows. Times never run backwards, so the order of decisions is the order in which they close."""
 
-    def __init__(self, seconds: float, default: float, waiting: Iterable[Waiting] = ()) -> None:
+    def __init__(self, seconds: float, default: float, waiting: Iterable[OpenWindow] = ()) -> None:
         self._seconds, self._default = seconds, default
         # Ordered: a plain dict whose oldest entry is removed again and again takes ever longer to find the next.
         self._open = OrderedDict((entry.decision_id, entry) for entry in waiting)
@@ -33,14 +33,14 @@ class Windows:
     def __len__(self) -> int:
         return len(self._open)
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[OpenWindow]:
         return iter(self._open.values())
 
     def begin(self, decision_id: str, round_: int, time: float) -> None:
         """Open the window of a decision."""
-        self._open[decision_id] = Waiting(decision_id, round_, time + self._seconds)
+        self._open[decision_id] = OpenWindow(decision_id, round_, time + self._seconds)
 
-    def find(self, decision_id: str) -> Waiting | None:
+    def find(self, decision_id: str) -> OpenWindow | None:
         """The open window of a decision."""
         return self._open.get(decision_id)
 
@@ -55,7 +55,7 @@ class Windows:
             for entry in self._ripe(now, most)
         ]
 
-    def _ripe(self, now: float, most: int) -> Iterator[Waiting]:
+    def _ripe(self, now: float, most: int) -> Iterator[OpenWindow]:
         return islice(takewhile(lambda entry: entry.closes <= now, self._open.values()), most)
 
     def close(self, learned: Learned | SettledWindow) -> bool:
@@ -70,7 +70,7 @@ class Windows:
         """Remove the window of a decision whose reward will never be learned."""
         del self._open[decision_id]
 
-    def _learned(self, entry: Waiting) -> Learned:
+    def _learned(self, entry: OpenWindow) -> Learned:
         is_default = entry.value is None
         value = self._default if entry.value is None else entry.value
         assert not isinstance(value, dict)

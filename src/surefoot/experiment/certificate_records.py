@@ -15,9 +15,9 @@ from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Piece, Proof
 
 
-def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate:
+def written(certificate: Certificate, *, with_sets: bool) -> records.CertificateRecord:
     """The certificate and its whole proof; `with_sets` writes out ellipsoids that their count does not determine."""
-    return records.Certificate(
+    return records.CertificateRecord(
         guaranteed=number(certificate.guaranteed),
         required=number(certificate.required),
         proposal=certificate.proposal,
@@ -28,7 +28,7 @@ def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate
     )
 
 
-def explained(record: records.Decision) -> str:
+def explained(record: records.DecisionRecord) -> str:
     """The reason for the decision, in one sentence."""
     found = record.certificate
     return Certificate(
@@ -44,28 +44,28 @@ def explained(record: records.Decision) -> str:
     ).explain()
 
 
-def _proof(proof: Proof, with_sets: bool) -> records.Proof:
+def _proof(proof: Proof, with_sets: bool) -> records.ProofRecord:
     pieces = [
-        records.Piece(
+        records.PieceRecord(
             fact=_fact(piece.fact, with_sets),
             vector=piece.vector.tolist(),
             bound=number(piece.bound),
         )
         for piece in proof.pieces
     ]
-    return records.Proof(question=proof.question.tolist(), value=number(proof.value), pieces=pieces)
+    return records.ProofRecord(question=proof.question.tolist(), value=number(proof.value), pieces=pieces)
 
 
 def _fact(fact: Fact, with_sets: bool) -> records.Fact:
     if isinstance(fact, Ellipsoid):
         center, whitener = (fact.center.tolist(), fact.whitener.tolist()) if with_sets else (None, None)
-        return records.Ellipsoid(
+        return records.EllipsoidRecord(
             observations=fact.observations, radius=float(fact.radius), center=center, whitener=whitener
         )
     if isinstance(fact, Ball):
-        return records.Ball(radius=float(fact.radius))
+        return records.BallRecord(radius=float(fact.radius))
     if isinstance(fact, Linear):
-        return records.Linear(name=fact.name, normal=fact.normal.tolist(), level=number(fact.level))
+        return records.LinearRecord(name=fact.name, normal=fact.normal.tolist(), level=number(fact.level))
     raise StateError(f"A journal keeps balls, ellipsoids and linear facts, but this proof rests on a {fact.name!r}.")
 
 
@@ -73,14 +73,14 @@ class _Named:
     """A fact of which only the name is needed."""
 
     def __init__(self, fact: records.Fact) -> None:
-        self.name = fact.name if isinstance(fact, records.Linear) else type(fact).__name__.lower()
+        self.name = fact.name if isinstance(fact, records.LinearRecord) else type(fact).__name__.lower()
 
     def lower(self, q: ArrayLike, /) -> float:
         """Nothing: what the fact says is the record's."""
         return -math.inf
 
 
-def _recorded(proof: records.Proof) -> Proof:
+def _recorded(proof: records.ProofRecord) -> Proof:
     """The recorded split with names for facts: to be read, not to be checked; the audit does that."""
     pieces = tuple(Piece(_Named(piece.fact), np.array(piece.vector), float(piece.bound)) for piece in proof.pieces)
     return Proof(np.array(proof.question), pieces, float(proof.value))

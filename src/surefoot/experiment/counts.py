@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from surefoot.records import Decision, Guarded, Learned, MetricReward, Reason, Response, Reward
+from surefoot.records import DecisionRecord, Guarded, Learned, MetricReward, Reason, Response, RewardRecord
 
 HOUR = 3600.0
 
@@ -21,7 +21,7 @@ class Refusals(msgspec.Struct):
         return self.recorded if self.hour == time // HOUR else 0
 
 
-class Tally(msgspec.Struct, forbid_unknown_fields=True):
+class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
     """What happened so far, in numbers.
 
     allowed:   rounds in which the gate allowed the learner's proposal, played or not
@@ -60,7 +60,7 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         """The last round before the newest restart; 0 where there was none."""
         return self.restarts[-1][0] if self.restarts else 0
 
-    def decided(self, record: Decision | Guarded) -> None:
+    def decided(self, record: DecisionRecord | Guarded) -> None:
         """Count a round."""
         margin = record.certificate.margin
         self.proposed_margin = margin
@@ -75,7 +75,7 @@ class Tally(msgspec.Struct, forbid_unknown_fields=True):
         if margin < self.worst_margin:
             self.worst_margin, self.worst_round = margin, record.round
 
-    def rewarded(self, record: Reward | MetricReward, time: float) -> None:
+    def rewarded(self, record: RewardRecord | MetricReward, time: float) -> None:
         """Count a reward, accepted or refused."""
         if record.refused is None:
             self.rewards += 1
@@ -128,7 +128,7 @@ class SideTotals(msgspec.Struct):
         return self.learner_mean / self.baseline_mean - 1.0 if self.baseline_mean > 0.0 else math.nan
 
 
-class GuardTally(Tally, forbid_unknown_fields=True):
+class GuardCounts(ExperimentCounts, forbid_unknown_fields=True):
     """What happened so far to a guard: visits of open units beside rounds, and the rewards of both sides by metric."""
 
     visits: int = 0

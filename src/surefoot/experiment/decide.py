@@ -9,13 +9,13 @@ from surefoot.experiment.answer import Answer
 from surefoot.experiment.certificate_records import written
 from surefoot.experiment.question import Read
 from surefoot.experiment.state import decode
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
 
 
-def decide(turn: Turn, question: Read) -> Answer | SurefootError:
+def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     """The decision, or the error that refuses it, returned so that the rest of the transaction still counts."""
     found = turn.transaction.find(question.key)
     if found is not None:
@@ -41,7 +41,7 @@ def decide(turn: Turn, question: Read) -> Answer | SurefootError:
 
 
 def _again(found: Event, question: Read) -> Answer | SurefootError:
-    record = decode(found, records.Decision)
+    record = decode(found, records.DecisionRecord)
     if record.asked != question.asked:
         return DecisionConflictError(
             f"A decision_id must stand for one question, but {question.decision_id!r} was asked before with other "
@@ -55,7 +55,7 @@ def _again(found: Event, question: Read) -> Answer | SurefootError:
     return Answer(record, found.time, is_repeat=True)
 
 
-def _refuse_actions(turn: Turn, question: Read) -> InputError | None:
+def _refuse_actions(turn: UnitOfWork, question: Read) -> InputError | None:
     if question.rows is not None or question.catalogue is not None:
         return None
     asked, arms = question.asked, turn.state.created.settings.get("arms")
@@ -66,18 +66,18 @@ def _refuse_actions(turn: Turn, question: Read) -> InputError | None:
     return None
 
 
-def _register(turn: Turn, catalogue: Catalogue) -> None:
+def _register(turn: UnitOfWork, catalogue: Catalogue) -> None:
     """Write a catalogue down before the first decision that refers to it."""
     key = f"c:{catalogue.digest}"
     if catalogue.digest not in turn.state.catalogues and turn.transaction.find(key) is None:
-        rows = records.Catalogue(digest=catalogue.digest, rows=catalogue.rows.tolist())
+        rows = records.CatalogueRecord(digest=catalogue.digest, rows=catalogue.rows.tolist())
         turn.write(records.CATALOGUE, rows, key)
     turn.state.remember(catalogue)
 
 
-def _record(turn: Turn, question: Read, decision: Decision, is_held: bool) -> records.Decision:
+def _record(turn: UnitOfWork, question: Read, decision: Decision, is_held: bool) -> records.DecisionRecord:
     is_dual = turn.state.created.settings.get("radius") == "dual"
-    return records.Decision(
+    return records.DecisionRecord(
         decision_id=question.decision_id,
         round=decision.round,
         mode=turn.state.mode,

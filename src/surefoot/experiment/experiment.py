@@ -295,7 +295,7 @@ class Experiment(Decisions):
             raise DecisionError(f"Experiment {self.name!r} has no decision {decision_id!r:.80}.")
         if found.kind != records.DECISION:
             return find_guarded(found)
-        return Answer(decode(found, records.Decision), found.time, is_repeat=True)
+        return Answer(decode(found, records.DecisionRecord), found.time, is_repeat=True)
 
     def status(self) -> Status:
         """Where the experiment stands, events of other processes included."""

@@ -75,13 +75,13 @@ def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
         if event.kind == records.CREATED:
             windowed = _read(event, records.Created).reward_window is not None
         elif event.kind == records.CATALOGUE:
-            catalogue = _read(event, records.Catalogue)
+            catalogue = _read(event, records.CatalogueRecord)
             catalogues[catalogue.digest] = catalogue.rows
         elif event.kind == records.DECISION:
-            decision = _read(event, records.Decision)
+            decision = _read(event, records.DecisionRecord)
             rows[decision.decision_id] = _row(event, decision, catalogues)
         elif event.kind == records.REWARD and not windowed:
-            reward = _read(event, records.Reward)
+            reward = _read(event, records.RewardRecord)
             if reward.refused is None:
                 rows[reward.decision_id].update(reward=float(reward.value), reward_time=event.time)
         elif event.kind == records.CLOSED:
@@ -128,7 +128,7 @@ def as_table(rows: list[dict[str, Any]]) -> "pl.DataFrame":
     return pl.DataFrame([{key: row[key] for key in schema} for row in rows], schema=schema)
 
 
-def _row(event: Event, decision: records.Decision, catalogues: dict[str, list[list[float]]]) -> dict[str, Any]:
+def _row(event: Event, decision: records.DecisionRecord, catalogues: dict[str, list[list[float]]]) -> dict[str, Any]:
     asked, seen = decision.asked, decision.certificate
     offered = catalogues[asked.catalogue] if asked.catalogue is not None else asked.features
     names = asked.actions

@@ -7,14 +7,14 @@ from surefoot.errors import DecisionConflictError, SurefootError
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import ReadGuarded
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event
 from surefoot.policies import GuardDecision
 from surefoot.safety.bank_proof import BankProof
 from surefoot.safety.guard_certificate import GuardCertificate
 
 
-def decide_guarded(turn: Turn, question: ReadGuarded) -> GuardAnswer | SurefootError:
+def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | SurefootError:
     """The decision, or the error that refuses it, returned so that the rest of the transaction still counts."""
     found = turn.transaction.find(question.key)
     if found is not None:
@@ -72,7 +72,7 @@ def _again(found: Event, question: ReadGuarded) -> GuardAnswer | SurefootError:
     return answer
 
 
-def _visit(turn: Turn, question: ReadGuarded, decision: GuardDecision, is_held: bool) -> GuardAnswer:
+def _visit(turn: UnitOfWork, question: ReadGuarded, decision: GuardDecision, is_held: bool) -> GuardAnswer:
     """A unit keeps its side; where the baseline is to be held, its round goes on, and its visit plays the baseline."""
     record = records.Visit(
         decision_id=question.decision_id,
@@ -94,8 +94,8 @@ def _coin(draw: float) -> float | None:
     return None if math.isnan(draw) else draw
 
 
-def _written(certificate: GuardCertificate) -> records.GuardCertificate:
-    return records.GuardCertificate(
+def _written(certificate: GuardCertificate) -> records.GuardCertificateRecord:
+    return records.GuardCertificateRecord(
         allowed=certificate.allowed,
         binds=certificate.binds,
         banks=[_bank(bank) for bank in certificate.proof.banks],

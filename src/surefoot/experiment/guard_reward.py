@@ -9,13 +9,13 @@ from surefoot.arrays import LARGEST
 from surefoot.experiment.answer import Receipt
 from surefoot.experiment.decoding import decode, side_of
 from surefoot.experiment.reward import Refuser
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event
 from surefoot.policies import Guard
 from surefoot.records import Reason
 
 
-def receive_metrics(turn: Turn, refuser: Refuser, decision_id: str, values: dict[str, float]) -> Receipt:
+def receive_metrics(turn: UnitOfWork, refuser: Refuser, decision_id: str, values: dict[str, float]) -> Receipt:
     """Accept or refuse the rewards of a decision."""
     decision = turn.transaction.find(f"d:{decision_id}")
     if decision is None:
@@ -34,7 +34,7 @@ def receive_metrics(turn: Turn, refuser: Refuser, decision_id: str, values: dict
     return Receipt(decision_id, values)
 
 
-def _refusal(turn: Turn, decision_id: str, decision: Event, values: dict[str, float]) -> Reason | None:
+def _refusal(turn: UnitOfWork, decision_id: str, decision: Event, values: dict[str, float]) -> Reason | None:
     windows, guard = turn.state.windows, turn.state.guard
     waiting = None if windows is None else windows.find(decision_id)
     if windows is not None and (waiting is None or waiting.closes <= turn.now):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from surefoot.experiment.counts import GuardTally, SideTotals
+from surefoot.experiment.counts import GuardCounts, SideTotals
 from surefoot.policies import Guard
 from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import Promise
@@ -53,7 +53,7 @@ class GuardStatus:
     open_units: int
 
 
-def guard_status(guard: Guard, tally: GuardTally) -> GuardStatus:
+def guard_status(guard: Guard, tally: GuardCounts) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
     gate = certified(names, guard.step_settings.numbers, guard._banks, 0.0, False)

@@ -10,7 +10,7 @@ back there: it is paused.
 
 from surefoot import records
 from surefoot.errors import ModeError
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.records import ModeName
 
 MODES: tuple[ModeName, ...] = ("shadow", "guarded", "paused")
@@ -21,7 +21,7 @@ ALLOWED: dict[ModeName, tuple[ModeName, ...]] = {
 }
 
 
-def change_mode(turn: Turn, mode: ModeName, reason: str) -> ModeName | ModeError:
+def change_mode(turn: UnitOfWork, mode: ModeName, reason: str) -> ModeName | ModeError:
     """Change the mode, and return the one before; the same mode again changes nothing."""
     before = turn.state.mode
     if mode != before and mode not in ALLOWED[before]:

@@ -20,11 +20,11 @@ from surefoot import records
 from surefoot.arrays import LARGEST
 from surefoot.errors import DecisionError, DecisionSettledError, InputError
 from surefoot.experiment.answer import Receipt
-from surefoot.experiment.attribution_windows import Waiting
+from surefoot.experiment.attribution_windows import OpenWindow
 from surefoot.experiment.counts import Refusals
 from surefoot.experiment.question import read_id
 from surefoot.experiment.state import decode, round_of
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event
 from surefoot.records import Reason, number
 
@@ -37,7 +37,7 @@ class Refuser:
     def __init__(self) -> None:
         self.unrecorded: dict[Reason, int] = {}
 
-    def refuse(self, turn: Turn, decision_id: str, value: float | dict[str, float], reason: Reason) -> Receipt:
+    def refuse(self, turn: UnitOfWork, decision_id: str, value: float | dict[str, float], reason: Reason) -> Receipt:
         """Record a refusal, or only count it if there were too many."""
         entry = turn.state.tally.refusals.get(reason, Refusals())
         if entry.recorded_in(turn.now) >= MOST_RECORDED:
@@ -45,17 +45,17 @@ class Refuser:
             return Receipt(decision_id, value, reason, is_recorded=False)
         unrecorded = self.unrecorded.pop(reason, 0)
         told: dict[str, Any] = {"decision_id": decision_id, "refused": reason, "unrecorded": unrecorded}
-        record: records.Reward | records.MetricReward
+        record: records.RewardRecord | records.MetricReward
         if isinstance(value, dict):
             record = records.MetricReward(values={name: number(one) for name, one in value.items()}, **told)
         else:
-            record = records.Reward(value=number(value), **told)
+            record = records.RewardRecord(value=number(value), **told)
         event = turn.write(records.METRIC_REWARD if isinstance(value, dict) else records.REWARD, record)
         turn.state.tally.rewarded(record, event.time)
         return Receipt(decision_id, value, reason)
 
 
-def receive(turn: Turn, refuser: Refuser, decision_id: str, value: float) -> Receipt:
+def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) -> Receipt:
     """Accept or refuse a reward."""
     waiting = None if turn.state.windows is None else turn.state.windows.find(decision_id)
     decision = None
@@ -75,20 +75,20 @@ def receive(turn: Turn, refuser: Refuser, decision_id: str, value: float) -> Rec
         return refuser.refuse(turn, decision_id, value, "too_late")
     if not (math.isfinite(value) and abs(value) <= LARGEST):
         return refuser.refuse(turn, decision_id, value, "out_of_range")
-    record = records.Reward(decision_id=decision_id, value=value)
+    record = records.RewardRecord(decision_id=decision_id, value=value)
     event = turn.write(records.REWARD, record, f"r:{decision_id}")
     turn.state.rewarded(record, event.time, lambda: round_of(decision) if decision is not None else 0)
     return Receipt(decision_id, value)
 
 
-def _is_too_late(turn: Turn, waiting: Waiting | None, decision: Event | None) -> bool:
+def _is_too_late(turn: UnitOfWork, waiting: OpenWindow | None, decision: Event | None) -> bool:
     if turn.state.windows is not None:
         return waiting is None or waiting.closes <= turn.now
     assert decision is not None
     return not turn.state.policy.settlement.awaits(round_of(decision))
 
 
-def abandon(turn: Turn, decision_id: str, reason: str) -> bool | DecisionError:
+def abandon(turn: UnitOfWork, decision_id: str, reason: str) -> bool | DecisionError:
     """Settle a decision without its reward; false if it was abandoned before."""
     decision = turn.transaction.find(f"d:{decision_id}")
     if decision is None:
@@ -119,4 +119,4 @@ def read_reward(decision_id: str, value: Any) -> tuple[str, float]:
 
 
 def _accepted(event: Event | None) -> float | None:
-    return None if event is None else float(decode(event, records.Reward).value)
+    return None if event is None else float(decode(event, records.RewardRecord).value)

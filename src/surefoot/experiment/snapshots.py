@@ -11,8 +11,8 @@ import numpy as np
 
 from surefoot import records
 from surefoot.errors import JournalError, SurefootError
-from surefoot.experiment.attribution_windows import Waiting, Windows
-from surefoot.experiment.counts import GuardTally, Tally
+from surefoot.experiment.attribution_windows import AttributionWindows, OpenWindow
+from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.state import State, begin, decode
 from surefoot.journal import Head, View
 from surefoot.policies.base_policy import BasePolicy
@@ -22,7 +22,7 @@ FORMAT = 2
 ARRAY = 1  # the code under which msgpack carries an array
 
 
-class Frozen(msgspec.Struct, forbid_unknown_fields=True):
+class SnapshotState(msgspec.Struct, forbid_unknown_fields=True):
     """A state, in full."""
 
     format: int
@@ -31,22 +31,22 @@ class Frozen(msgspec.Struct, forbid_unknown_fields=True):
     time: float
     mode: ModeName
     policy: dict[str, Any]
-    waiting: list[Waiting]
-    tally: Tally
+    waiting: list[OpenWindow]
+    tally: ExperimentCounts
     snapshots: list[tuple[int, str]]
     open_ids: dict[int, str]
     answer: records.Acknowledged | None
 
 
-class FrozenGuard(Frozen, forbid_unknown_fields=True):
+class FrozenGuard(SnapshotState, forbid_unknown_fields=True):
     """A state with a guard, in full."""
 
-    tally: GuardTally
+    tally: GuardCounts
 
 
 def freeze(state: State) -> bytes:
     """The state as bytes, to the bit."""
-    kind: Any = FrozenGuard if isinstance(state.tally, GuardTally) else Frozen
+    kind: Any = FrozenGuard if isinstance(state.tally, GuardCounts) else SnapshotState
     return pack(
         kind(
             FORMAT,
@@ -87,7 +87,7 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     if data is None or not view.follows(head):
         return None
     try:
-        kind: type[Frozen] = FrozenGuard if isinstance(start.tally, GuardTally) else Frozen
+        kind: type[SnapshotState] = FrozenGuard if isinstance(start.tally, GuardCounts) else SnapshotState
         frozen = msgspec.msgpack.decode(data, type=kind, ext_hook=_array)
         if (frozen.format, frozen.number, frozen.hash) != (FORMAT, *head):
             return None
@@ -100,7 +100,9 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     state.mode, state.tally, state.snapshots = frozen.mode, frozen.tally, frozen.snapshots
     state.open_ids, state.answer = frozen.open_ids, frozen.answer
     if start.created.reward_window is not None:
-        state.windows = Windows(start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting)
+        state.windows = AttributionWindows(
+            start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting
+        )
     return state
 
 

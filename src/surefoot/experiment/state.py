@@ -19,8 +19,8 @@ from surefoot.errors import (
     JournalSchemaError,
     SurefootError,
 )
-from surefoot.experiment.attribution_windows import Windows
-from surefoot.experiment.counts import GuardTally, Tally
+from surefoot.experiment.attribution_windows import AttributionWindows
+from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.decoding import decode as decode
 from surefoot.experiment.decoding import round_of as round_of
 from surefoot.experiment.decoding import side_of
@@ -43,7 +43,7 @@ class State:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.mode: ModeName = created.mode
         self.windows = new_windows(created)
-        self.tally = GuardTally() if isinstance(policy, Guard) else Tally()
+        self.tally = GuardCounts() if isinstance(policy, Guard) else ExperimentCounts()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
         self.answer: records.Acknowledged | None = None  # to the alarm that was answered last
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
@@ -87,7 +87,7 @@ class State:
             raise InputError(f"Only a guard takes a `proposal`, but the policy is {self.created.policy}.")
         return self.policy
 
-    def decided(self, record: records.Decision | records.Guarded, time: float) -> None:
+    def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
         """Count a round that the policy has decided."""
         self.tally.decided(record)
         if self.windows is not None:
@@ -102,7 +102,7 @@ class State:
             if not self.policy.settlement.awaits(closed):
                 self.open_ids.pop(closed, None)
 
-    def rewarded(self, record: records.Reward, time: float, round_: Callable[[], int]) -> None:
+    def rewarded(self, record: records.RewardRecord, time: float, round_: Callable[[], int]) -> None:
         """Keep a reward for its window or, without windows, give it to the policy, which learns it in its turn.
 
         `round_` tells which round it is for. A reward outside of the declared bounds raises the alarm: refusing it
@@ -128,12 +128,12 @@ class State:
 
     def visited(self, record: records.Visit) -> None:
         """Count another visit of a unit; its round goes on."""
-        assert isinstance(self.tally, GuardTally)
+        assert isinstance(self.tally, GuardCounts)
         self.tally.visits += 1
 
     def metrics_rewarded(self, record: records.MetricReward, time: float, side: Callable[[], tuple[int, bool]]) -> None:
         """Keep a guard's reward for its window or give it to the guard; `side` tells the round and who played."""
-        assert isinstance(self.tally, GuardTally)
+        assert isinstance(self.tally, GuardCounts)
         self.tally.rewarded(record, time)
         if record.refused is not None:
             return
@@ -203,7 +203,7 @@ class State:
             event = view.find(f"c:{digest}")
             if event is None:
                 raise JournalCorruptedError(f"The journal must hold catalogue {digest}, but does not.")
-            self.remember(Catalogue(decode(event, records.Catalogue).rows))
+            self.remember(Catalogue(decode(event, records.CatalogueRecord).rows))
         return self.catalogues[digest]
 
 
@@ -228,11 +228,11 @@ def new_policy(created: Created) -> BasePolicy:
     return policy
 
 
-def new_windows(created: Created) -> Windows | None:
+def new_windows(created: Created) -> AttributionWindows | None:
     """The windows of an experiment that has a reward window."""
     if created.reward_window is None:
         return None
-    return Windows(created.reward_window, created.default_reward or 0.0)
+    return AttributionWindows(created.reward_window, created.default_reward or 0.0)
 
 
 def _warm_start(policy: Policy, history: records.History) -> None:
@@ -243,7 +243,7 @@ def _warm_start(policy: Policy, history: records.History) -> None:
 
 
 def _recall(state: State, event: Event, view: View) -> None:
-    record = decode(event, records.Decision)
+    record = decode(event, records.DecisionRecord)
     coin: dict[str, Any] = {"draw": record.draw} if isinstance(state.policy, WatchedPolicy) else {}
     again = state.linear.recall(
         _features(state, record.asked, view),
@@ -296,7 +296,7 @@ def _features(state: State, asked: records.Asked, view: View) -> Any:
 
 
 def _reward(state: State, event: Event, view: View) -> None:
-    record = decode(event, records.Reward)
+    record = decode(event, records.RewardRecord)
     state.rewarded(record, event.time, lambda: _round_of(record.decision_id, view))
 
 
@@ -333,7 +333,7 @@ def _snapshot(state: State, event: Event, view: View) -> None:
 
 
 def _catalogue(state: State, event: Event, view: View) -> None:
-    state.remember(Catalogue(decode(event, records.Catalogue).rows))
+    state.remember(Catalogue(decode(event, records.CatalogueRecord).rows))
 
 
 APPLY: dict[str, Callable[[State, Event, View], None]] = {

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from surefoot.experiment.counts import GuardTally
+from surefoot.experiment.counts import GuardCounts
 from surefoot.experiment.estimates import estimates
 from surefoot.experiment.guard_status import GuardStatus, guard_status
 from surefoot.experiment.state import State
@@ -119,7 +119,7 @@ def status_of(name: str, state: State) -> Status:
     rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
     earned, baseline = estimates(policy)
     earned, baseline = earned + tally.carried_reward, baseline + tally.carried_baseline
-    guard = guard_status(policy, tally) if isinstance(policy, Guard) and isinstance(tally, GuardTally) else None
+    guard = guard_status(policy, tally) if isinstance(policy, Guard) and isinstance(tally, GuardCounts) else None
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else tally.newest_margin
     held_up_rounds = 0 if policy.held_up_by is None else rounds - policy.held_up_by

@@ -21,7 +21,7 @@ from surefoot.experiment.question import Question, Read, read
 from surefoot.experiment.reward import Refuser, read_reward, receive
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State
-from surefoot.experiment.unit_of_work import Turn
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal, Transaction, View
 from surefoot.policies import Guard
 from surefoot.values import Value
@@ -35,7 +35,7 @@ AnyAnswer: TypeAlias = Answer | GuardAnswer
 class Call(Value, Generic[T], frozen=True):
     """Work for one transaction, and the keys that it will look up; `closes` windows that are due first."""
 
-    act: Callable[[Turn], T]
+    act: Callable[[UnitOfWork], T]
     keys: Sequence[str] = ()
     closes: bool = True
 
@@ -101,7 +101,7 @@ class TransactedState:
 
     def _answer(self, call: "Call[T]", transaction: Transaction) -> T:
         try:
-            turn = Turn(transaction, self._synced(transaction), self._clock())
+            turn = UnitOfWork(transaction, self._synced(transaction), self._clock())
             if call.closes:
                 turn.close_windows()
             result = call.act(turn)
@@ -126,7 +126,7 @@ class TransactedState:
         return self._state
 
 
-def _decide(turn: Turn, entry: AnyRead | SurefootError) -> AnyAnswer | SurefootError:
+def _decide(turn: UnitOfWork, entry: AnyRead | SurefootError) -> AnyAnswer | SurefootError:
     if isinstance(entry, SurefootError):
         return entry
     return decide(turn, entry) if isinstance(entry, Read) else decide_guarded(turn, entry)

@@ -1,7 +1,7 @@
 """One transaction of an experiment: its state at the true head, and the means to append to it."""
 
 from surefoot import records
-from surefoot.experiment.attribution_windows import Windows
+from surefoot.experiment.attribution_windows import AttributionWindows
 from surefoot.experiment.snapshots import freeze
 from surefoot.experiment.state import State
 from surefoot.journal import Event, Transaction
@@ -12,7 +12,7 @@ MOST_CLOSED = 1000  # windows closed in one transaction, which must be quick; th
 PENDING_PER_EVENT = 16  # at most so many pending decisions are written again per event
 
 
-class Turn:
+class UnitOfWork:
     """What a verb works with inside a transaction; `now` never runs backwards, whatever the clock does."""
 
     def __init__(self, transaction: Transaction, state: State, clock: float) -> None:
@@ -36,7 +36,7 @@ class Turn:
             self.write(records.CLOSED, record)
         return len(learned)
 
-    def _settle_windows(self, windows: Windows) -> int:
+    def _settle_windows(self, windows: AttributionWindows) -> int:
         due = windows.due_of_guard(self.now, MOST_CLOSED)
         if due:
             record = records.Settled(windows=due)

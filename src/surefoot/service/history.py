@@ -149,7 +149,7 @@ class RecentDecisions:
             for event in view.read(after):
                 self._seen = event.number
                 if event.kind == records.DECISION:
-                    self._kept.append((event.number, Answer(decode(event, records.Decision), event.time)))
+                    self._kept.append((event.number, Answer(decode(event, records.DecisionRecord), event.time)))
                 elif event.kind in (records.GUARDED, records.VISIT):
                     self._kept.append((event.number, find_guarded(event, is_repeat=False)))
 
