@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import surefoot
 from surefoot import Guard, ceiling, floor
@@ -470,3 +471,36 @@ def test_an_alarm_leaves_the_baseline_alone() -> None:
     guard.report_breach("reward", "A reward came in that cannot be.")
     decision = guard.decide(baseline=0, proposal=1)
     assert (decision.source, decision.share) == ("baseline", 0.0)
+
+
+def test_the_lift_interval_holds_at_all_times_and_closes_in_on_the_truth() -> None:
+    missed, runs, rng = 0, 100, np.random.default_rng(8)
+    for seed in range(runs):
+        guard, total, count, is_missed = new_guard(alpha=0.3, seed=seed), 0.0, 0, False
+        for number in range(300):
+            learner = 0.7 if number < 150 else 0.2
+            decision = guard.decide(baseline=0, proposal=1)
+            total, count = total + learner - 0.4, count + (decision.share > 0.0)
+            guard.observe(decision, float(rng.random() < (learner if decision.source == "learner" else 0.4)))
+            low, high = guard.lift_intervals["reward"]
+            is_missed |= not low <= total / count <= high
+        missed += is_missed
+    assert missed <= int(binom.ppf(1 - 1e-4, runs, 0.05))
+    fresh = new_guard(alpha=0.1, reward_bounds=(0.5, 2.0))
+    assert fresh.lift_intervals["reward"] == (-1.5, 1.5)
+    run(fresh, 3000, learner=0.9, baseline=0.2)
+    low, high = fresh.lift_intervals["reward"]
+    assert 0.0 < low < 1.5 * 0.7 < high < 1.5
+
+
+def test_a_lost_reward_makes_the_lift_interval_wider_on_both_sides() -> None:
+    whole, lossy = new_guard(alpha=0.5), new_guard(alpha=0.5)
+    for number in range(400):
+        for guard in (whole, lossy):
+            decision = guard.decide(baseline=0, proposal=1)
+            if guard is lossy and number % 10 == 0:
+                guard.abandon(decision)
+            else:
+                guard.observe(decision, 0.5)
+    assert lossy.lift_intervals["reward"][0] < whole.lift_intervals["reward"][0]
+    assert lossy.lift_intervals["reward"][1] > whole.lift_intervals["reward"][1]

@@ -29,6 +29,9 @@ class GuardStatus:
     lifts : dict
         By which share the learner's mean lies above the baseline's. An estimate for people: shares change over time,
         and so may the world.
+    lift_intervals : dict of (low, high)
+        How much more a proposal earned than the baseline would have, on average, in the metric's own units: 95% at all
+        times at once, over the rounds in which it had a share.
     visits, open_units : int
         Visits of units after their first, and units whose window is open.
 
@@ -49,6 +52,7 @@ class GuardStatus:
     learner_means: dict[str, float]
     baseline_means: dict[str, float]
     lifts: dict[str, float]
+    lift_intervals: dict[str, tuple[float, float]]
     visits: int
     open_units: int
 
@@ -67,6 +71,7 @@ def guard_status(guard: Guard, tally: GuardCounts) -> GuardStatus:
         learner_means={name: one.learner_mean for name, one in totals.items()},
         baseline_means={name: one.baseline_mean for name, one in totals.items()},
         lifts={name: one.lift for name, one in totals.items()},
+        lift_intervals=guard.lift_intervals,
         visits=tally.visits,
         open_units=len(guard.units),
     )

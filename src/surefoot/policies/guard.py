@@ -13,30 +13,27 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.errors import InputError
+from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_settings import (
-    check_names,
-    check_units,
-    check_word,
-    is_same,
-    read_delta,
-    read_holdout,
-    read_metrics,
-    read_prediction,
-    read_share,
-    read_window,
-    scaled,
+from surefoot.policies.guard_step import (
+    NOT_PREDICTED,
+    StepSettings,
+    book_round,
+    enter_lifts,
+    enter_round,
+    record_size,
+    share_of,
 )
-from surefoot.policies.guard_step import NOT_PREDICTED, StepSettings, book_round, enter_round, record_size, share_of
 from surefoot.policies.saved_state import refill
 from surefoot.policies.settlement import Settlement
 from surefoot.policies.units import OpenUnit, Units
-from surefoot.safety.bank import available, check_banks, new_bank
+from surefoot.safety.bank import LOW, available, check_banks, new_bank
 from surefoot.safety.guard_certificate import certified
+from surefoot.safety.lift import SIZE as LIFT_SIZE
+from surefoot.safety.lift import lift_interval
 from surefoot.safety.metric import PROMISES, Metric, Promise
 
 RAMPS = ("auto", "free", "gate")  # in the order of their codes
@@ -127,20 +124,20 @@ class Guard(BasePolicy):
         default_reward: float | None = None,
         unit_window: int | None = None,
     ) -> None:
-        self._metrics = read_metrics(alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics)
-        read_delta(delta)
-        self._holdout = read_holdout(min_holdout)
-        most = min(read_share("cap", cap), 1.0 - self._holdout)
-        self._steps = None if schedule is None else sorted(read_share("schedule", step) for step in schedule)
-        check_word("promise", promise, PROMISES)
-        check_word("ramp", ramp, RAMPS)
-        check_word("prediction", prediction, (None, "mean", "none"))
+        self._metrics = told.read_metrics(alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics)
+        told.read_delta(delta)
+        self._holdout = told.read_holdout(min_holdout)
+        most = min(told.read_share("cap", cap), 1.0 - self._holdout)
+        self._steps = None if schedule is None else sorted(told.read_share("schedule", step) for step in schedule)
+        told.check_word("promise", promise, PROMISES)
+        told.check_word("ramp", ramp, RAMPS)
+        told.check_word("prediction", prediction, (None, "mean", "none"))
         self._seed = seed
         unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
         self._run_share, self._run_book = share_of.dispatcher, book_round.dispatcher
-        self._run_enter = enter_round.dispatcher
-        check_units(self._metrics, unit_window, settle_after)
-        self.units = Units(read_window("unit_window", unit_window), len(self._metrics))
+        self._run_enter, self._run_lifts = enter_round.dispatcher, enter_lifts.dispatcher
+        told.check_units(self._metrics, unit_window, settle_after)
+        self.units = Units(told.read_window("unit_window", unit_window), len(self._metrics))
         settings = {
             "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
             "baseline_ceiling": baseline_ceiling, "promise": promise, "ramp": ramp, "cap": cap,
@@ -149,11 +146,12 @@ class Guard(BasePolicy):
             "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,
         }  # fmt: skip
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
-        super().__init__(settings, Settlement(read_window("settle_after", settle_after), default))
+        super().__init__(settings, Settlement(told.read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)
         numbers = np.array([metric.settings(share, promise) for metric in self._metrics.values()])
         self.step_settings = StepSettings(numbers, RAMPS.index(ramp), most, unpredicted)
         self._banks = np.array([new_bank(one) for one in numbers])
+        self._lifts = np.zeros((len(numbers), LIFT_SIZE))
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -175,6 +173,16 @@ class Guard(BasePolicy):
         """What may be spent of each metric, in its own units; rounds without a reward count at their worst."""
         pairs = zip(self._metrics.items(), self.step_settings.numbers, self._banks, strict=True)
         return {name: metric.high * available(numbers, bank) for (name, metric), numbers, bank in pairs}
+
+    @property
+    def lift_intervals(self) -> dict[str, tuple[float, float]]:
+        """How much more a proposal earned than the baseline would have, on average: 95% intervals at all times at once.
+
+        In the metric's own units, over the rounds in which the proposal had a share; before the first, all that can be.
+        """
+        ends = (lift_interval(*pair) for pair in zip(self.step_settings.numbers[:, LOW], self._lifts, strict=True))
+        named = zip(self._metrics.items(), ends, strict=True)
+        return {name: (metric.high * low, metric.high * high) for (name, metric), (low, high) in named}
 
     def decide(
         self,
@@ -213,8 +221,8 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        predicted = read_prediction(prediction, self._metrics, self.step_settings.unpredicted)
-        teaches = not is_same(baseline, proposal)
+        predicted = told.read_prediction(prediction, self._metrics, self.step_settings.unpredicted)
+        teaches = not told.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = draw_coin(self._seed, self._rounds + 1) if share > 0.0 else math.nan
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
@@ -255,17 +263,14 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        teaches = not is_same(baseline, proposal)
-        is_coin = 0.0 <= draw < 1.0 and teaches if share > 0.0 else math.isnan(draw)
-        is_side = source == ("learner" if draw < share else "baseline")
-        if not (0.0 <= share <= 1.0 - self._holdout and is_coin and is_side):
-            raise InputError(f"A coin of {draw!r} at a share of {share!r} cannot have been played by the {source}.")
+        teaches = not told.is_same(baseline, proposal)
+        told.check_coin(share, draw, source, most=1.0 - self._holdout, is_drawn=teaches)
         return self._play(
             baseline,
             proposal,
             share,
             draw,
-            read_prediction(prediction, self._metrics, self.step_settings.unpredicted),
+            told.read_prediction(prediction, self._metrics, self.step_settings.unpredicted),
             unit,
             hold,
             teaches,
@@ -372,26 +377,21 @@ class Guard(BasePolicy):
             self._learn_due()
 
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
-        self._run_enter(self.step_settings.numbers, self._banks, features, is_learner, np.array(reward))
+        numbers, rewards = self.step_settings.numbers, np.array(reward)
+        self._run_lifts(numbers, self._banks, self._lifts, features, is_learner, rewards)
+        self._run_enter(numbers, self._banks, features, is_learner, rewards)
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
-        if not isinstance(reward, Mapping):
-            if len(self._metrics) > 1:
-                raise InputError(
-                    f"A reward must name its metrics, {', '.join(self._metrics)}, but got {reward!r:.80}. "
-                    'Give a mapping such as {"quality": 0.9, "cost": 0.2}.'
-                )
-            reward = {next(iter(self._metrics)): reward}
-        check_names("reward", reward, self._metrics)
-        return tuple(scaled(name, metric, reward) for name, metric in self._metrics.items())
+        return told.read_rewards(reward, self._metrics)
 
     def _feature_size(self) -> int:
         return record_size.function(len(self._metrics))
 
     def _arrays(self) -> dict[str, Any]:
-        return {"banks": self._banks.copy(), **self.units.state()}
+        return {"banks": self._banks.copy(), "lifts": self._lifts.copy(), **self.units.state()}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         refill(self._banks, arrays["banks"], "banks")
         check_banks(self._banks)
+        refill(self._lifts, arrays["lifts"], "lifts")
         self.units.restore(arrays)

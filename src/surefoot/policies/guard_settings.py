@@ -149,3 +149,23 @@ def read_prediction(
             for name, metric in metrics.items()
         ]
     )
+
+
+def read_rewards(reward: Any, metrics: Mapping[str, Metric]) -> tuple[float, ...]:
+    """A reward as one number for each metric, as shares of the highest; NaN where it is missing."""
+    if not isinstance(reward, Mapping):
+        if len(metrics) > 1:
+            raise InputError(
+                f"A reward must name its metrics, {', '.join(metrics)}, but got {reward!r:.80}. "
+                'Give a mapping such as {"quality": 0.9, "cost": 0.2}.'
+            )
+        reward = {next(iter(metrics)): reward}
+    check_names("reward", reward, metrics)
+    return tuple(scaled(name, metric, reward) for name, metric in metrics.items())
+
+
+def check_coin(share: float, draw: float, source: str, *, most: float, is_drawn: bool) -> None:
+    """Raise unless a round can have been played like this; where actions are equal no coin is drawn."""
+    is_coin = 0.0 <= draw < 1.0 and is_drawn if share > 0.0 else math.isnan(draw)
+    if not (0.0 <= share <= most and is_coin and source == ("learner" if draw < share else "baseline")):
+        raise InputError(f"A coin of {draw!r} at a share of {share!r} cannot have been played by the {source}.")

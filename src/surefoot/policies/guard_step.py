@@ -9,7 +9,18 @@ from typing import NamedTuple
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.compiled import compiled, compiled_apart
-from surefoot.safety.bank import BASELINE_MEAN, allowed, balance_of, charge, enter, free_share, worst_of
+from surefoot.safety.bank import (
+    BASELINE_MEAN,
+    LOW,
+    allowed,
+    balance_of,
+    charge,
+    enter,
+    free_share,
+    predicted_learner,
+    worst_of,
+)
+from surefoot.safety.lift import enter_lift
 from surefoot.safety.ramp import wanted
 
 AUTO, FREE_SHARE, GATE = range(3)  # ramps
@@ -59,6 +70,17 @@ def enter_round(settings: Matrix, banks: Matrix, record: Vector, is_learner: boo
     for i in range(banks.shape[0]):
         balance, worst, prediction = record[1 + 3 * i], record[2 + 3 * i], record[3 + 3 * i]
         enter(settings[i], banks[i], record[0], balance, worst, prediction, is_learner, rewards[i])
+
+
+@compiled_apart
+def enter_lifts(
+    settings: Matrix, banks: Matrix, lifts: Matrix, record: Vector, is_learner: bool, rewards: Vector
+) -> None:
+    """The same for what is told of the lift; before the means of the banks move on."""
+    for i in range(banks.shape[0]):
+        baseline = record[3 + 3 * i]
+        learner = predicted_learner(settings[i], banks[i], baseline)
+        enter_lift(lifts[i], settings[i, LOW], record[0], learner, baseline, is_learner, rewards[i])
 
 
 @compiled

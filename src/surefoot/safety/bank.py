@@ -206,23 +206,38 @@ def enter(
 
 @compiled
 def bound_slack(settings: Vector, bank: Vector) -> None:
-    """L: Newton's steps from the best single rate; the curve is convex, so each stays on the side that is proved."""
-    event, bound, best = settings[EVENT], -math.inf, 0.0
+    """L, and the rate to work with."""
+    event, best = settings[EVENT], 0.0
+    alone = single_bound(bank, WEALTH, event)
     for i in range(RATES):
-        bound = max(bound, (bank[WEALTH + i] - event) / RATE_GRID[i])
-    for i in range(RATES):
-        if (bank[WEALTH + i] - event) / RATE_GRID[i] >= (WORKING if bound > 0.0 else 1.0) * bound:
+        if (bank[WEALTH + i] - event) / RATE_GRID[i] >= (WORKING if alone > 0.0 else 1.0) * alone:
             best = RATE_GRID[i]
+    bank[BOUND], bank[RATE] = mixture_bound(bank, WEALTH, event), best
+
+
+@compiled
+def single_bound(wealths: Vector, at: int, event: float) -> float:
+    """What the best rate proves by itself."""
+    bound = -math.inf
+    for i in range(RATES):
+        bound = max(bound, (wealths[at + i] - event) / RATE_GRID[i])
+    return bound
+
+
+@compiled
+def mixture_bound(wealths: Vector, at: int, event: float) -> float:
+    """Newton's steps from the best single rate; the curve is convex, so each stays on the side that is proved."""
+    bound = single_bound(wealths, at, event)
     for _ in range(NEWTON):
         total, slope = 0.0, 0.0
         for i in range(RATES):
             rate = RATE_GRID[i]
-            part = math.exp(bank[WEALTH + i] - rate * bound - event)
+            part = math.exp(wealths[at + i] - rate * bound - event)
             total += part
             slope += rate * part
         if total > 1.0:
             bound += math.log(total) * total / slope
-    bank[BOUND], bank[RATE] = bound - 1e-13 * (1.0 + abs(bound)), best
+    return bound - 1e-13 * (1.0 + abs(bound))
 
 
 @compiled

@@ -74,7 +74,8 @@ class MetricStanding(msgspec.Struct):
     kind, alpha:    at least (1 - alpha) of the baseline's is kept ("floor"), or at most (1 + alpha) reached ("ceiling")
     bank:           what may be spent, in the metric's own units; rounds without a reward count at their worst
     learner_mean, baseline_mean:  of the rewards that each side has brought
-    lift:           by which share the learner's mean lies above the baseline's: an estimate, without an interval
+    lift:           by which share the learner's mean lies above the baseline's: an estimate
+    lift_low, lift_high: how much more a proposal earned on average, in the metric's own units: 95% at all times at once
     """
 
     name: str
@@ -85,6 +86,8 @@ class MetricStanding(msgspec.Struct):
     learner_mean: float | None
     baseline_mean: float | None
     lift: float | None
+    lift_low: float
+    lift_high: float
 
 
 class GuardStanding(msgspec.Struct):
@@ -165,4 +168,6 @@ def _metric(name: str, status: GuardStatus, settings: dict[str, Any]) -> MetricS
         learner_mean=finite(status.learner_means[name]),
         baseline_mean=finite(status.baseline_means[name]),
         lift=finite(status.lifts[name]),
+        lift_low=status.lift_intervals[name][0],
+        lift_high=status.lift_intervals[name][1],
     )

@@ -56,12 +56,12 @@ export function tiles(summary, recentShare, tile) {
   ];
 }
 
-export const NOTE = "What may still be spent, and the mean rewards of both sides. A lift is an estimate, without an interval: shares change over time, and so may the world.";
+export const NOTE = "What may still be spent, and the mean rewards of both sides. The lift in per cent is an estimate; the interval, in the reward's own units, holds at all times at once (95%).";
 
 export const metrics = (guard, points) => guard.metrics.map((metric) => metricRow(metric, metric.binds && isLimited(guard), points));
 
 function metricRow(metric, binds, points) {
-  const { name, kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift } = metric;
+  const { name, kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift, lift_low: low, lift_high: high } = metric;
   const picture = document.createElementNS(SPACE, "svg");
   picture.setAttribute("class", "spark");
   picture.setAttribute("role", "img");
@@ -69,7 +69,7 @@ function metricRow(metric, binds, points) {
   drawBank(picture, points, name);
   const rule = kind === "floor" ? `at least ${exactly(1 - alpha)} of the baseline's` : `at most ${exactly(1 + alpha)} of the baseline's`;
   const size = Math.max(Math.abs(learner ?? 0), Math.abs(baseline ?? 0));
-  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)]];
+  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)], ["Per decision", `${number(low, size)} to ${number(high, size)}`]];
   return element(
     "div",
     { class: "metric", "data-metric": name },
