@@ -69,13 +69,14 @@ function metricRow(metric, binds, points) {
   drawBank(picture, points, name);
   const rule = kind === "floor" ? `at least ${exactly(1 - alpha)} of the baseline's` : `at most ${exactly(1 + alpha)} of the baseline's`;
   const size = Math.max(Math.abs(learner ?? 0), Math.abs(baseline ?? 0));
-  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)], ["Per decision", `${number(low, size)} to ${number(high, size)}`]];
+  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)]];
   return element(
     "div",
     { class: "metric", "data-metric": name },
     element("p", { class: "metric-head" }, element("b", {}, name), binds ? element("span", { class: "binds" }, "binds") : null, element("span", { class: "quiet" }, rule)),
     picture,
     element("dl", { class: "metric-numbers" }, ...pairs.map(([word, text]) => element("div", {}, element("dt", {}, word), element("dd", {}, text)))),
+    element("p", { class: "quiet" }, `Learner less baseline, per decision: ${number(low, size)} to ${number(high, size)}`),
   );
 }
 
