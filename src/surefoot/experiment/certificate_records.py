@@ -73,7 +73,7 @@ class _Named:
     """A fact of which only the name is needed."""
 
     def __init__(self, fact: records.Fact) -> None:
-        self.name = fact.name if isinstance(fact, records.LinearRecord) else type(fact).__name__.lower()
+        self.name = fact.name if isinstance(fact, records.LinearRecord) else str(fact.__struct_config__.tag)
 
     def lower(self, q: ArrayLike, /) -> float:
         """Nothing: what the fact says is the record's."""
