@@ -28,6 +28,7 @@ class BasePolicy(ABC):
     in the ledger, not in the confidence set. A call that raises has changed nothing. Same calls, same bits.
     """
 
+    # By name, so that a saved state finds the class that wrote it.
     _registry: ClassVar[dict[str, type["BasePolicy"]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -154,6 +155,7 @@ class BasePolicy(ABC):
             try:
                 self._learn(np.frombuffer(features).copy(), value, is_learner)
             except Exception:
+                # A call that raises has changed nothing: the round is open again, and first in line.
                 settlement.put_back(round_, entry)
                 raise
             if settlement.rewards:
@@ -204,6 +206,7 @@ class BasePolicy(ABC):
         round_ = round_of(decision, self._id)
         self._settlement.check_open(round_, self._rounds, "abandoned")
         self._settlement.abandoned(round_)
+        # It may be the one that others were waiting for.
         self._learn_due()
 
     def report_breach(self, kind: AlarmKind, text: str) -> None:
@@ -301,6 +304,7 @@ class BasePolicy(ABC):
         return restored(kind, state)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled through the state, so that there is one format, with one set of checks.
         return _unpickle, (self.state(),)
 
     def __repr__(self) -> str:

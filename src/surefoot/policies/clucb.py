@@ -83,6 +83,7 @@ class CLUCB(WatchedPolicy):
     """
 
     needs_baseline_reward = True
+    # To the letter: Algorithm 1 builds its set from the learner's rounds alone.
     learns_baseline_rounds = False
     _step = clucb_step
     _conclude = clucb_conclude

@@ -169,6 +169,7 @@ class CLUCB2(WatchedPolicy):
     @property
     def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]
         """Where theta lies with probability 1 - delta; with exact nesting, the intersection of every set so far."""
+        # A copy: the nest goes on growing.
         return copy.deepcopy(self._nested) if self._nested is not None else snapshot(self._settings, self._state)
 
     def _read_baseline_reward(self, reward: float | None) -> float:
@@ -184,6 +185,7 @@ class CLUCB2(WatchedPolicy):
     ) -> Decision:
         if self._nested is None:
             return super()._decide_rows(rows, cached, scores, baseline, known, order)
+        # The compiled step checks this on its own way; here it must come before anything is booked.
         bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
         if bad >= 0:
             raise self._bad_row(rows, bad)
@@ -216,6 +218,7 @@ class CLUCB2(WatchedPolicy):
     def _judge_nested(self, nested: Nested, record: Vector) -> tuple[bool, "partial[Proof]"]:
         played, conserved, displaced, _ = vectors_of(record, self.dim)
         splits = nested.split(played), nested.split(conserved), nested.split(-displaced)
+        # The largest of what is owed is minus the least of its negative.
         values = (splits[0].value, splits[1].value, -splits[2].value)
         is_safe = bool(unknown_verdict(self._settings, self._book, *values, record, self.dim))
         if nested.is_empty:  # anything follows from a contradiction, so nothing is promised

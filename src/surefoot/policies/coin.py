@@ -18,4 +18,5 @@ def draw_coin(seed: int | None, round_: int) -> float:
     if seed is None:
         return SYSTEM.random()
     digest = hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest()
+    # The top bits alone: a float holds no more, and rounding must not make it 1.
     return float(int.from_bytes(digest) >> (64 - BITS)) * 2.0**-BITS

@@ -43,6 +43,7 @@ def arm_intervals(
         else:
             psi = 2.0 * noise**2 * math.log(ZETA_3 * bounds * seen**3 / delta)
             average = mean_of(arms, i)
+            # The cut at 0 is a declaration: no arm's mean is negative.
             out[0, i] = max(0.0, average - math.sqrt(psi / seen))
             out[1, i] = average + math.sqrt(psi / seen)
 
@@ -71,19 +72,24 @@ def conservative_ucb_step(
     proposal = order if order >= 0 else proposal
     earned, size = 0.0, 0.0
     for i in range(arms.shape[1]):
+        # An arm at 0 adds nothing, and one that was never seen has no mean to bound its rounding by.
         if i != default and intervals[0, i] > 0.0:
             weight = arms[PLAYS, i] + (1.0 if i == proposal else 0.0)
             earned += weight * intervals[0, i]
             size += weight * (abs(intervals[1, i]) + 2.0 * abs(mean_of(arms, i)))
     kept = arms[PLAYS, default] + (1.0 if default == proposal else 0.0)
     balance = kept - (1.0 - alpha) * round_
+    # The condition is linear in mu_0, so its worst lies at one end of the interval.
     worst = intervals[0, default] if balance >= 0.0 else intervals[1, default]
     required = (1.0 - alpha) * round_ * worst
     guaranteed = earned
+    # Of a default that was never seen inf is required: inf - inf must not arise.
     if worst < math.inf:
         guaranteed += kept * worst
+        # A pass must not rest on the gate's own rounding.
         guaranteed -= 4.0 * (arms.shape[1] + 4.0) * EPS * (size + guaranteed + required)
     is_learner = order >= 0 or (order == FREE and guaranteed >= required)
+    # Counted when decided, whenever its reward comes: the floor is about what was played.
     arms[PLAYS, proposal if is_learner else default] += 1.0
     return proposal, is_learner, guaranteed, required
 
@@ -156,6 +162,7 @@ class ConservativeUCB(ArmPolicy):
                 f"{baseline_reward!r}. The default arm has one mean reward."
             )
         intervals = np.zeros((2, self.arms))
+        # The proof is about the plays before this round, which the step books.
         before = self._state[PLAYS].copy()
         proposal, is_learner, guaranteed, required = conservative_ucb_step(
             self._state, self._settings, default, self._rounds + 1, order, intervals
@@ -188,6 +195,7 @@ class ConservativeUCB(ArmPolicy):
 
 def arm_settings(arms: int, alpha: float, delta: float, noise: float, known: float | None) -> Vector:
     """Checked settings as compiled code reads them: alpha, delta, noise, one-sided bounds, the known mean or -1."""
+    # A lower bound for every other arm, and both sides of a default that is not known.
     bounds = arms - 1 if known is not None else arms + 1
     return np.array(
         [

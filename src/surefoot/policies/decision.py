@@ -83,6 +83,7 @@ def round_of(decision: Any, policy: str) -> int:
                 "Give it to the policy that made it."
             )
         return decision.round
+    # True is an int in Python, and would silently be round 1.
     if isinstance(decision, (int, np.integer)) and not isinstance(decision, bool):
         return int(decision)
     raise DecisionError(f"`decision` must be a Decision or the number of its round, but got {decision!r}.")

@@ -77,6 +77,7 @@ def is_same(baseline: Any, proposal: Any) -> bool:
     if isinstance(baseline, np.ndarray) or isinstance(proposal, np.ndarray):
         return bool(np.array_equal(baseline, proposal))
     try:
+        # True == 1 in Python, and yet they are different actions.
         return isinstance(baseline, bool) == isinstance(proposal, bool) and bool(baseline == proposal)
     except ValueError:
         both = f"{baseline!r:.50} and {proposal!r:.50}"
@@ -139,12 +140,14 @@ def read_prediction(
     if prediction is None:
         return unpredicted
     if not isinstance(prediction, Mapping):
+        # Of several metrics a bare number belongs to none, which `check_names` says.
         prediction = {next(iter(metrics)) if len(metrics) == 1 else "": prediction}
     check_names("prediction", prediction, metrics)
     hint = "It is the reward you expect of the baseline."
     found = {name: finite("prediction", value, hint=hint) for name, value in prediction.items()}
     return np.array(
         [
+            # Cut, not refused: what is predicted changes the variance, never the validity.
             min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
             for name, metric in metrics.items()
         ]

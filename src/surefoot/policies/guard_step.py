@@ -56,8 +56,10 @@ def book_round(
     """Charge a round to every bank at its worst, and write down what it will be settled by."""
     record[0] = share
     for i in range(banks.shape[0]):
+        # Needed even where nothing is balanced: the spread of rewards is taken around it.
         prediction = predicted[i] if math.isfinite(predicted[i]) else banks[i, BASELINE_MEAN]
         is_balanced = predicted[i] != NOT_PREDICTED
+        # Kept with the round: h must be fixed before the coin, so it is never computed again.
         record[1 + 3 * i] = balance_of(settings[i], banks[i], share, prediction) if is_balanced else 0.0
         record[2 + 3 * i] = worst_of(settings[i], share)
         record[3 + 3 * i] = prediction

@@ -73,6 +73,7 @@ class LinearPolicy(Policy):
             radius=extra.get("radius", "paper"),
             misspecification=extra.get("misspecification", 0.0),
         )
+        # A policy that plays, not a replay: see `_conclude` in linear_step.
         self._settings[WATCHFUL] = 1.0
         self._theta_bound = float(theta_bound)
         self._ridge = Ridge(dim=self.dim, ridge=float(ridge))
@@ -131,6 +132,7 @@ class LinearPolicy(Policy):
             raise InputError("A learner's decision can only be recalled over rows, but this set has none.")
         order = HOLD if action is None else action
         declared, length = float(self._settings[FEATURE_BOUND]), _longest(features)
+        # A length that is not finite is refused by `_decide`, as always.
         if not declared * (1.0 + LENGTH_TOLERANCE) < length < np.inf:
             return self._decide(features, baseline, baseline_reward, order)
         # It was played, so it counts; what was declared of it is not true.
@@ -145,6 +147,7 @@ class LinearPolicy(Policy):
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         known = self._read_baseline_reward(baseline_reward)
+        # The cheap test first: ActionSet is abstract, and isinstance is slow there.
         if type(features) is not np.ndarray and isinstance(features, ActionSet):
             if isinstance(features, Catalogue):
                 return self._decide_catalogue(features, baseline, known, order)
@@ -243,7 +246,7 @@ class LinearPolicy(Policy):
         if frozen is None:
             frozen = self._state[FROZEN_FROM : FROZEN_FROM + self.dim * (self.dim + 1)].copy()
             if self._settings[RADIUS_KIND] != DUAL:
-                self._frozen = frozen
+                self._frozen = frozen  # shared by all decisions until something is learned
             elif self._state[COUNT] > 0:  # there the set is chosen anew for every question
                 at = set_at.function(self.dim)
                 frozen = self._memory[at : at + self.dim * (self.dim + 1)].copy()
@@ -268,7 +271,7 @@ class LinearPolicy(Policy):
     def report_breach(self, kind: AlarmKind, text: str) -> None:
         """Raise the alarm: something that was declared has been contradicted. The first one stands."""
         super().report_breach(kind, text)
-        self._memory[REFUTED] = max(1.0, float(self._memory[REFUTED]))
+        self._memory[REFUTED] = max(1.0, float(self._memory[REFUTED]))  # does not overwrite TOO_HIGH
 
     def _teaches(self, is_learner: bool) -> bool:
         return is_learner or self.learns_baseline_rounds
@@ -292,6 +295,7 @@ class LinearPolicy(Policy):
         catalogue.check_length(float(self._settings[FEATURE_BOUND]))
         scores = new_scores(catalogue.rows.shape[0])
         score_rows(self._state, catalogue.rows, scores)
+        # Last: what raises above leaves the old catalogue and its scores together.
         self._catalogue, self._catalogue_scores = catalogue, scores
 
     def _check_shape(self, rows: Matrix) -> None:

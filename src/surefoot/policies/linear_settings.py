@@ -55,6 +55,7 @@ def setting_array(
         raise ConfigError(
             f"`1e-100 <= feature_bound <= 1e100` must hold, but got {feature_bound}. Rescale the features."
         )
+    # Some room for rounding: the default ridge may lie exactly on this edge.
     if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED) * (1 + 1e-9):
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "

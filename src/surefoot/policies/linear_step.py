@@ -51,6 +51,7 @@ def is_too_high(settings: Vector, displaced: Vector, least: float, d: int) -> bo
     square = 0.0
     for i in range(d):
         square += displaced[i] * displaced[i]
+    # An alarm must rest on more than rounding.
     return bool(least > settings[THETA_BOUND] * math.sqrt(square) * (1.0 + 1e-9) + settings[MISFIT])
 
 
@@ -149,6 +150,7 @@ def step_with(
 
 def _linked(function: Callable[..., R], name: str, **parts: Compiled[..., Any]) -> Callable[..., R]:
     """The same function with other parts behind the names it calls."""
+    # numba links callees by the names in a function's globals, so each gate needs a copy with its own.
     linked: Any = types.FunctionType(function.__code__, {**function.__globals__, **parts}, name)
     linked.__qualname__, linked.__doc__ = name, function.__doc__
     made: Callable[..., R] = linked

@@ -121,6 +121,7 @@ class Policy(BasePolicy):
         self._settlement.decided(round_, self._record_of(features, is_learner), is_learner, self._teaches(is_learner))
         if self._settlement.settle_after is not None:
             self._learn_due()
+        # A view, so that only what is shown is read-only.
         shown = features[:]
         shown.flags.writeable = False
         return Decision(round_, "learner" if is_learner else "baseline", shown, self._id, row, certify)

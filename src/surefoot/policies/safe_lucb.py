@@ -216,6 +216,7 @@ class SafeLUCB(WatchedPolicy):
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         low, high = self._read_interval(baseline_reward)
+        # The step reads both from the memory; a call that raises must leave them as they were.
         before = self._memory[LOW], self._memory[HIGH]
         self._memory[LOW], self._memory[HIGH] = low, high
         try:
@@ -248,11 +249,13 @@ class SafeLUCB(WatchedPolicy):
 
     def _restart(self, *, keep_promise: bool) -> None:
         counted = float(self._memory[ROUNDS_BEFORE]) + self._ledger.learner_rounds + self._ledger.baseline_rounds
+        # Before the books are cleared: the debt is made of them.
         debt, rounds = (self.debt + self._worst_of_spent(), counted) if keep_promise else (0.0, 0.0)
         self._state[:] = new_state(self.dim, float(self._settings[RIDGE]))
         self._book[:] = 0.0
         self._memory[:] = 0.0
         self._memory[DEBT], self._memory[ROUNDS_BEFORE] = debt, rounds
+        # Scores and evidence are of the old set.
         self._catalogue, self._catalogue_scores, self._frozen = None, new_scores(0), None
         if self._watch is not None:
             self._watch.forget()
@@ -261,6 +264,7 @@ class SafeLUCB(WatchedPolicy):
     @property
     def known_rewards(self) -> tuple[float, float] | None:
         """What the baseline earned, and would have earned in learner rounds, if both are known exactly; else None."""
+        # Each sum stands beside the carry of its rounding.
         sums = [float(self._memory[at] + self._memory[at + 1]) for at in (KEPT_LOW, KEPT_HIGH, OWED_LOW, OWED_HIGH)]
         return (sums[0], sums[2]) if sums[0] == sums[1] and sums[2] == sums[3] else None
 
@@ -278,6 +282,7 @@ class SafeLUCB(WatchedPolicy):
         most = min(float(self._settings[RANGE_HIGH]), reach)
         least = max(float(self._settings[RANGE_LOW]), -reach)
         lost = max(0.0, (1.0 - float(self._settings[ALPHA])) * most - least)
+        # Rounded up: a debt must not come out too small.
         return self._ledger.learner_rounds * lost * (1.0 + 1e-12)
 
     def _spend(self, restarts: int) -> None:
@@ -286,10 +291,12 @@ class SafeLUCB(WatchedPolicy):
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)
+        # `__init__` spent delta as if there had been no restart.
         self._spend(self._restarts)
 
     @classmethod
     def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        # Before there were restarts, the first set had all of delta.
         return {"restart_share": 0.0, **settings}
 
 

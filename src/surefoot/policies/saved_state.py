@@ -51,6 +51,7 @@ def restored(kind: type[P], state: Mapping[str, Any]) -> P:
         policy._restarts = int(state.get("restarts", 0))
         policy._alarm = Alarm(**state["alarm"]) if state.get("alarm") else None
         policy._restore(state)
+        # After `_restore`: whether a round teaches may depend on what the policy remembers.
         teaches = {is_learner: policy._teaches(is_learner) for is_learner in (True, False)}
         policy._settlement.restore(state, policy._feature_size(), teaches)
     except (KeyError, TypeError, IndexError, ValueError) as error:

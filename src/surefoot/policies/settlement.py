@@ -88,6 +88,7 @@ class Settlement:
             self._queue.append(round_)
         if self.settle_after is not None:
             expired = round_ - self.settle_after
+            # A reward that came in time and waits for an earlier one is no default.
             if expired in self._open and expired not in self.rewards:
                 self._expired(expired)
 
@@ -124,6 +125,7 @@ class Settlement:
     def abandoned(self, round_: int) -> None:
         """Settle a round without its reward."""
         del self._open[round_]
+        # In the middle of the queue it is skipped when its turn comes: a deque is slow there.
         if self._queue and self._queue[0] == round_:
             self._next()
 
@@ -132,6 +134,7 @@ class Settlement:
 
         Removed first, then learned: an interruption in between may lose a reward, but never counts it twice.
         """
+        # A reward waits only behind an open round of the queue, so that is not empty here.
         if not self.rewards or self._queue[0] not in self.rewards:
             return None
         oldest = self._queue[0]
@@ -152,6 +155,7 @@ class Settlement:
             del self._open[round_]
         self.rewards.clear()
         self._queue.clear()
+        # Open all the same: their rewards may still come, and must not be refused as unknown.
         self._open = {round_: (features, by, False) for round_, (features, by, _) in self._open.items()}
 
     def state(self) -> dict[str, Any]:

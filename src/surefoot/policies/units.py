@@ -76,6 +76,7 @@ class Units:
         """The rounds whose window has passed once so many rounds are decided, oldest first."""
         found = []
         for unit in self._open.values():
+            # There is one window for all, so they close in the order in which they were opened.
             if unit.closes > rounds:
                 break
             found.append(unit.round)

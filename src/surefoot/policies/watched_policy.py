@@ -69,6 +69,7 @@ class WatchedPolicy(LinearPolicy):
         draw = self._watch.draw(self._rounds + 1)
         order = HELD_OUT if draw < self._watch.holdout else FREE
         decision = self._decide(features, baseline, baseline_reward, order)
+        # Where the gate said no the coin decided nothing, and is not part of the decision.
         return _with_coin(decision, self._watch, draw) if decision.certificate.is_safe else decision
 
     def recall(
@@ -145,6 +146,7 @@ class WatchedPolicy(LinearPolicy):
             return
         features, known, round_ = features[: self.dim], float(features[self.dim]), float(features[self.dim + 1])
         if known == -math.inf:
+            # First the prediction: it must not know its own reward.
             known = float(theta_of.function(self._state) @ features)
             self._enter_set(features, reward, is_learner)
         self._watch.take(is_learner, (reward - known) / float(self._settings[NOISE]), round_)
