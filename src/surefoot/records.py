@@ -254,6 +254,7 @@ class GuardCertificateRecord(Record):
     @property
     def margin(self) -> float:
         """What is left in the bank that binds if the round is at its worst."""
+        # `carried` was written as all that the bank can pay, so the bound is in it.
         return min(bank.carried - bank.cost for bank in self.banks)
 
 

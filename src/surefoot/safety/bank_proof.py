@@ -12,6 +12,7 @@ from surefoot.errors import ProofError
 from surefoot.safety.bank import RATE_GRID
 from surefoot.values import Value
 
+# Rounding of the check is then far below what the bank has given away.
 DIGITS = 60
 
 
@@ -127,8 +128,10 @@ class GuardProof(Value, frozen=True):
             try:
                 _check_numbers(bank)
                 _check_bound(bank)
+                # A free share is safe whatever the bank holds, even if that is below 0.
                 is_paid = bank.cost == 0.0 or bank.available >= bank.cost
             except (ArithmeticError, TypeError, ValueError) as error:
+                # A proof may come from anywhere, with numbers that no bank has.
                 raise ProofError(f"The bank of {bank.metric!r} cannot be computed with: {error!r:.80}.") from None
             if not is_paid:
                 raise ProofError(

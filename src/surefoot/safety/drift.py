@@ -46,6 +46,7 @@ class Drift(NamedTuple):
 def new_bets() -> Vector:
     """Nobody has bet yet."""
     bets = np.zeros(SIDES * SIDE)
+    # They are logarithms, and no capital has entered.
     by_bettor(bets)[:, :, : GROWN + 1] = -math.inf
     return bets
 
@@ -65,6 +66,7 @@ def bet(bets: Vector, is_learner: bool, error: float, round_: float) -> None:
         at = side + 1 + i * BETTOR
         gain = SHIFTS[i] * error - 0.5 * SHIFTS[i] * SHIFTS[i]
         before = bets[at + WEALTH]
+        # The larger is taken out, so that no exponential overflows.
         larger = max(before, entering)
         bets[at + WEALTH] = larger + math.log(math.exp(before - larger) + math.exp(entering - larger)) + gain
         if entering >= bets[at + GROWN]:
@@ -80,6 +82,7 @@ def log_wealth(bets: Vector) -> float:
     largest = -math.inf
     for i in range(SIDES * BETTORS):
         largest = max(largest, bets[i // BETTORS * SIDE + 1 + i % BETTORS * BETTOR])
+    # Before the first bet -inf - -inf would be NaN.
     if largest == -math.inf:
         return largest
     total = 0.0

@@ -119,6 +119,7 @@ def _bank_proof(name: str, numbers: Vector, bank: Vector, share: float) -> BankP
         alpha=float(numbers[ALPHA]),
         low=float(numbers[LOW]),
         most=float(numbers[MOST_BASELINE]),
+        # What this metric may spend of delta, halves included: EVENT is ln(rates/delta).
         delta=RATES * math.exp(-float(numbers[EVENT])),
         is_played=is_played,
         share=share,

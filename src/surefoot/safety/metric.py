@@ -79,6 +79,7 @@ class Metric(Value, frozen=True, eq=True):
         ndarray
             By the indices of `surefoot.safety.bank`.
         """
+        # Two events, the slack and the coins, have half each.
         spent = delta / 2.0 if promise == "played" else delta
         most = self.high if self.baseline_ceiling is None else self.baseline_ceiling
         found = np.zeros(SETTINGS)

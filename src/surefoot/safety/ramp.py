@@ -32,6 +32,7 @@ from surefoot.safety.bank import (
     free_share,
 )
 
+# All of these were chosen by simulation (`python -m bench guard`); none enters a proof.
 CAUTION = 1.25  # times the holdout that would just do
 STEADY = 0.3  # of the first term of G + sqrt(L (2G - L)), 3 alpha at most: the less, the harder a bound near 0 brakes
 BET = 0.4  # the largest share of its wealth that the best rate may lose in one round
@@ -44,8 +45,10 @@ PROBE = 0.05  # of the free share
 def wanted(settings: Vector, bank: Vector) -> float:
     """The share to ask for: at least a probe."""
     sign, alpha = settings[SIGN], settings[ALPHA]
+    # Rewards that never varied must not look as if no holdout were needed.
     weight, spread = alpha - sign, max(bank[BASELINE_SPREAD], 1e-9)
     gain = sign * bank[LEARNER_MEAN] + weight * bank[BASELINE_MEAN]
+    # Of a cost no share need be free: the gate then cuts this to what the bank can pay.
     start = free_share(settings, 0.0) if sign > 0.0 else alpha
     error = bank[LEARNER_SPREAD] / bank[LEARNER_COUNT] + weight * weight * spread / bank[BASELINE_COUNT]
     if gain < -WORSE * math.sqrt(error):
