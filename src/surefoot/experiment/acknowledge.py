@@ -18,6 +18,7 @@ def acknowledge(
     alarm = turn.state.policy.alarm
     meant = alarm_round if alarm_round is not None else 0 if alarm is None else alarm.round
     record = records.Acknowledged(response=response, reason=reason, by=by, alarm_round=meant)
+    # A retry whose first answer got lost: by now the alarm may be off, which is no error.
     if alarm_round is not None and record == turn.state.answer:
         return None
     if alarm is not None and alarm.round != meant:

@@ -212,6 +212,7 @@ class AsyncExperiment:
     ) -> None:
         await self.drain()
         if self._own_executor is not None:
+            # Joining the threads would block the event loop.
             self._own_executor.shutdown(wait=False)
             self._own_executor = None
 
@@ -240,6 +241,7 @@ class Caller(Value, frozen=True):
         if isinstance(error, asyncio.CancelledError):
             self.answers.cancel()
         else:
+            # One each: raised in several tasks, a single exception would collect all their tracebacks.
             self.answers.set_exception(type(error)(*error.args) if isinstance(error, SurefootError) else error)
 
 
@@ -313,6 +315,7 @@ class EventLoopQueue:
 
     def _take(self) -> list[Caller]:
         count, total = 0, 0
+        # A caller's entries stay together, so the first caller may exceed the limit.
         while count < len(self._waiting) and (count == 0 or total + len(self._waiting[count].ready) <= LARGEST_GROUP):
             total += len(self._waiting[count].ready)
             count += 1
@@ -326,6 +329,7 @@ class EventLoopQueue:
         except BaseException as error:
             for each in group:
                 each.tell(error)
+            # A cancellation ends the loop itself; any other error was told to its callers.
             if not isinstance(error, Exception):
                 raise
             return
@@ -334,5 +338,6 @@ class EventLoopQueue:
         results = iter(found)
         for each in group:
             answers = [next(results) for _ in each.ready]
+            # A caller that was cancelled waits no more.
             if not each.answers.done():
                 each.answers.set_result(answers)

@@ -61,6 +61,7 @@ class AttributionWindows:
     def close(self, learned: Learned | SettledWindow) -> bool:
         """Remove the oldest window; false if that is not the one that is meant."""
         oldest = next(iter(self._open.values()), None)
+        # Only the oldest may close: in any other order what is learned proves nothing.
         if oldest is None or (oldest.decision_id, oldest.round) != (learned.decision_id, learned.round):
             return False
         del self._open[oldest.decision_id]

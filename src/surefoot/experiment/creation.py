@@ -85,6 +85,7 @@ def _refuse_used(policy: BasePolicy, created: Created) -> None:
     """What a used policy has seen is in no event, and would be lost."""
     new = new_policy(created)
     fresh = type(policy)(**policy.settings)
+    # By their bytes: NaN is not equal to itself, and arrays have no single answer.
     if pack({**policy.state(), "id": ""}) != pack({**fresh.state(), "id": ""}) or new.rounds:
         raise ConfigError(
             "`policy` must be new, but this one has decided or learned before. "

@@ -17,6 +17,7 @@ from surefoot.policies import Decision
 
 def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     """The decision, or the error that refuses it, returned so that the rest of the transaction still counts."""
+    # Before anything else: a retry gets what was decided, whatever holds by now.
     found = turn.transaction.find(question.key)
     if found is not None:
         return _again(found, question)
@@ -32,6 +33,7 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
         )
     except SurefootError as error:  # the policy has changed nothing
         return error
+    # Only now: a question that is refused leaves nothing in the journal.
     if question.catalogue is not None:
         _register(turn, question.catalogue)
     record = _record(turn, question, decision, is_held)
@@ -76,6 +78,7 @@ def _register(turn: UnitOfWork, catalogue: Catalogue) -> None:
 
 
 def _record(turn: UnitOfWork, question: Read, decision: Decision, is_held: bool) -> records.DecisionRecord:
+    # With any other radius the number of observations determines the set.
     is_dual = turn.state.created.settings.get("radius") == "dual"
     return records.DecisionRecord(
         decision_id=question.decision_id,

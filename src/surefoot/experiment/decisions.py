@@ -177,6 +177,7 @@ class Decisions(TransactedState):
             takes = "`baseline` and `proposal`" if self._is_guard else "`features`, and no `proposal`"
             raise InputError(f"{self._created.policy} takes {takes}, but got {', '.join(sorted(other))}.")
         if self._is_guard:
+            # What is missing is then refused by name when the question is read, not as a TypeError.
             told = {"baseline": None, "proposal": None, **told}
         return kind(**told)
 

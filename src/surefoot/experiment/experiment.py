@@ -117,6 +117,7 @@ class Experiment(Decisions):
             description=description,
         )
         journal.create(name, encode(created), time=clock())
+        # As any later process opens it, so that there is one way into the state.
         return cls.open(journal, name, clock=clock, snapshot_every=snapshot_every)
 
     @classmethod
@@ -245,7 +246,9 @@ class Experiment(Decisions):
     def close_windows(self) -> int:
         """Learn what is due by the clock, and return how many windows closed; every other call closes some, too."""
         total, closed = 0, MOST_CLOSED
+        # A transaction closes so many at most; fewer mean that none is left.
         while closed == MOST_CLOSED:
+            # The call closes windows itself, and counts them: it must not find them closed.
             total += (closed := self._run(Call(lambda turn: turn.close_windows(), closes=False)))
         return total
 

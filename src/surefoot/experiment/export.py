@@ -55,6 +55,7 @@ def _export_guard(journal: Journal, name: str, path: Path, chosen: str, created:
     metrics = list(created.settings.get("metrics") or ["reward"])
     rows = list(guarded_decisions(journal, name))
     if chosen == "dsjson":
+        # The format has room for one cost: that of the first metric.
         labelled = [row for row in rows if metrics[0] in row["rewards"]]
         path.write_bytes(b"".join(msgspec.json.encode(guard_dsjson(row, metrics[0])) + b"\n" for row in labelled))
         return len(labelled)
@@ -80,6 +81,7 @@ def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
         elif event.kind == records.DECISION:
             decision = _read(event, records.DecisionRecord)
             rows[decision.decision_id] = _row(event, decision, catalogues)
+        # With a window, what was learned stands in `closed`.
         elif event.kind == records.REWARD and not windowed:
             reward = _read(event, records.RewardRecord)
             if reward.refused is None:

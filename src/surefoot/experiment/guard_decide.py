@@ -32,6 +32,7 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
         )
     except SurefootError as error:  # the guard has changed nothing
         return error
+    # No new round: the unit is open, and its coin fell before.
     if decision.round <= rounds:
         return _visit(turn, question, decision, is_held)
     record = records.Guarded(

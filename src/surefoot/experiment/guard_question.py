@@ -115,6 +115,7 @@ def _known(name: Any, metrics: tuple[str, ...]) -> str:
 
 def _number(name: Any, value: Any) -> float:
     try:
+        # NaN is refused as out_of_range, and recorded; float("0.5") would accept a text.
         return math.nan if isinstance(value, bool | str) else float(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"`{name}` must be a number, but got {value!r:.80}.") from None

@@ -37,6 +37,7 @@ def receive_metrics(turn: UnitOfWork, refuser: Refuser, decision_id: str, values
 def _refusal(turn: UnitOfWork, decision_id: str, decision: Event, values: dict[str, float]) -> Reason | None:
     windows, guard = turn.state.windows, turn.state.guard
     waiting = None if windows is None else windows.find(decision_id)
+    # A window that is due may still be open: one transaction closes so many at most.
     if windows is not None and (waiting is None or waiting.closes <= turn.now):
         return "too_late"
     if windows is None and not guard.settlement.awaits(side_of(decision)[0]):

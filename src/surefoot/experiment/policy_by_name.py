@@ -57,5 +57,6 @@ def _made(kind: Any, name: str, settings: Mapping[str, Any], advice: str) -> Any
     try:
         return kind(**settings)
     except TypeError as error:
+        # Python's sentence without the name of the constructor in front.
         text = str(error).split(")", 1)[-1].strip() or str(error)
         raise ConfigError(f"`settings` must be those of {name}: {text}. {advice}".rstrip()) from None

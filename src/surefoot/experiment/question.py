@@ -85,6 +85,7 @@ def read_id(decision_id: str) -> str:
 def read_text(name: str, text: str) -> str:
     """A reason or a person's name: a text that a journal can keep."""
     try:
+        # Encoded, since a journal cannot keep an unpaired surrogate.
         is_fine = len(text) <= LONGEST_TEXT and isinstance(text.encode(), bytes)
     except (AttributeError, TypeError, UnicodeEncodeError):
         is_fine = False

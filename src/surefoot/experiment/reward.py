@@ -67,6 +67,7 @@ def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) 
     if settled is not None and settled.kind == records.ABANDONED:
         return refuser.refuse(turn, decision_id, value, "abandoned")
     before = _accepted(settled) if waiting is None else waiting.value
+    # Asked before the window: who repeats an accepted reward has only lost the receipt.
     if before is not None:
         if before == value:
             return Receipt(decision_id, value, is_repeat=True)
@@ -83,6 +84,7 @@ def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) 
 
 def _is_too_late(turn: UnitOfWork, waiting: OpenWindow | None, decision: Event | None) -> bool:
     if turn.state.windows is not None:
+        # One that is due may still be open: one transaction closes so many at most.
         return waiting is None or waiting.closes <= turn.now
     assert decision is not None
     return not turn.state.policy.settlement.awaits(round_of(decision))

@@ -84,6 +84,7 @@ def rebuild(view: View) -> State:
 def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     data = view.attachment(record.digest)
     head = Head(record.number, record.hash)
+    # It may be of a head that this chain does not have.
     if data is None or not view.follows(head):
         return None
     try:
@@ -93,6 +94,7 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
             return None
         policy = BasePolicy.from_state(frozen.policy)
     except JournalError:
+        # A journal that cannot be read is no reason to try an older snapshot.
         raise
     except (msgspec.MsgspecError, SurefootError):
         return None
@@ -119,4 +121,5 @@ def _array(code: int, data: memoryview) -> Any:
     if code != ARRAY:
         raise msgspec.ValidationError(f"Unknown extension {code}.")
     dtype, shape, raw = msgspec.msgpack.decode(data, type=tuple[str, list[int], bytes])
+    # A copy, since an array over bytes is read-only.
     return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()

@@ -99,6 +99,7 @@ class State:
             self.open_ids.pop(record.round - expires, None)
         if isinstance(self.policy, Guard) and self.policy.units.window is not None:
             closed = record.round - self.policy.units.window
+            # Only units close by their window; a round without one may still await its reward.
             if not self.policy.settlement.awaits(closed):
                 self.open_ids.pop(closed, None)
 
@@ -113,15 +114,18 @@ class State:
             return
         value = float(record.value)
         waiting = None if self.windows is None else self.windows.find(record.decision_id)
+        # An open window knows its round; otherwise it costs a lookup in the journal.
         decided = waiting.round if waiting is not None else round_()
         if waiting is not None:
             waiting.value = value
+            # The alarm must not wait until the window closes.
             self.policy.examine(decided, value)
         elif self.windows is None:
             self.policy.observe(decided, value)
             self.open_ids.pop(decided, None)
             self.tally.took_in(value)
         low, high = self.created.reward_bounds or (-math.inf, math.inf)
+        # What was declared of rounds before a restart has been answered for.
         if not low <= value <= high and decided > self.tally.restart_round:
             text = f"A reward of {value:.6g} came in for round {decided}, but {low:g} to {high:g} was declared."
             self.policy.report_breach("reward", text)
@@ -145,6 +149,7 @@ class State:
             waiting.value = values
         elif self.windows is None:
             self.guard.observe(round_, values)
+            # A unit stays open for rewards of its other visits.
             if not self.guard.units.holds(round_):
                 self.open_ids.pop(round_, None)
 
@@ -167,6 +172,7 @@ class State:
 
     def acknowledged(self, record: records.Acknowledged) -> None:
         """Apply the answer to the alarm."""
+        # Before the policy forgets what they are made of.
         earned, baseline = estimates(self.policy)
         self.policy.acknowledge(record.response)
         self.answer = record
@@ -188,6 +194,7 @@ class State:
 
     def snapshotted(self, record: records.Snapshot, number: int) -> None:
         """Remember where the newest snapshots are."""
+        # Two, so that another is left where the newest is damaged.
         self.snapshots = [*self.snapshots[-1:], (number, record.digest)]
 
     def remember(self, catalogue: Catalogue) -> None:
@@ -219,6 +226,7 @@ def begin(view: View) -> State:
 def new_policy(created: Created) -> BasePolicy:
     """The policy as it stands before the first decision: the same bits in every process."""
     if is_guard(created.policy):
+        # One id in every process: a policy knows its decisions by it.
         return BasePolicy.from_state({**Guard(**created.settings).state(), "id": created.policy_id})
     kind = policy_kind(created.policy)
     fresh = make_policy(created.policy, kind._completed(created.settings))
@@ -277,6 +285,7 @@ def _guarded(state: State, event: Event, view: View) -> None:
 
 
 def _visit(state: State, event: Event, view: View) -> None:
+    # Its coin fell with its round, so the guard has nothing to recall.
     state.visited(decode(event, records.Visit))
 
 

@@ -148,6 +148,7 @@ def status_of(name: str, state: State) -> Status:
         held_up_rounds=held_up_rounds,
         is_stalled=held_up_rounds >= STALLED,
         rewards=tally.rewards,
+        # A guard books an abandoned round at its worst, which is settled, too.
         learned=rounds - len(settlement) - (tally.abandoned if guard is None else 0),
         defaults=tally.defaults + settlement.defaults,
         abandoned=tally.abandoned,

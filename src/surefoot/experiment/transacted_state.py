@@ -49,6 +49,7 @@ class TransactedState:
         # Used inside transactions only, which run alone; None once it cannot be trusted.
         self._state: State | None = state
         self._created, self._refuser = state.created, Refuser()
+        # A journal that is read only has no transactions in which a call would be alone.
         self._reading = threading.Lock()
         self._is_guard = isinstance(state.policy, Guard)
         self._metrics = metric_names(state.created) if self._is_guard else ()
@@ -102,6 +103,7 @@ class TransactedState:
     def _answer(self, call: "Call[T]", transaction: Transaction) -> T:
         try:
             turn = UnitOfWork(transaction, self._synced(transaction), self._clock())
+            # First, so that a late reward finds its window closed.
             if call.closes:
                 turn.close_windows()
             result = call.act(turn)
@@ -121,6 +123,7 @@ class TransactedState:
                 return at(self._synced(self._journal.view(self.name)))
 
     def _synced(self, view: View) -> State:
+        # None meanwhile: a state that fails on the way must not be used again.
         state, self._state = self._state, None
         self._state = caught_up(state, view)
         return self._state

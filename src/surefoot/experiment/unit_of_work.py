@@ -55,6 +55,7 @@ class UnitOfWork:
     def snapshot(self) -> None:
         """Attach the state to the chain, and remove the snapshot before the last."""
         state = self.state
+        # The head before the snapshot's own event: the state is of that moment.
         number, hash_ = state.head
         previous = state.newest_snapshot
         if len(state.snapshots) == 2:
