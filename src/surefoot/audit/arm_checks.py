@@ -103,6 +103,7 @@ class ArmChecks:
                 problems.add(name, f"it must say {mine:.12g}, but {written:.12g} is written")
         self._check_proof(round_, weights, low, high, size, problems)
         is_allowed = round_.guaranteed >= round_.required
+        # Policy and audit round differently, each by a share of what was added up.
         if round_.is_learner and not (is_allowed and own >= -1e-9 * size):
             problems.add(
                 "admissible", f"the learner played, but what can be proved falls short of the floor by {-own:.6g}"
@@ -145,6 +146,7 @@ class ArmChecks:
         """UCB1 keeps no floor: only that it plays the highest index.  (Auer et al. 2002)"""
         if round_.is_held:
             return
+        # Arms that were never seen are proposed first, so nobody looks at what is divided by 0.
         with np.errstate(divide="ignore", invalid="ignore"):
             indices = self._total.value / self._seen + self.noise * np.sqrt(8 * math.log(self.rounds) / self._seen)
         self._check_proposal(round_, indices, problems)

@@ -83,6 +83,7 @@ class AuditLedger:
         sum r >= sum y - psi, psi = sqrt(s (ln(s/rho) + 2 ln(1/delta))), s = sigma^2 m + rho.
         (docs/mathematics.md, "Realised sum")
         """
+        # Any rho that is fixed beforehand is valid, but this must be the policies' own.
         rho = 30.0 * noise**2
         total = noise**2 * self.rewarded_rounds + rho
         return math.sqrt(total * (math.log(total / rho) + 2.0 * math.log(1.0 / delta)))

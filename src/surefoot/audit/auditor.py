@@ -23,6 +23,7 @@ from surefoot.audit.recorded_round import RecordedRound, RoundProblems
 from surefoot.journal.events import Event
 
 OF_GUARDS = (records.GUARDED, records.VISIT, records.METRIC_REWARD, records.SETTLED)
+# Written out again: the audit takes no rule from the code that it audits.
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
 
@@ -41,6 +42,7 @@ class Auditor:
 
     def take(self, event: Event) -> None:
         """Check one event."""
+        # What cannot be read is a link of the chain all the same.
         self.chain.follow(event)
         self.tally.events += 1
         self._check_time(event)
@@ -147,6 +149,7 @@ class Auditor:
         if self._book.is_alarmed and not was_alarmed:
             self.tally.alarms.append((event.number, "the data contradict what was declared"))
         self.tally.is_refuted = self._book.is_alarmed
+        # After `judge`: whether the baseline has moved is known once this round is counted.
         teaches = self._book.teaches(round_.is_learner)
         is_new = self._learning.wait(
             decision,

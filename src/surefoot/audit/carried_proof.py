@@ -24,6 +24,7 @@ class CarriedProof:
     def add(self, share: float, baseline: Vector, gain: float, said: float) -> None:
         """A round of the baseline: that share of its features, and at least so much more."""
         self._normal.add_product(np.float64(share), baseline)
+        # Rounded down: a fact must not be worth more than was proved.
         self._level.add(math.nextafter(share * gain, -math.inf))
         self._said.add(share * said)
 

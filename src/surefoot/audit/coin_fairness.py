@@ -15,6 +15,7 @@ from surefoot.audit.compensated_sums import Vector
 LEVEL = 1e-6
 LIMIT = math.log(1.0 / LEVEL)
 SIDE_RATES = np.array([-1.0, -0.3, -0.1, -0.03, 0.03, 0.1, 0.3, 1.0])
+# Below 1 in size, so that no bet can lose all and 1 + r f stays above 0.
 DRAW_RATES = np.array([-0.9, -0.3, -0.1, -0.03, 0.03, 0.1, 0.3, 0.9])
 WAVES = np.pi * np.array([1.0, 2.0, 3.0, 4.0])
 

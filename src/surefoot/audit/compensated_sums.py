@@ -44,6 +44,7 @@ class CompensatedSum:
 
 
 def _upper_half(x: Any) -> Any:
+    # 2^27 + 1 halves the 53 bits, so that products of the halves are exact.
     shifted = 134217729.0 * x
     return shifted - (shifted - x)
 
@@ -57,6 +58,7 @@ class UnboundedSum:
     def add(self, term: float) -> None:
         """Add one number."""
         both = self._sum + term
+        # inf - inf would be NaN, and of an infinite sum nothing is lost.
         if abs(both) < float("inf"):
             kept = both - self._sum
             self._lost += (self._sum - (both - kept)) + (term - kept)

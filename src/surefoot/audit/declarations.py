@@ -110,6 +110,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         proposes_by_set=settings.get("optimism", "set") == "set",
         delta=delta,
         realised_share=share,
+        # Not today's default: settings without it are older than restarts.
         restart_share=float(settings.get("restart_share", 0.0)) if is_safe else 0.0,
         watch=watch,
     ).after(0)

@@ -86,6 +86,7 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield f"{policy} with this radius allows for no `misspecification`, but {misfit!r:.80} was declared"
     size: Any = settings.get("feature_bound")
     ridge: Any = settings.get("ridge", 1.0)
+    # A ridge of 0 or less is a finding of its own; here it must not raise.
     if _is_number(size) and _is_number(ridge) and not size / math.sqrt(max(ridge, 1e-300)) <= math.sqrt(MOST_RESOLVED):
         yield f"`feature_bound` must be resolved beside the ridge, but {size!r} was declared beside {ridge!r}"
     if settings.get("holdout") and misfit != 0.0:

@@ -98,6 +98,7 @@ class GuardChecks:
         expected = ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
         if not abs(record.share - expected) <= WRITTEN * expected:
             problems.add("share", f"the banks and the ramp give a share of {expected!r}, but it was {record.share!r}")
+        # Asked apart from the ramp: the promise rests on this alone.
         for bank in self._banks:
             cost = bank.cost(record.share)
             if not (cost == 0.0 or cost <= bank.held + bank.rounding):
@@ -180,6 +181,7 @@ def _compared(own: RebuiltBank, bank: records.Bank, share: float) -> Iterator[tu
     yield "carried", bank.carried, own.held
     yield "cost", bank.cost, own.cost(share)
     yield "coins", bank.coins, own.coin_luck
+    # A list of another length is found by its caller.
     yield from (("log_wealth", said, is_) for said, is_ in zip(bank.log_wealth, own.log_wealth, strict=False))
 
 

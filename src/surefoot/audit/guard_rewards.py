@@ -99,6 +99,7 @@ class GuardRewards:
         """Keep what a round enters by until its turn comes."""
         entry.settled = values
         unit = entry.record.asked.unit
+        # A forged journal may have opened the same unit twice.
         if unit is not None and self.units.get(unit) is entry:
             del self.units[unit]
         for decision_id in entry.ids:
@@ -202,6 +203,7 @@ class GuardRewards:
             self._close_window(event, window, self._window)
 
     def _close_window(self, event: Event, window: records.SettledWindow, seconds: float) -> None:
+        # Rounds that were abandoned have left their windows behind.
         while self._windows and self._windows[0].settled is not None:
             self._windows.popleft()
         entry = self._by_id.get(window.decision_id)

@@ -92,6 +92,7 @@ class LearnedRewards:
         """After a restart no round that was decided before teaches any more."""
         for entry in list(self._order):
             entry.teaches = False
+            # With a window they stay, and close in their order, though nobody learns them.
             if entry.reward is not None and self._created.reward_window is None:
                 self._learn(entry, entry.reward)
         if self._created.reward_window is None:
@@ -109,6 +110,7 @@ class LearnedRewards:
         """Learn up to the first round that is not settled."""
         while self._order:
             entry = self._order[0]
+            # One that was abandoned is only removed.
             if entry.decision_id in self._waiting:
                 if entry.reward is None:
                     return
@@ -129,6 +131,7 @@ class LearnedRewards:
             return
         if event.key != f"r:{reward.decision_id}":
             self._findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
+        # Written so that NaN is refused, too.
         if not abs(value) <= LARGEST:
             self._findings.add(event.number, "reward", f"{value:g} was accepted, which nobody can compute with")
             return

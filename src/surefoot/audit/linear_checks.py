@@ -112,6 +112,7 @@ class LinearChecks:
         scale = self._scale(round_.rows[round_.proposal], displaced, known, size)
         own = self._check_proof(round_, displaced, known, question, required, scale, problems)
         self._check_verdict(round_, own - self._floor(required), scale, problems)
+        # Last: question and proof are about the rounds before this one.
         self._carry(round_, displaced, known, question, own)
         self.account.play(round_, displaced, known)
 
@@ -142,6 +143,7 @@ class LinearChecks:
 
     def learn(self, features: Vector, reward: float, is_learner: bool, declared: float | None = None) -> None:
         """Take in the reward of a round that teaches; one with a declared mean is only bet on."""
+        # Before the reward enters: a prediction must not know it.
         predicted = self.estimate.predicted(features) if self._watch is not None and declared is None else declared
         if declared is None:
             self._enter(features, reward, is_learner)
@@ -340,6 +342,7 @@ class LinearChecks:
         if declared.policy != "SafeLUCB" or declared.constraint not in CARRIES_PROOFS or self.is_alarmed:
             return
         if round_.is_learner:
+            # Handed on is the audit's own value; the record's is only the most that it may claim.
             self._proved = CarriedProof(question, own, round_.guaranteed)
             return
         self._proved = self._proved or CarriedProof(np.zeros(self.dim), 0.0, 0.0)

@@ -19,6 +19,7 @@ class OfferedRows:
         if data == self._last:
             return
         self._last = data
+        # Adding 0.0 turns -0.0 into 0.0: rows that are equal must have equal bytes.
         self._recent.update(hash(row.tobytes()) for row in rows + 0.0)
         if len(self._recent) > 65536 + self._old.size // 4:
             merged = np.concatenate([self._old, np.fromiter(self._recent, dtype=np.int64)])

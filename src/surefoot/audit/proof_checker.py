@@ -116,6 +116,7 @@ class ProofChecker:
         share = math.inf if enough == -math.inf else 1e-3 * FINE if is_link else FINE
         own, plain = self._sum(claim, problems, share)
         if own - charged < enough or claim.value > plain - self._theta_bound * gap + self._scale.blur:
+            # The first pass has noted the problems of the pieces.
             own, plain = self._sum(claim, RoundProblems(), 0.0)
         if claim.value > plain - self._theta_bound * gap + self._scale.blur:
             problems.add("value", f"the pieces prove {plain:.12g}, but the proof claims {claim.value:.12g}")
@@ -172,6 +173,7 @@ class ProofChecker:
             found.append("fact: the piece must be a nonnegative multiple of the fact's normal, but is not")
         if not weight >= 0:
             return NOTHING
+        # 0 times an infinite level would be NaN.
         most, said, own = (weight * one if weight else 0.0 for one in (max(level, claimed), piece.level, level))
         _compare(piece.bound, most, said, weight * size, 1e-9, found)
         return own - off - weight * line.error - 16 * EPS * abs(own), most - off

@@ -26,6 +26,7 @@ class GramFactor:
 
     def __init__(self, scale: Vector, values: Vector, axes: Matrix, moment: Vector, ridge: float) -> None:
         self.scale, self.axes, self.ridge, self.dim = scale, axes, ridge, scale.size
+        # V is at least ridge I, whatever rounding did to its eigenvalues.
         floor = ridge / scale.max() ** 2
         self.values: Vector = np.maximum(values, floor)
         error = 8.0 * self.dim * EPS * self.values[-1]  # of any of them: Weyl, and some EPS ||V|| by LAPACK
@@ -54,6 +55,7 @@ class GramFactor:
 def factors(gram: Matrix, moment: Vector, ridges: Vector) -> list[GramFactor]:
     """V = gram + ridge I in factors, for each of these ridges."""
     shifted = gram + ridges[:, None, None] * np.eye(moment.size)
+    # Powers of two: scaling by them rounds nothing.
     scales = np.exp2(np.round(0.5 * np.log2(np.diagonal(shifted, axis1=1, axis2=2))))
     values, axes = np.linalg.eigh(shifted / (scales[:, :, None] * scales[:, None, :]))
     parts = zip(scales, values, axes, ridges.tolist(), strict=True)
