@@ -14,6 +14,7 @@ WHAT = "The learner's proposal"
 
 def asked(learner: Learner, context: Any, offered: list[Any]) -> tuple[int, Odds]:
     """The place of the proposal among the actions, and the probabilities it was drawn with; None if it was certain."""
+    # Learners get copies of the list: one that sorts it must not move the places of the actions.
     sample = getattr(learner, "sample", None)
     if sample is None:
         return position_of(offered, learner.propose(context, list(offered)), what=WHAT), None
@@ -21,6 +22,7 @@ def asked(learner: Learner, context: Any, offered: list[Any]) -> tuple[int, Odds
     if not isinstance(drawn, Proposal) or len(drawn.probabilities) != len(offered):
         raise InputError(f"`sample` must return a Proposal with {len(offered)} probabilities, but got {drawn!r:.80}.")
     place = position_of(offered, drawn.action, what=WHAT)
+    # Some room for learners that compute in single precision.
     if not 0.0 < drawn.probabilities[place] <= 1.0 + 1e-6:
         raise InputError(f"{WHAT} must have a probability in (0, 1], but got {drawn!r:.80}.")
     return place, drawn.probabilities

@@ -37,6 +37,7 @@ def draw(actions: Sequence[Any], probabilities: ArrayLike, rng: np.random.Genera
     odds = np.asarray(probabilities, dtype=np.float64)
     if odds.shape != (len(actions),) or not (odds >= 0.0).all() or not 0.99 < odds.sum() < 1.01:
         raise InputError(f"Each of {len(actions)} actions must have a probability, but got {probabilities!r:.80}.")
+    # numpy refuses probabilities whose sum misses 1 by more than rounding.
     odds = odds / odds.sum()
     place = int(rng.choice(len(actions), p=odds))
     return Proposal(actions[place], odds.tolist())

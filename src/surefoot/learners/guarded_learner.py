@@ -151,6 +151,7 @@ class GuardedLearner:
             If a reward is invalid; nothing has changed.
         """
         round_ = round_of(decision, self.guard.id)
+        # Whatever may be refused comes before the guard counts the reward.
         self.guard.settlement.check_open(round_, self.guard.rounds, "observed")
         learned = self._reward.read(reward)
         self.guard.observe(round_, reward)
@@ -242,6 +243,7 @@ class GuardedLearner:
         try:
             restored = cls(learner, Guard.from_state(state["guard"]), reward=reward, max_pending=max_pending)
             restored._pending.restore(state["pending"], forgotten=int(state["forgotten"]))
+            # Last, since it changes an object of the caller's.
             learner.restore(state["learner"])
         except (KeyError, TypeError) as error:
             raise StateError(f"This state is incomplete or damaged: {error!r}.") from error

@@ -109,6 +109,7 @@ class SklearnLearner(SamplingLearner, StatefulLearner):
         if not self._is_fitted[0]:
             return np.zeros(len(self._places))
         if hasattr(self._models[0], "predict_proba"):
+            # Every fit names all classes, so the columns are the places of the actions.
             return np.asarray(self._models[0].predict_proba(row)[0], dtype=np.float64)
         return np.asarray(np.arange(len(self._places)) == self._models[0].predict(row)[0], dtype=np.float64)
 

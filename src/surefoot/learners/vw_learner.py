@@ -76,6 +76,7 @@ class VWLearner(SamplingLearner, StatefulLearner):
         """One step of the workspace, with the cost -reward; see `Learner.learn`."""
         lines = examples(context, actions)
         played = 1 + position_of(actions, action)  # after the line that all share
+        # The line says which action it is: with --cb_explore_adf the number before the cost does not.
         lines[played] = f"0:{-reward:.9g}:{probability:.9g} {lines[played]}"
         self.workspace.learn(lines)
 
