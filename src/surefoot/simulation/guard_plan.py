@@ -128,6 +128,7 @@ def plan_guard(
 
 def _answer(alpha: float, outcome: GuardOutcome, rounds: int, per_day: float) -> GuardRollout:
     def day(level: float, quantile: float) -> float:
+        # No interpolation: between a day and never there is nothing.
         reached = float(np.quantile(outcome.reached[level], quantile, method="higher"))
         return math.inf if reached >= rounds else reached / per_day
 

@@ -126,6 +126,7 @@ class _Runs:
         metrics = self.settings.shape[0]
         self.rng = np.random.default_rng(seed)
         self.banks = np.array([[new_bank(numbers) for numbers in self.settings] for _ in range(runs)])
+        # A ring: the slot of a round is free again once its reward has entered.
         self.records = np.zeros((delay + 1, runs, record_size.function(metrics)))
         self.sides = np.zeros((delay + 1, runs), dtype=np.bool_)
         self.rewards = np.zeros((delay + 1, runs, metrics))
