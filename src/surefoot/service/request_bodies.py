@@ -44,6 +44,7 @@ def read_question_body(kinds: tuple[type[Any], type[Any]], body: bytes, *, is_gu
     try:
         return read_body(_decode[kinds[is_guard]], body)
     except ProblemError:
+        # Only a body that was refused is read once more.
         refuse_other_kind(body, is_guard=is_guard)
         raise
 
@@ -53,6 +54,7 @@ def refuse_other_kind(body: bytes, *, is_guard: bool) -> None:
     try:
         told = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Then the first error says what is wrong.
         return
     batch = told.get("decisions") if isinstance(told, dict) else None
     for index, entry in enumerate(batch if isinstance(batch, list) else [told]):
@@ -74,6 +76,7 @@ def guard_question(asked: request_models.GuardDecide) -> GuardQuestion:
 
 def refuse_depth(name: str, action: Any) -> None:
     """Refuse an action nested so deeply that a journal which holds it might not be read again."""
+    # Level by level, since recursion is what such an action would break.
     level = [action]
     for _ in range(DEEPEST):
         level = [inner for one in level if isinstance(one, dict | list) for inner in _within(one)]
