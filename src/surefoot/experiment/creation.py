@@ -68,6 +68,10 @@ def read_settings(
 
 def _refuse_linear(guard: Guard, window: float | None, *belong_to_metrics: Any) -> None:
     """A guard's metrics have their own bounds and defaults, and a unit has a window of its own."""
+    if type(guard) is not Guard:
+        raise ConfigError(
+            f"An experiment takes a plain Guard, which its audit can check, but got {type(guard).__name__}."
+        )
     if any(one is not None for one in belong_to_metrics):
         raise ConfigError(
             "`default_reward`, `reward_bounds` and `history` are not for a guard: give bounds and defaults to it or to "

@@ -223,7 +223,7 @@ class Guard(BasePolicy):
             return self._again(known, unit, baseline, proposal, hold)
         predicted = told.read_prediction(prediction, self._metrics, self.step_settings.unpredicted)
         teaches = not told.is_same(baseline, proposal)
-        share = self._share() if teaches and not hold and self._alarm is None else 0.0
+        share = self._share(baseline, proposal) if teaches and not hold and self._alarm is None else 0.0
         draw = draw_coin(self._seed, self._rounds + 1) if share > 0.0 else math.nan
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
@@ -322,7 +322,7 @@ class Guard(BasePolicy):
         self._settlement.check_open(round_, self._rounds, "observed")
         self.units.add(round_, self._read_reward(reward))
 
-    def _share(self) -> float:
+    def _share(self, baseline: Any = None, proposal: Any = None) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""
         numbers, ramp, most, _ = self.step_settings
         share = self._run_share(numbers, self._banks, ramp, most)

@@ -50,8 +50,10 @@ def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fa
     surefoot.errors.ProofError: The pieces must add up to the question exactly: ...
     """
     if isinstance(proof, GuardProof):
-        proof.check()
-        return
+        if proof.model is None:
+            proof.check()
+            return
+        proof = proof.model
     if question is not None and not np.array_equal(np.asarray(question, dtype=np.float64), proof.question):
         raise ProofError("The proof must answer the question that was asked, but it answers another one.")
     if proof.value == -math.inf:

@@ -42,6 +42,8 @@ class GuardCertificate(Value, frozen=True):
         The metric that allowed least.
     is_held : bool
         Whether the baseline was to be played whatever is allowed.
+    condition : str
+        What it rests on, in words.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class GuardCertificate(Value, frozen=True):
     binds: str
     _evidence: Callable[[], GuardProof]
     is_held: bool = False
+    condition: str = CONDITION
 
     @property
     def proof(self) -> GuardProof:
@@ -93,7 +96,7 @@ class GuardCertificate(Value, frozen=True):
         above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
         return (
             f"The proposal had a share of {self.share:.3g} of the {self.allowed:.3g} that {self.binds!r} allows: at "
-            f"worst this round leaves us {above} the floor; {CONDITION}."
+            f"worst this round leaves us {above} the floor; {self.condition}."
         )
 
 
