@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -21,9 +22,12 @@ from surefoot.errors import (
     InputError,
 )
 from surefoot.experiment import AsyncExperiment, Experiment, GuardAnswer, GuardQuestion, Question
+from surefoot.experiment.export import export as write_export
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import begin, decode
 from surefoot.journal import Journal, open_journal
+from surefoot.replay import Columns, Declared, read_log, replay
+from surefoot.simulation import Spec
 from tests.experiment.guard_worlds import SETTINGS, new_guard, played
 from tests.experiment.worlds import Clock, safe_policy
 from tests.journal.servers import PostgresServer, new_database, running_server
@@ -400,3 +404,20 @@ def test_a_guard_is_created_and_exported_on_the_command_line(tmp_path: Path) -> 
     assert len(decoded) == 30
     assert all(math.isclose(sum(line["p"]), 1.0) for line in decoded)
     assert {line["_label_probability"] for line in decoded} == {line["p"][0] for line in decoded}
+
+
+def test_what_a_guard_decided_is_a_log_that_replay_can_weigh_by_its_coins(tmp_path: Path) -> None:
+    journal, rng = open_journal("memory:"), np.random.default_rng(0)
+    models = Experiment.create(journal, "models", Guard(alpha=0.3, delta=0.05, seed=2), mode="guarded")
+    for number in range(1500):
+        answer = models.decide(baseline="big", proposal="small", context={"hour": number % 24})
+        models.reward(answer.decision_id, float(rng.random() < (0.7 if answer.source == "learner" else 0.3)))
+    files = [tmp_path / "models.dsjson", tmp_path / "models.parquet"]
+    for file in files:
+        assert write_export(journal, "models", file) == 1500
+    columns = Columns(action="source", reward="reward_reward", propensity="probability", context=())
+    for log in (read_log(files[0], baseline="1"), read_log(files[1], columns=columns, baseline="baseline")):
+        declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.3, reward_bounds=(0.0, 1.0))
+        (found,) = replay(log, [Spec("LUCB")], declared=declared, evaluator="importance")
+        assert found.main["baseline"].low < 0.3 < found.main["baseline"].high
+        assert found.main["gain"].low > 0.0
