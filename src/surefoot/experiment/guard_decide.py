@@ -80,7 +80,7 @@ def _visit(turn: UnitOfWork, question: ReadGuarded, decision: GuardDecision, is_
         round=decision.round,
         mode=turn.state.mode,
         asked=question.asked,
-        source="baseline" if is_held else decision.source,
+        source=decision.source,
         share=0.0 if is_held else decision.share,
         draw=None if is_held else _coin(decision.draw),
         is_held=is_held,

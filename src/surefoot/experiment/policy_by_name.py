@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, SurefootError
 from surefoot.hints import nearest
 from surefoot.policies import Guard, Policy
 
@@ -56,7 +56,9 @@ def make_any_policy(name: str, settings: Mapping[str, Any], *, advice: str = "")
 def _made(kind: Any, name: str, settings: Mapping[str, Any], advice: str) -> Any:
     try:
         return kind(**settings)
-    except TypeError as error:
+    except SurefootError:  # which may be a ValueError, too, and has the better words
+        raise
+    except (TypeError, ValueError) as error:
         # Python's sentence without the name of the constructor in front.
         text = str(error).split(")", 1)[-1].strip() or str(error)
         raise ConfigError(f"`settings` must be those of {name}: {text}. {advice}".rstrip()) from None

@@ -18,7 +18,7 @@ import numpy as np
 
 from surefoot.arrays import Vector, finite_array
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.linear.ellipsoid import Ball
+from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.scores import LENGTH_TOLERANCE
 from surefoot.policies.guard import Guard
 from surefoot.policies.guard_decision import GuardDecision
@@ -121,26 +121,30 @@ class LinearGuard(Guard):
         asked: Vector = self._question + share * (proposal - baseline) + self._config["alpha"] * baseline
         return asked
 
-    def _proof(self, baseline: Vector, proposal: Vector, share: float) -> Proof:
+    def _proof(self, baseline: Vector, proposal: Vector, share: float, known: Ball | Ellipsoid) -> Proof:
         question = self._asked(baseline, proposal, share)
-        known = self._model.confidence_set
         return assemble(question, [(known, question)], rest=Ball(self._model.settings["theta_bound"]))
 
     def _proved_share(self, baseline: Vector, proposal: Vector) -> float:
         """The largest share that the model proves; what it proves is concave in the share."""
-        least, low, high = -float(self._config["reserve"]), 0.0, self.step_settings.largest_share
-        if self._proof(baseline, proposal, low).value < least:
+        known, least = self._model.confidence_set, -float(self._config["reserve"])
+
+        def is_proved(share: float) -> bool:
+            return self._proof(baseline, proposal, share, known).value >= least
+
+        low, high = 0.0, self.step_settings.largest_share
+        if not is_proved(low):
             return 0.0
-        if self._proof(baseline, proposal, high).value >= least:
+        if is_proved(high):
             return high
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self._proof(baseline, proposal, middle).value >= least else (low, middle)
+            low, high = (middle, high) if is_proved(middle) else (low, middle)
         return low
 
     def _play(self, baseline: Any, proposal: Any, share: float, draw: float, *rest: Any) -> GuardDecision:
         is_banked = share <= allowed(self.step_settings.numbers[0], self._banks[0])
-        proof, teaches = self._proof(baseline, proposal, share), rest[-1]
+        proof, teaches = self._proof(baseline, proposal, share, self._model.confidence_set), rest[-1]
         if teaches:
             self._rows.append(proposal if draw < share else baseline)
             self._question = proof.question

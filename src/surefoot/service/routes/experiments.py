@@ -14,7 +14,7 @@ from surefoot.records import Created
 from surefoot.service import request_models, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues, refuse_size
-from surefoot.service.guard_creation import new_guard
+from surefoot.service.guard_creation import new_guard, refuse_seed
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
@@ -75,9 +75,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         if isinstance(dim, int) and dim > limits.dimensions:
             rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
             raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
-        if data.settings.get("seed") is not None:
-            rule = "coins come from the system, so no seed is taken"
-            raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.seed", rule)])
+        refuse_seed(data.settings)
         return make_policy(data.policy, data.settings)
 
     @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
