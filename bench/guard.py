@@ -1,6 +1,7 @@
 """The guard: how soon a learner is let in without any model, beside SafeLUCB with one, and what a decision costs.
 
-Two plain arms with rewards 0 or 1. A guard's baseline rounds count coins averaged; SafeLUCB is told means in [0, 1].
+Two plain arms with rewards 0 or 1. A guard's baseline rounds count coins averaged. SafeLUCB is told that means lie in
+[0, 1], and stands with the better of its radii `amm` and `residual` in each case.
 """
 
 import time
@@ -12,11 +13,9 @@ from surefoot.simulation import simulate_guard
 
 ROUNDS, RUNS, SAFE_RUNS = 20_000, 400, 4
 DELTA = 0.05
+RADII: tuple[str, ...] = ("amm", "residual")
 BARS = {(0.1, 0.3, 1 / 3): 2_000.0, (0.1, 0.3, 0.0): 6_200.0, (0.1, 0.02, 0.2): 15_000.0}
 MICROSECONDS = 20.0
-HEADER = (
-    f"{'alpha':>5} {'baseline':>8} {'lift':>5} {'p >= 0.5':>9} {'p >= 0.9':>9} {'guard':>7} {'SafeLUCB':>9} {'bar':>7}"
-)
 
 
 def power() -> bool:
@@ -34,7 +33,9 @@ def _case(alpha: float, mean: float, lift: float) -> bool:
     half, most = (_shown(np.median(found.reached[level])) for level in (0.5, 0.9))
     bar = BARS.get((alpha, mean, lift))
     verdict = "" if bar is None else f"{bar:>7.0f}  {'holds' if rounds <= bar else 'DOES NOT HOLD'}"
-    safe = np.mean([safe_rounds(alpha, learner, mean, seed) for seed in range(SAFE_RUNS)])
+    safe = min(
+        np.mean([safe_rounds(alpha, learner, mean, radius, seed) for seed in range(SAFE_RUNS)]) for radius in RADII
+    )
     print(f"{alpha:>5} {mean:>8} {lift:>5.0%} {half:>9} {most:>9} {rounds:>7.0f} {safe:>9.0f} {verdict}")
     return bar is None or rounds <= bar
 
@@ -43,10 +44,17 @@ def _shown(rounds: float) -> str:
     return "-" if rounds >= ROUNDS else f"{rounds:.0f}"
 
 
-def safe_rounds(alpha: float, learner: float, baseline: float, seed: int) -> int:
+def safe_rounds(alpha: float, learner: float, baseline: float, radius: str, seed: int) -> int:
     """Baseline rounds of SafeLUCB on the same two arms."""
     policy = surefoot.SafeLUCB(
-        dim=2, alpha=alpha, delta=DELTA, noise=0.5, theta_bound=1.5, feature_bound=1.0, reward_range=(0.0, 1.0)
+        dim=2,
+        alpha=alpha,
+        delta=DELTA,
+        noise=0.5,
+        theta_bound=1.5,
+        feature_bound=1.0,
+        reward_range=(0.0, 1.0),
+        radius=radius,
     )
     rows, means, rng = np.eye(2), (baseline, learner), np.random.default_rng(seed)
     played = 0
