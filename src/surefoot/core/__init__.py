@@ -1,0 +1,49 @@
+"""The mathematics, compiled when the package is built: one extension module for each kind of processor.
+
+The best one that this machine can run is chosen when this package is imported, and all of them give the same bits.
+SUREFOOT_CORE names another one: "x86_64", "x86_64_v3" or "x86_64_v4".
+"""
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import ConfigError
+
+VARIABLE = "SUREFOOT_CORE"
+# What each build needs beyond the one before it, as Linux lists it.
+NEEDS = {
+    "x86_64_v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "bmi2", "fma"},
+    "x86_64_v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
+    "x86_64": set[str](),
+    "plain": set[str](),
+}
+
+
+def built() -> list[str]:
+    """The builds that this package holds, best first."""
+    here = {file.name.split(".")[0] for folder in __path__ for file in Path(folder).glob("_*.so")}
+    return [name for name in NEEDS if f"_{name}" in here]
+
+
+def _flags() -> set[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return next((set(line.split()) for line in lines if line.startswith("flags")), set())
+
+
+def _choose() -> str:
+    builds, forced = built(), os.environ.get(VARIABLE)
+    if forced:
+        if forced not in builds:
+            raise ConfigError(f"{VARIABLE} must be one of {', '.join(builds)}, but got {forced!r}.")
+        return forced
+    flags = _flags()
+    return next(name for name in builds if NEEDS[name] <= flags)
+
+
+name = _choose()
+native: Any = importlib.import_module(f"surefoot.core._{name}")

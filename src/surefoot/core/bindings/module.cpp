@@ -1,0 +1,9 @@
+// The extension module: every room of the core adds its own part.
+#include <nanobind/nanobind.h>
+
+#include "bindings/rooms.hpp"
+
+NB_MODULE(SUREFOOT_MODULE, module) {
+  module.doc() = "The mathematics of surefoot, compiled.";
+  surefoot::bind_numbers(module);
+}
