@@ -6,4 +6,6 @@
 NB_MODULE(SUREFOOT_MODULE, module) {
   module.doc() = "The mathematics of surefoot, compiled.";
   surefoot::bind_numbers(module);
+  surefoot::bind_linear(module);
+  surefoot::bind_policies(module);
 }

@@ -3,6 +3,8 @@
 
 namespace surefoot {
 
+void bind_linear(nanobind::module_& module);
 void bind_numbers(nanobind::module_& module);
+void bind_policies(nanobind::module_& module);
 
 }  // namespace surefoot

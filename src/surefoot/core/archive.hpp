@@ -1,0 +1,93 @@
+// States as plain numbers, and back: each struct lists its members once, in the order in which they are saved.
+#pragma once
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "exact.hpp"
+#include "vector.hpp"
+
+namespace surefoot {
+
+// A state that cannot be one; the Python side turns it into a StateError.
+struct DamagedState : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Writes members one after the other.
+struct Writer {
+  std::vector<double> numbers;
+
+  void operator()(double value) { numbers.push_back(value); }
+  void operator()(int value) { numbers.push_back(value); }
+  void operator()(bool value) { numbers.push_back(value ? 1.0 : 0.0); }
+  void block(const double* first, int count) { numbers.insert(numbers.end(), first, first + count); }
+};
+
+// Reads them back; a number that its member cannot hold is damage.
+struct Reader {
+  std::span<const double> numbers;
+  std::size_t at = 0;
+
+  double next() {
+    if (at == numbers.size()) throw DamagedState("it is too short");
+    return numbers[at++];
+  }
+  void operator()(double& value) { value = next(); }
+  void operator()(int& value) {
+    const double number = next();
+    if (!(number >= 0.0 && number <= 1e9 && number == std::floor(number))) {
+      throw DamagedState("a count in it is no whole number of at least 0");
+    }
+    value = static_cast<int>(number);
+  }
+  void operator()(bool& value) { value = next() > 0.0; }
+  void block(double* first, int count) {
+    for (int i = 0; i < count; ++i) first[i] = next();
+  }
+  void end() const {
+    if (at != numbers.size()) throw DamagedState("it is too long");
+  }
+};
+
+template <class Archive, class Member>
+void keep(Archive& archive, Member& member) {
+  if constexpr (requires { archive.block(member.data(), member.size()); }) {
+    archive.block(member.data(), member.size());
+  } else {
+    archive(member);
+  }
+}
+
+template <class Archive>
+void keep(Archive& archive, Sum& sum) {
+  archive(sum.value);
+  archive(sum.carry);
+}
+
+template <class Archive, int D>
+void keep(Archive& archive, SumVector<D>& sums) {
+  keep(archive, sums.value);
+  keep(archive, sums.carry);
+}
+
+template <class State>
+std::vector<double> saved(State& state) {
+  Writer writer;
+  state.each([&](auto& member) { keep(writer, member); });
+  return std::move(writer.numbers);
+}
+
+// Into a copy first: what raises has changed nothing.
+template <class State>
+void restore(State& state, std::span<const double> numbers) {
+  State copy = state;
+  Reader reader{numbers};
+  copy.each([&](auto& member) { keep(reader, member); });
+  reader.end();
+  state = std::move(copy);
+}
+
+}  // namespace surefoot

@@ -1,0 +1,74 @@
+// NumPy arrays in and out.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exact.hpp"
+#include "vector.hpp"
+
+namespace surefoot {
+
+namespace nb = nanobind;
+
+using VectorIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MatrixIn = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using CubeIn = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using CountsIn = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using FlagsIn = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using VectorOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MatrixOut = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using CountsOut = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::numpy, double>;
+
+inline std::span<const double> numbers(const VectorIn& array) { return {array.data(), array.size()}; }
+
+// An array of its own that holds these numbers.
+inline Array array_of(std::vector<double> values, std::initializer_list<std::size_t> shape) {
+  auto kept = std::make_unique<std::vector<double>>(std::move(values));
+  double* first = kept->data();
+  nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return Array(first, shape, owner);
+}
+
+template <class Numbers>
+Array copied(const Numbers& values) {
+  const auto count = static_cast<std::size_t>(values.size());
+  return array_of({values.data(), values.data() + count}, {count});
+}
+
+template <int D>
+Array copied(const Matrix<D>& matrix) {
+  const auto d = static_cast<std::size_t>(matrix.dim());
+  return array_of({matrix.data(), matrix.data() + d * d}, {d, d});
+}
+
+template <int D>
+Array total_of(const SumVector<D>& sums) {
+  std::vector<double> totals(static_cast<std::size_t>(sums.value.size()));
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = sums.total(static_cast<int>(i));
+  return array_of(std::move(totals), {static_cast<std::size_t>(sums.value.size())});
+}
+
+// Features that must have this dimension: the Python side has checked them, and this keeps every pointer honest.
+inline void check_size(std::size_t found, int dim) {
+  if (found != static_cast<std::size_t>(dim)) throw nb::value_error("arrays must have the policy's dimension");
+}
+
+template <int D>
+View<D> view_of(const VectorIn& array, int dim) {
+  check_size(array.size(), dim);
+  return view<D>(array.data(), dim);
+}
+
+template <int D>
+Rows<D> rows_of(const MatrixIn& array, int dim) {
+  check_size(array.shape(1), dim);
+  return {array.data(), static_cast<int>(array.shape(0)), dim};
+}
+
+}  // namespace surefoot

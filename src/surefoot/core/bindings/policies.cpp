@@ -1,0 +1,321 @@
+// Every policy of the registry, written once over the concept.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+
+#include "bindings/arrays.hpp"
+#include "bindings/rooms.hpp"
+#include "registry.hpp"
+#include "replay.hpp"
+
+namespace surefoot {
+namespace {
+
+// What is kept of a decision: the gate's record, and the set that it rested on, shared until something is learned.
+template <int D>
+struct Evidence {
+  Record<D> record;
+  std::shared_ptr<const Ellipsoid<D>> set;
+  long long observations;
+};
+
+template <class P>
+struct Bound {
+  Player<P> player;
+  std::shared_ptr<const Ellipsoid<P::Dim>> frozen;
+
+  Bound(int dim, const LinearSettings& settings) : player{typename P::State(dim, settings), typename P::Record(dim), {}} {}
+
+  typename P::State& state() { return player.state; }
+
+  // The set as it stands; the dual one is chosen anew for every question.
+  std::shared_ptr<const Ellipsoid<P::Dim>> freeze() {
+    const auto& s = state();
+    if (s.ridge.count == 0.0) return nullptr;
+    if (s.settings.radius == Radius::dual) return std::make_shared<const Ellipsoid<P::Dim>>(s.memory.set);
+    if (!frozen) {
+      auto set = std::make_shared<Ellipsoid<P::Dim>>(s.dim());
+      set->center = s.ridge.theta;
+      set->whitener = s.ridge.whitener;
+      frozen = std::move(set);
+    }
+    return frozen;
+  }
+
+  Evidence<P::Dim> evidence(Record<P::Dim> record) {
+    return {std::move(record), freeze(), static_cast<long long>(state().ridge.count)};
+  }
+};
+
+template <int D>
+void bind_evidence(nb::module_& module) {
+  using E = Evidence<D>;
+  nb::class_<E> type(module, D == any ? "EvidenceN" : "Evidence4", "What is kept of a decision.");
+  type.def_prop_ro("action", [](const E& e) { return e.record.action; });
+  type.def_prop_ro("is_learner", [](const E& e) { return e.record.is_learner; });
+  type.def_prop_rw("guaranteed", [](const E& e) { return e.record.guaranteed; }, [](E& e, double value) { e.record.guaranteed = value; });
+  type.def_prop_ro("required", [](const E& e) { return e.record.required; });
+  type.def_prop_rw("optimism", [](const E& e) { return e.record.optimism; }, [](E& e, double value) { e.record.optimism = value; });
+  type.def_prop_ro("beta", [](const E& e) { return e.record.beta; });
+  type.def_prop_ro("radius", [](const E& e) { return e.record.radius; });
+  type.def_prop_ro("kept", [](const E& e) { return e.record.kept; });
+  type.def_prop_ro("owed", [](const E& e) { return e.record.owed; });
+  type.def_prop_ro("played", [](const E& e) { return copied(e.record.played); });
+  type.def_prop_ro("conserved", [](const E& e) { return copied(e.record.conserved); });
+  type.def_prop_ro("displaced", [](const E& e) { return copied(e.record.displaced); });
+  type.def_prop_ro("question", [](const E& e) { return copied(e.record.question); });
+  type.def_prop_ro("features", [](const E& e) {
+    return nb::bytes(reinterpret_cast<const char*>(e.record.features.data()), static_cast<std::size_t>(e.record.features.size()) * sizeof(double));
+  }, "The features that were played, as bytes.");
+  type.def_ro("observations", &E::observations);
+  type.def_prop_ro("center", [](const E& e) { return copied(e.set->center); });
+  type.def_prop_ro("whitener", [](const E& e) { return copied(e.set->whitener); });
+  type.def_prop_ro("split", [](const E& e) {
+    std::vector<std::tuple<int, double, double, Array>> facts;
+    for (const auto& fact : e.record.split) facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
+    return facts;
+  }, "Facts that carry a part of the question: (kind, level, weight, normal).");
+}
+
+Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws,
+               const CountsIn& delays, bool has_delays, bool is_told, int rewards, double scale) {
+  const auto rounds = draws.size();
+  const bool is_fixed = features.shape(0) == 1;
+  if ((!is_fixed && features.shape(0) < rounds) || means.shape(0) != features.shape(0) ||
+      means.shape(1) != features.shape(1) || baselines.size() != rounds || delays.size() != rounds) {
+    throw nb::value_error("the arrays of a block must belong together");
+  }
+  for (std::size_t t = 0; t < rounds; ++t) {
+    if (baselines.data()[t] < 0 || static_cast<std::size_t>(baselines.data()[t]) >= features.shape(1)) {
+      throw nb::value_error("a baseline must be one of the rows");
+    }
+  }
+  return {static_cast<int>(rounds), static_cast<int>(features.shape(1)), static_cast<int>(features.shape(2)), is_fixed,
+          features.data(), means.data(), draws.data(), baselines.data(), delays.data(), has_delays, is_told,
+          static_cast<Rewards>(rewards), scale};
+}
+
+// Plays a block; with `lanes` the actions are shared by so many, with the same bits.
+template <class P>
+std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const CountsIn& checkpoints, MatrixOut& kept,
+                  CountsOut& trace, int lanes) {
+  if (kept.shape(0) < checkpoints.size() || kept.shape(1) != static_cast<std::size_t>(tally.size())) {
+    throw nb::value_error("`kept` must have a row for each checkpoint and a column for each count");
+  }
+  if (trace.size() != 0 && trace.size() < static_cast<std::size_t>(block.rounds)) throw nb::value_error("`trace` is too short");
+  const Checkpoints points{checkpoints.data(), static_cast<int>(checkpoints.size()), kept.data()};
+  std::int64_t* actions = trace.size() == 0 ? nullptr : trace.data();
+  nb::gil_scoped_release unlocked;
+  return lanes == 0 ? player.play(block, tally, points, actions, Solo{})
+                    : player.play(block, tally, points, actions, Emulated{lanes});
+}
+
+template <class P>
+void bind_linear_policy(nb::module_& module) {
+  constexpr int D = P::Dim;
+  using B = Bound<P>;
+  const std::string name = std::string(P::name) + (D == any ? "N" : std::to_string(D));
+  nb::class_<B> type(module, name.c_str());
+  type.def(nb::init<int, const LinearSettings&>(), nb::arg("dim"), nb::arg("settings"));
+  type.def_prop_ro("settings", [](B& b) -> LinearSettings& { return b.state().settings; }, nb::rv_policy::reference_internal);
+  type.def_prop_ro("ridge", [](B& b) -> Ridge<D>& { return b.state().ridge; }, nb::rv_policy::reference_internal);
+  type.def_prop_ro("ledger", [](B& b) -> Ledger<D>& { return b.state().ledger; }, nb::rv_policy::reference_internal);
+  type.def_prop_ro("memory", [](B& b) -> Memory<D>& { return b.state().memory; }, nb::rv_policy::reference_internal);
+  type.def_prop_ro("radius", [](B& b) { return b.state().radius(); });
+  type.def("decide", [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high, int order) {
+    auto& state = b.state();
+    Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
+    if (baseline >= offer.rows.count || order >= offer.rows.count) throw nb::value_error("there is no such row");
+    if (is_catalogue && !(state.catalogue && state.catalogue->actions() == offer.rows.count)) {
+      throw nb::value_error("these are not the rows of the catalogue");
+    }
+    offer.is_catalogue = is_catalogue;
+    offer.baseline = baseline;
+    offer.known = known;
+    offer.low = low;
+    offer.high = high;
+    offer.order = order;
+    decide<P>(state, offer, b.player.record, Solo{});
+    return b.evidence(b.player.record);
+  }, nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"), nb::arg("order"));
+  type.def("conclude", [](B& b, const VectorIn& chosen, const VectorIn& today, double optimism, double known, double low, double high, int order) {
+    auto& state = b.state();
+    const int d = state.dim();
+    Record<D>& record = b.player.record;
+    Offer<D> offer{.rows = {nullptr, 0, d}};
+    offer.chosen = view_of<D>(chosen, d).data();
+    offer.today = view_of<D>(today, d).data();
+    offer.known = known;
+    offer.low = low;
+    offer.high = high;
+    record.action = -1;
+    record.optimism = optimism;
+    record.beta = state.radius();
+    const bool is_safe = P::judge(state, offer, record);
+    record.is_learner = order >= 0 || (order == FREE && is_safe);
+    P::book(state, offer, record);
+    return b.evidence(record);
+  }, "Judges and books a proposal of a set without rows.");
+  type.def("teaches", [](B& b, bool is_learner) { return P::teaches(b.state(), is_learner); });
+  type.def("learn", [](B& b, nb::bytes features, double reward, bool is_learner) {
+    const int d = b.state().dim();
+    check_size(features.size(), d * static_cast<int>(sizeof(double)));
+    Vector<D> x(d);
+    std::memcpy(x.data(), features.c_str(), features.size());
+    b.frozen = nullptr;
+    b.player.learn({x.data(), 0, is_learner, reward}, Solo{});
+  }, "Learns the reward of a decided round.");
+  type.def("enter", [](B& b, const MatrixIn& rows, const VectorIn& rewards) {
+    const auto given_rows = rows_of<D>(rows, b.state().dim());
+    check_size(rewards.size(), given_rows.count);
+    b.frozen = nullptr;
+    for (int i = 0; i < given_rows.count; ++i) b.state().ridge.absorb(given_rows[i], rewards.data()[i]);
+  }, "Learns a history, before the first round.");
+  type.def("forget", [](B& b) {
+    const LinearSettings settings = b.state().settings;
+    b.player.state = typename P::State(b.state().dim(), settings);
+    b.frozen = nullptr;
+  }, "Begins anew, with the settings as they are.");
+  type.def("assign_ridge", [](B& b, const Ridge<D>& ridge) {
+    b.state().ridge = ridge;
+    b.frozen = nullptr;
+  });
+  type.def("adopt", [](B& b, const MatrixIn& rows) {
+    Catalogue<D> catalogue;
+    catalogue.assign(rows_of<D>(rows, b.state().dim()), b.state().ridge);
+    b.state().catalogue = std::move(catalogue);
+  }, "Keeps the scores of these rows from round to round.");
+  type.def("catalogue_scores", [](B& b) {
+    const auto& catalogue = *b.state().catalogue;
+    return std::tuple(array_of({catalogue.scores.means.begin(), catalogue.scores.means.begin() + catalogue.actions()}, {static_cast<std::size_t>(catalogue.actions())}),
+                      array_of({catalogue.scores.squares.begin(), catalogue.scores.squares.begin() + catalogue.actions()}, {static_cast<std::size_t>(catalogue.actions())}),
+                      catalogue.listed, catalogue.travel, catalogue.reach, catalogue.bar);
+  }, "Means, squares, the short list, and the bounds that hold while it does.");
+  type.def("restore_scores", [](B& b, const VectorIn& means, const VectorIn& squares, const std::vector<int>& listed, double travel, double reach, double bar) {
+    auto& catalogue = *b.state().catalogue;
+    check_size(means.size(), catalogue.actions());
+    check_size(squares.size(), catalogue.actions());
+    for (const int i : listed) {
+      if (i < 0 || i >= catalogue.actions()) throw DamagedState("a short list names rows that are none");
+    }
+    std::copy_n(means.data(), means.size(), catalogue.scores.means.data());
+    std::copy_n(squares.data(), squares.size(), catalogue.scores.squares.data());
+    catalogue.listed = listed;
+    catalogue.travel = travel;
+    catalogue.reach = reach;
+    catalogue.bar = bar;
+    catalogue.asked_beta = -1.0;
+  });
+  type.def("scores", [](B& b, const MatrixIn& rows) {
+    auto& state = b.state();
+    FreshRows<D> fresh;
+    fresh.score(state.ridge, rows_of<D>(rows, state.dim()), Solo{});
+    return std::pair(array_of({fresh.scores.means.begin(), fresh.scores.means.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))}, {rows.shape(0)}),
+                     array_of({fresh.scores.squares.begin(), fresh.scores.squares.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))}, {rows.shape(0)}));
+  }, "Means and squares of rows that are new.");
+  type.def("propose", [](B& b, const MatrixIn& rows, double beta) {
+    auto& state = b.state();
+    const Proposal found = state.fresh.propose(state.settings, state.ridge, rows_of<D>(rows, state.dim()), beta, Solo{});
+    return std::pair(found.action, found.upper);
+  });
+  type.def("pose", [](B& b, const VectorIn& proposal, const VectorIn& displaced) {
+    auto& state = b.state();
+    Record<D> record(state.dim());
+    record.beta = state.radius();
+    pose(state.ridge, state.ledger, view_of<D>(proposal, state.dim()), view_of<D>(displaced, state.dim()), record);
+    return Evidence<D>{std::move(record), nullptr, static_cast<long long>(state.ridge.count)};
+  }, "The vectors of a question, for a gate that judges elsewhere.");
+  if constexpr (requires { &P::weigh_up; }) {
+    type.def("weigh_up", [](B& b, double played, double conserved, double displaced, Evidence<D>& evidence) {
+      return P::weigh_up(b.state(), played, conserved, displaced, evidence.record);
+    });
+    type.def("book", [](B& b, const VectorIn& proposal, const VectorIn& displaced, bool is_learner, Evidence<D>& evidence) {
+      const int d = b.state().dim();
+      Offer<D> offer{.rows = {nullptr, 0, d}};
+      offer.chosen = view_of<D>(proposal, d).data();
+      offer.today = view_of<D>(displaced, d).data();
+      evidence.record.is_learner = is_learner;
+      P::book(b.state(), offer, evidence.record);
+    });
+  }
+  type.def("play", [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws, const CountsIn& delays,
+                      bool has_delays, bool is_told, int rewards, double scale, Tally& tally, const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
+    check_size(features.shape(2), b.state().dim());
+    const Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
+    if (block.is_fixed && !(b.state().catalogue && b.state().catalogue->actions() == block.actions)) throw nb::value_error("fixed rows must be adopted first");
+    return play(b.player, block, tally, checkpoints, kept, trace, lanes);
+  });
+  type.def("replay", [](B& b, int evaluator, const CubeIn& features, const CountsIn& baselines, double known, bool is_told, const CountsIn& taken,
+                        const MatrixIn& rewards, const FlagsIn& usable, CountsOut chosen, CountsOut fates, VectorOut margins) {
+    const auto count = features.shape(0);
+    check_size(features.shape(2), b.state().dim());
+    if (baselines.size() != count || taken.size() != count || usable.size() != count || rewards.shape(0) != count ||
+        chosen.size() != count || fates.size() != count || margins.size() != count) {
+      throw nb::value_error("the arrays of a log must belong together");
+    }
+    const LoggedRows log{static_cast<int>(count), static_cast<int>(features.shape(1)), static_cast<int>(features.shape(2)), static_cast<int>(rewards.shape(1)),
+                         features.data(), rewards.data(), baselines.data(), taken.data(), usable.data(), known, is_told};
+    nb::gil_scoped_release unlocked;
+    replay(b.player, static_cast<Evaluator>(evaluator), log, {chosen.data(), fates.data(), margins.data()});
+  });
+}
+
+template <class P>
+void bind_arm_policy(nb::module_& module) {
+  using B = Player<P>;
+  nb::class_<B> type(module, std::string(P::name).c_str());
+  type.def("__init__", [](B* b, int arms, double noise, double alpha, double delta, double known) {
+    new (b) B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known}), {}, {}};
+  }, nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"));
+  type.def("save", [](B& b) { return array_of(saved(b.state), {4, static_cast<std::size_t>(b.state.count())}); });
+  type.def("load", [](B& b, const VectorIn& saved) { restore(b.state, numbers(saved)); });
+  type.def("decide", [](B& b, int baseline, double round, int order) {
+    const ArmOffer offer{.baseline = baseline, .round = round, .order = order};
+    if (baseline >= b.state.count() || order >= b.state.count() || (order < 0 && order != FREE && baseline < 0)) throw nb::value_error("there is no such arm");
+    decide<P>(b.state, offer, b.record, Solo{});
+    const auto& r = b.record;
+    return std::tuple(r.action, r.is_learner, r.guaranteed, r.required, r.optimism);
+  }, nb::arg("baseline"), nb::arg("round"), nb::arg("order"), "Proposal, whether it is played, guaranteed, required, optimism.");
+  type.def_prop_ro("intervals", [](B& b) { return std::pair(copied(b.record.lower), copied(b.record.upper)); });
+  type.def("learn", [](B& b, int arm, double reward) {
+    if (arm < 0 || arm >= b.state.count()) throw nb::value_error("there is no such arm");
+    b.learn({nullptr, arm, true, reward}, Solo{});
+  });
+  type.def("play", [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws, const CountsIn& delays,
+                      bool has_delays, bool is_told, int rewards, double scale, Tally& tally, const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
+    const Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
+    check_size(features.shape(1), b.state.count());
+    return play(b, block, tally, checkpoints, kept, trace, lanes);
+  });
+}
+
+}  // namespace
+
+void bind_policies(nb::module_& module) {
+  bind_evidence<4>(module);
+  bind_evidence<any>(module);
+  nb::class_<Tally>(module, "Tally", "What is counted along a run.")
+      .def(nb::init<std::vector<double>>(), nb::arg("watched"))
+      .def_ro("round", &Tally::round)
+      .def_prop_ro("size", &Tally::size)
+      .def("count", &Tally::count, nb::arg("mean"), nb::arg("best"), nb::arg("owed"), nb::arg("is_learner"))
+      .def("row", [](const Tally& t) {
+        std::vector<double> row(static_cast<std::size_t>(t.size()));
+        t.write(row.data());
+        return copied(row);
+      });
+  each_linear_policy([&]<template <int> class P>() {
+    bind_linear_policy<P<4>>(module);
+    bind_linear_policy<P<any>>(module);
+  });
+  each_arm_policy([&]<class P>() { bind_arm_policy<P>(module); });
+  module.def("reward_of", [](int kind, double scale, double mean, double draw) { return reward_of(static_cast<Rewards>(kind), scale, mean, draw); });
+}
+
+}  // namespace surefoot

@@ -1,0 +1,50 @@
+// CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known.
+#pragma once
+#include "linear_state.hpp"
+
+namespace surefoot {
+
+template <int D>
+struct Clucb {
+  static constexpr std::string_view name = "CLUCB";
+  static constexpr int Dim = D;
+  using Settings = LinearSettings;
+  using State = LinearState<D>;
+  using Offer = surefoot::Offer<D>;
+  using Record = surefoot::Record<D>;
+
+  static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
+
+  // The optimistic action.  (Algorithm 1, line 4)
+  template <class Team>
+  static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
+    return most_optimistic(state, offer, record, team);
+  }
+
+  // LCB(z + phi_a) + sum over S^c of r_b >= (1 - alpha) sum over all rounds of r_b.  (Algorithm 1, line 5)
+  static bool judge(State& state, const Offer& offer, Record& record) {
+    const bool is_odd = is_too_high(state, offer.displaced(record.action), offer.known);
+    pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
+    choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
+    const Range earned = state.range(record.radius, record.played);
+    record.kept = state.ledger.conserved_reward.total();
+    record.owed = state.ledger.displaced_reward.with(offer.known);
+    const double required = (1.0 - state.settings.alpha) * (record.kept + record.owed);
+    const double size = std::fabs(earned.mean) + earned.spread + record.kept + record.owed;
+    return settle(state.settings, earned.low() + record.kept, required, size, record) && !is_odd;
+  }
+
+  static void book(State& state, const Offer& offer, Record& record) {
+    book_linear(state, offer, record, offer.known);
+  }
+
+  // It learns from its own rounds only.
+  static bool teaches(const State&, bool is_learner) { return is_learner; }
+
+  template <class Team>
+  static void learn(State& state, const Lesson& lesson, const Team& team) {
+    state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
+  }
+};
+
+}  // namespace surefoot

@@ -1,0 +1,60 @@
+// CLUCB2: the paper's Algorithm 2, for a baseline whose rewards are unknown, over the newest ellipsoid (Remark 3).
+//
+// The exact one, over the intersection of all ellipsoids, finds its bounds in Python (`surefoot.linear.nested`), and
+// asks `weigh_up` what follows from them.
+#pragma once
+#include "linear_state.hpp"
+
+namespace surefoot {
+
+template <int D>
+struct Clucb2 {
+  static constexpr std::string_view name = "CLUCB2";
+  static constexpr int Dim = D;
+  using Settings = LinearSettings;
+  using State = LinearState<D>;
+  using Offer = surefoot::Offer<D>;
+  using Record = surefoot::Record<D>;
+
+  static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
+
+  template <class Team>
+  static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
+    return most_optimistic(state, offer, record, team);
+  }
+
+  // LCB(z + phi_a) + alpha max{LCB(w), n r_l} >= (1 - alpha) UCB(v + phi_b).  (Algorithm 2)
+  static bool weigh_up(const State& state, double lower_played, double lower_conserved, double upper_displaced,
+                       Record& record) {
+    const LinearSettings& s = state.settings;
+    const double floor = state.ledger.baseline_rounds * s.reward_floor;
+    // Here these two are the bounds of w, from which a proof takes the better one.
+    record.kept = floor;
+    record.owed = lower_conserved;
+    const double guaranteed = lower_played + s.alpha * larger(lower_conserved, floor);
+    const double size = std::fabs(lower_played) + std::fabs(lower_conserved) + floor + std::fabs(upper_displaced);
+    return settle(s, guaranteed, (1.0 - s.alpha) * upper_displaced, size, record);
+  }
+
+  static bool judge(State& state, const Offer& offer, Record& record) {
+    const bool is_odd = is_too_high(state, offer.displaced(record.action), 0.0);
+    pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
+    // One set for all three pieces, chosen for the first: any choice is valid (docs, "Radius dual").
+    choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
+    const Range played = state.range(record.radius, record.played);
+    const Range conserved = state.range(record.radius, record.conserved);
+    const Range displaced = state.range(record.radius, record.displaced);
+    return weigh_up(state, played.low(), conserved.low(), displaced.high(), record) && !is_odd;
+  }
+
+  static void book(State& state, const Offer& offer, Record& record) { book_linear(state, offer, record, 0.0); }
+
+  static bool teaches(const State&, bool) { return true; }
+
+  template <class Team>
+  static void learn(State& state, const Lesson& lesson, const Team& team) {
+    state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
+  }
+};
+
+}  // namespace surefoot

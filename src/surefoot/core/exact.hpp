@@ -1,0 +1,72 @@
+// Sums and products together with what their rounding lost, so that a million terms leave no error behind.
+#pragma once
+#include <cmath>
+
+#include "vector.hpp"
+
+namespace surefoot {
+
+struct Rounded {
+  double value, lost;
+};
+
+// total + term as a float, and what that rounding lost.  (Knuth)
+inline Rounded two_sum(double total, double term) {
+  const double both = total + term, kept = both - total;
+  return {both, (total - (both - kept)) + (term - kept)};
+}
+
+// x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)
+inline Rounded two_product(double x, double y) {
+  const double product = x * y;
+  // 2^27 + 1 cuts 53 bits into two halves, whose products are exact.
+  const double x_shifted = 134217729.0 * x, y_shifted = 134217729.0 * y;
+  const double x_high = x_shifted - (x_shifted - x), y_high = y_shifted - (y_shifted - y);
+  const double x_low = x - x_high, y_low = y - y_high;
+  return {product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low};
+}
+
+// A sum and the carry of its rounding.
+struct Sum {
+  double value = 0.0, carry = 0.0;
+
+  void add(double term) {
+    const auto [sum, lost] = two_sum(value, term);
+    value = sum;
+    carry += lost;
+  }
+
+  // Compensation would turn an infinity into NaN: a sum that is not finite says nothing, and stays so.
+  void add_any(double term) {
+    if (std::isfinite(value) && std::isfinite(term)) {
+      add(term);
+    } else {
+      value += term;
+    }
+  }
+
+  double total() const { return value + carry; }
+  // With one more term: carry and term first, since both are small beside the sum.
+  double with(double term) const { return value + (carry + term); }
+};
+
+// A vector of such sums.
+template <int D>
+struct SumVector {
+  Vector<D> value, carry;
+
+  explicit SumVector(int dim) : value(dim), carry(dim) {}
+
+  void add(int i, double term) {
+    const auto [sum, lost] = two_sum(value[i], term);
+    value[i] = sum;
+    carry[i] += lost;
+  }
+  void add(View<D> terms) {
+    for (int i = 0; i < value.size(); ++i) add(i, terms[static_cast<std::size_t>(i)]);
+  }
+  double total(int i) const { return value[i] + carry[i]; }
+  double with(int i, double term) const { return value[i] + (carry[i] + term); }
+};
+
+}  // namespace surefoot

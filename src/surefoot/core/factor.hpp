@@ -1,0 +1,64 @@
+// Triangular factors: V = L L^T, the inverse of L, and how much the two amplify rounding.
+#pragma once
+#include <cmath>
+
+#include "sums.hpp"
+#include "vector.hpp"
+
+namespace surefoot {
+
+// L; false where V is not positive definite in floating point.
+template <int D>
+bool cholesky(const Matrix<D>& gram, Matrix<D>& lower) {
+  const int d = gram.dim();
+  for (int j = 0; j < d; ++j) {
+    for (int i = j; i < d; ++i) {
+      const double entry = gram(i, j) - dot(lower.row(i), lower.row(j), j);
+      if (i > j) {
+        lower(i, j) = entry / lower(j, j);
+      } else if (entry > 0.0) {
+        lower(j, j) = std::sqrt(entry);
+      } else {
+        return false;  // NaN ends up here, too
+      }
+    }
+  }
+  return true;
+}
+
+// The inverse of L, of which only the lower triangle is read and written.
+template <int D>
+void invert(const Matrix<D>& lower, Matrix<D>& inverse) {
+  const int d = lower.dim();
+  inverse.fill(0.0);
+  for (int i = 0; i < d; ++i) {
+    // Along rows, which lie in memory in one piece.
+    for (int k = 0; k < i; ++k) add_scaled(inverse.row(i), -lower(i, k), inverse.row(k), k + 1);
+    for (int j = 0; j < i; ++j) inverse(i, j) /= lower(i, i);
+    inverse(i, i) = 1.0 / lower(i, i);
+  }
+}
+
+// A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum.
+template <int D>
+double condition(const Matrix<D>& inverse, const Matrix<D>& lower) {
+  const int d = lower.dim();
+  Vector<D> rows(d), columns(d);  // row sums of |L|, column sums of |M|
+  for (int i = 0; i < d; ++i) {
+    for (int j = 0; j <= i; ++j) {
+      rows[i] += std::fabs(lower(i, j));
+      columns[j] += std::fabs(inverse(i, j));
+    }
+  }
+  double most_row = 0.0, most_column = 0.0;
+  for (int i = 0; i < d; ++i) {
+    double row = 0.0, column = 0.0;
+    for (int j = 0; j <= i; ++j) row += std::fabs(inverse(i, j)) * rows[j];
+    for (int j = i; j < d; ++j) column += columns[j] * std::fabs(lower(j, i));
+    most_row = larger(row, most_row);
+    most_column = larger(column, most_column);
+  }
+  return std::sqrt(most_row * most_column);
+}
+
+}  // namespace surefoot

@@ -1,0 +1,109 @@
+// What every linear policy holds: what it was told, what it learned, what was played, what it remembers.
+#pragma once
+#include <cmath>
+#include <optional>
+
+#include "ascent.hpp"
+#include "catalogue.hpp"
+#include "fresh_rows.hpp"
+#include "policy.hpp"
+#include "question.hpp"
+
+namespace surefoot {
+
+template <int D>
+struct LinearState {
+  LinearSettings settings;
+  Ridge<D> ridge;
+  Ledger<D> ledger;
+  Memory<D> memory;
+  std::optional<Catalogue<D>> catalogue;
+  // Room to work, without meaning between rounds.
+  FreshRows<D> fresh;
+  Whitened space;
+  Given<D> facts;
+
+  LinearState(int dim, const LinearSettings& settings_)
+      : settings(settings_), ridge(dim, settings_.ridge), ledger(dim), memory(dim), space(dim, dim + Facts<D>::SPARE),
+        facts(given, dim) {}
+
+  int dim() const { return ridge.dim(); }
+  double radius() const { return radius_of(settings, ridge); }
+  Range range(double radius, View<D> q) const { return range_of(settings, ridge, memory, radius, q); }
+
+  // Learns an observation, and lets the scores of the catalogue follow.
+  template <class Team>
+  void absorb(View<D> x, double reward, const Team& team) {
+    if (catalogue) {
+      catalogue->learn(ridge, x, reward, team);
+    } else {
+      ridge.absorb(x, reward);
+    }
+  }
+};
+
+// One round as it is offered to a linear policy: rows, or two vectors where a set without rows found the proposal.
+template <int D>
+struct Offer {
+  Rows<D> rows;
+  bool is_catalogue = false;
+  bool is_checked = false;  // the lengths of the rows were checked before
+  int baseline = -1;        // the row that is played today; -1: none is needed
+  double known = 0.0;       // its mean reward, where a policy needs it
+  double low = 0.0, high = INFINITE;  // what is known of it, where a policy can do without
+  int order = FREE;
+  const double *chosen = nullptr, *today = nullptr;
+
+  View<D> proposal(int action) const { return chosen != nullptr ? view<D>(chosen, rows.dim()) : rows[action]; }
+  View<D> displaced(int action) const {
+    return today != nullptr ? view<D>(today, rows.dim()) : rows[baseline < 0 ? action : baseline];
+  }
+};
+
+template <int D>
+Offer<D> linear_offer(const Situation& now) {
+  Offer<D> offer{.rows = {now.rows, now.actions, now.dim}};
+  offer.is_catalogue = now.is_catalogue;
+  offer.baseline = now.baseline;
+  offer.known = now.known;
+  if (now.is_told) offer.low = offer.high = now.known;
+  return offer;
+}
+
+// The row with the largest UCB over the confidence set.
+template <int D, class Team>
+Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record, const Team& team) {
+  record.beta = state.radius();
+  if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.ridge, record.beta, team);
+  if (!offer.is_checked) {
+    const int bad = first_bad_row(offer.rows, state.settings.feature_bound);
+    if (bad >= 0) return {-1 - bad, 0.0};
+  }
+  return state.fresh.propose(state.settings, state.ridge, offer.rows, record.beta, team);
+}
+
+// Whether no theta of the declared length lets the baseline earn what it is said to earn at least; noted for good.
+template <int D>
+bool is_too_high(LinearState<D>& state, View<D> displaced, double least) {
+  const LinearSettings& s = state.settings;
+  if (!s.watchful || state.memory.refuted != 0.0) return state.memory.refuted == TOO_HIGH;
+  const double length = std::sqrt(square_length(displaced.data(), state.dim()));
+  // An alarm must rest on more than rounding.
+  if (least > s.theta_bound * length * (1.0 + 1e-9) + s.misfit) state.memory.refuted = TOO_HIGH;
+  return state.memory.refuted == TOO_HIGH;
+}
+
+// Counts the round: z and v if the learner plays, w if the baseline does.  (paper, Algorithms 1 and 2)
+template <int D>
+void book_linear(LinearState<D>& state, const Offer<D>& offer, Record<D>& record, double known) {
+  const View<D> proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
+  if (record.is_learner) {
+    state.ledger.book_learner(proposal, displaced, known);
+  } else {
+    state.ledger.book_baseline(displaced, known);
+  }
+  const View<D> played = record.is_learner ? proposal : displaced;
+  for (int i = 0; i < state.dim(); ++i) record.features[i] = played[static_cast<std::size_t>(i)];
+}
+
+}  // namespace surefoot

@@ -1,0 +1,104 @@
+// What a policy remembers beside ridge and ledger: known rewards, realised rewards, the last proof, and facts worth
+// keeping.
+#pragma once
+#include <cmath>
+
+#include "archive.hpp"
+#include "elementary.hpp"
+#include "ellipsoid.hpp"
+#include "facts.hpp"
+#include "settings.hpp"
+
+namespace surefoot {
+
+// Why nothing more is proved.
+inline constexpr double REFUTED = 1.0;   // no theta is left that satisfies data and declarations
+inline constexpr double TOO_HIGH = 2.0;  // a declared reward of the baseline that its features do not allow
+
+template <int D>
+struct Memory {
+  double low = 0.0, high = 0.0;  // what is known of this round's baseline reward
+  Sum kept_low, kept_high;       // of the rounds that kept the baseline
+  Sum owed_low, owed_high;       // of the rounds that displaced it
+  Sum earned;                    // rewards of learner rounds that were learned
+  double earned_rounds = 0.0;
+  double refuted = 0.0;  // 0, REFUTED or TOO_HIGH
+  double proved = 0.0, proved_round = 0.0;
+  double refused = 0.0, pause = 0.0;  // refusals in a row, and rounds to come without a search
+  bool moved = false;  // for good once a baseline's reward is not exactly known, or its features change
+  double debt = 0.0, rounds_before = 0.0;  // of rounds before a restart (`surefoot.safety.alarm`)
+  SumVector<D> earned_features;
+  Vector<D> proved_question, first_baseline;
+  Ellipsoid<D> set;  // the `dual` set in use
+  Facts<D> working;
+
+  explicit Memory(int dim)
+      : earned_features(dim), proved_question(dim), first_baseline(dim), set(dim), working(dim) {}
+
+  template <class Visit>
+  void each(Visit visit) {
+    visit(low);
+    visit(high);
+    for (Sum* sum : {&kept_low, &kept_high, &owed_low, &owed_high, &earned}) visit(*sum);
+    for (double* number : {&earned_rounds, &refuted, &proved, &proved_round}) visit(*number);
+    visit(working.count);
+    if (working.count > working.room()) throw DamagedState("it holds more facts than there is room for");
+    visit(refused);
+    visit(pause);
+    visit(moved);
+    visit(debt);
+    visit(rounds_before);
+    visit(earned_features);
+    visit(proved_question);
+    visit(first_baseline);
+    visit(set.center);
+    visit(set.whitener);
+    working.each(visit);
+  }
+
+  // What is known of this round's baseline reward: [least, most], cut to the declared range and floor.
+  void tell(const LinearSettings& s, double least, double most) {
+    // Where nothing is declared the range is infinite, and the floor 0: a baseline's mean is never negative.
+    low = larger(least, larger(s.reward_floor, s.range_low));
+    high = most < s.range_high ? most : s.range_high;
+  }
+
+  // Adds this round's known baseline reward to the sums of the rounds that displaced it, or that kept it.
+  void remember_baseline(View<D> displaced, bool is_first, bool is_learner) {
+    (is_learner ? owed_low : kept_low).add_any(low);
+    (is_learner ? owed_high : kept_high).add_any(high);
+    if (low != high) moved = true;
+    for (int i = 0; i < first_baseline.size(); ++i) {
+      const double x = displaced[static_cast<std::size_t>(i)];
+      if (is_first) {
+        first_baseline[i] = x;
+      } else if (first_baseline[i] != x) {
+        moved = true;
+      }
+    }
+  }
+
+  // Takes in the reward of a learner round: the realised sum, and the features it belongs to.
+  void remember_reward(View<D> features, double reward) {
+    earned_rounds += 1.0;
+    earned.add_any(reward);
+    earned_features.add(features);
+  }
+};
+
+// psi = sqrt((sigma^2 m + rho)(ln((sigma^2 m + rho)/rho) + 2 ln(1/delta'))).  (Garcelon et al. 2020, re-derived)
+//
+// With probability 1 - delta', at every m at once, m rewards add up to at most psi more than their means.
+inline double realised_slack(const LinearSettings& s, double rounds) {
+  const double variance = s.noise * s.noise, rho = 30.0 * variance, total = variance * rounds + rho;
+  return std::sqrt(total * (log_of(total / rho) + 2.0 * log_of(1.0 / s.sum_delta)));
+}
+
+// What <theta, sum of learned features over learner rounds> is at least, by the rewards received.
+template <int D>
+double realised_level(const LinearSettings& s, const Memory<D>& memory) {
+  const double rounds = memory.earned_rounds;
+  return memory.earned.total() - realised_slack(s, rounds) - s.misfit * rounds;
+}
+
+}  // namespace surefoot

@@ -1,0 +1,61 @@
+// What a policy is: settings, state, and how it proposes, judges, books and learns. Engine, replay and bindings are
+// written once over this concept; adding a policy is one header, one line in `registry.hpp`, and one Python class.
+#pragma once
+#include <concepts>
+#include <string_view>
+
+#include "scores.hpp"
+#include "team.hpp"
+
+namespace surefoot {
+
+// Orders: let the gate decide; play the baseline whatever it says, at the caller's wish, while the alarm is on, or by
+// the coin of a holdout. A number of at least 0 is a row that the learner plays.
+inline constexpr int FREE = -1, HOLD = -2, ALARMED = -3, HELD_OUT = -4;
+
+// One round as simulations and replays meet it.
+struct Situation {
+  const double* rows;  // features of the actions, one row each
+  int actions, dim;
+  bool is_catalogue;  // the rows are those of the policy's catalogue
+  int baseline;       // the row that is played today
+  double known;       // its mean reward
+  bool is_told;       // whether a policy that need not know it is told
+  double round;       // from 1
+};
+
+// A reward that is learned, and the round it belongs to.
+struct Lesson {
+  const double* features;
+  int row;
+  bool is_learner;
+  double reward;
+};
+
+template <class P>
+concept Policy = requires(typename P::State& state, const typename P::State& same, const Situation& situation,
+                          const typename P::Offer& offer, typename P::Record& record, const Lesson& lesson) {
+  { P::name } -> std::convertible_to<std::string_view>;
+  { P::meet(same, situation) } -> std::same_as<typename P::Offer>;
+  { P::propose(state, offer, record, Solo{}) } -> std::same_as<Proposal>;
+  { P::judge(state, offer, record) } -> std::same_as<bool>;
+  { P::book(state, offer, record) };
+  { P::teaches(same, true) } -> std::same_as<bool>;
+  { P::learn(state, lesson, Solo{}) };
+};
+
+// One round: what the policy proposes, and whether it is played. A row that breaks the bound D leaves -1 - row as the
+// record's action, and everything as it was.
+template <Policy P, class Team>
+void decide(typename P::State& state, const typename P::Offer& offer, typename P::Record& record, const Team& team) {
+  const Proposal proposal = P::propose(state, offer, record, team);
+  record.action = proposal.action;
+  record.optimism = proposal.upper;
+  if (proposal.action < 0) return;
+  if (offer.order >= 0) record.action = offer.order;
+  const bool is_safe = P::judge(state, offer, record);
+  record.is_learner = offer.order >= 0 || (offer.order == FREE && is_safe);
+  P::book(state, offer, record);
+}
+
+}  // namespace surefoot

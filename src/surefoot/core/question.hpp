@@ -1,0 +1,72 @@
+// The question of a round, <theta, q> >= level: after it the learner has earned at least (1 - alpha) of what the
+// baseline would have.
+//
+// q = z + phi_a + alpha w - (1 - alpha)(v + phi_b). A gate passes only if its margin exceeds a bound on its own
+// rounding error, and never changes the ledger.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "dual.hpp"
+#include "ledger.hpp"
+#include "memory.hpp"
+
+namespace surefoot {
+
+// What a gate saw and said: from this a certificate is written, when somebody asks for it.
+template <int D>
+struct Record {
+  int action = -1;          // the proposal's row
+  bool is_learner = false;  // whether it was played
+  double guaranteed = 0.0, required = 0.0, optimism = 0.0;
+  double beta = 0.0, radius = 0.0;  // of the set, and with room for rounding
+  double kept = 0.0, owed = 0.0;    // known rewards of the baseline; of an unknown one the two bounds of w
+  Vector<D> played, conserved, displaced;  // z + phi_a, w, v + phi_b
+  Vector<D> features;                      // what was played
+  Vector<D> question;
+  std::vector<Fact<D>> split;  // facts that carry a part of the question; the confidence set carries the rest
+
+  explicit Record(int dim) : played(dim), conserved(dim), displaced(dim), features(dim), question(dim) {}
+};
+
+// Writes the question's three vectors, and widens the radius beta of the set by what rounding may have done.
+template <int D>
+void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal, View<D> displaced, Record<D>& record) {
+  for (int i = 0; i < ridge.dim(); ++i) {
+    record.played[i] = ledger.played.with(i, proposal[static_cast<std::size_t>(i)]);
+    record.conserved[i] = ledger.conserved.total(i);
+    record.displaced[i] = ledger.displaced.with(i, displaced[static_cast<std::size_t>(i)]);
+  }
+  record.radius = guarded_radius(ridge, record.beta);
+}
+
+// With the `dual` radius, chooses the set that bounds <theta, q> best; every other radius has one set only.
+template <int D>
+void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, View<D> q, Record<D>& record) {
+  if (s.radius != Radius::dual || ridge.count == 0.0) return;
+  const double radius = choose_dual(s, ridge, q, memory.set);
+  if (radius == CONTRADICTED) memory.refuted = REFUTED;
+  record.radius = radius == CONTRADICTED ? UNKNOWN : radius;
+}
+
+// Mean and spread of <theta, q> over the set in use: the ball while there are no data, then the ellipsoid.
+template <int D>
+Range range_of(const LinearSettings& s, const Ridge<D>& ridge, const Memory<D>& memory, double radius, View<D> q) {
+  if (ridge.count == 0.0) return {0.0, ball_spread(s.theta_bound, q.data(), ridge.dim())};
+  if (s.radius == Radius::dual) return ellipsoid_range(memory.set.center, memory.set.whitener, radius, q);
+  return ellipsoid_range(ridge.theta, ridge.whitener, radius, q);
+}
+
+// Subtracts the rounding error of the sums, and judges.
+template <int D>
+bool settle(const LinearSettings& s, double guaranteed, double required, double size, Record<D>& record) {
+  const int d = record.played.size();
+  const double square = (square_length(record.played.data(), d) + square_length(record.conserved.data(), d)) +
+                        square_length(record.displaced.data(), d);
+  const double length = std::sqrt(square);
+  record.guaranteed = guaranteed - 4.0 * EPS * (s.theta_bound * (2.0 * length + s.feature_bound) + 2.0 * size);
+  record.required = required;
+  return record.guaranteed >= required;
+}
+
+}  // namespace surefoot

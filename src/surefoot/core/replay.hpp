@@ -1,0 +1,75 @@
+// The loops over a log: the policies' own rounds, fed with logged ones instead of simulated ones.
+#pragma once
+#include <cstdint>
+
+#include "engine.hpp"
+#include "linear_state.hpp"
+
+namespace surefoot {
+
+// How a logged round answers a decision, and what became of a row.
+enum class Evaluator { rejection, importance, full };
+enum class Fate : std::int64_t { rejected, baseline, learner };
+
+// Logged rows. `rewards` has one column, the logged action's, or one per action for the full evaluator.
+struct LoggedRows {
+  int count, actions, dim, columns;
+  const double *features, *rewards;
+  const std::int64_t *baselines, *taken;
+  const bool* usable;
+  double known;  // the baseline's mean reward
+  bool is_told;
+
+  const double* rows(int t) const { return features + static_cast<std::ptrdiff_t>(t) * actions * dim; }
+  double reward(int t, int column) const { return rewards[static_cast<std::ptrdiff_t>(t) * columns + column]; }
+};
+
+struct PlayedRows {
+  std::int64_t *chosen, *fates;
+  double* margins;
+};
+
+// Takes one policy through logged rows, whose lengths were checked once for all policies. A rejected row leaves the
+// policy as it was: ledger and memory are put back, and nothing is learned.
+template <Policy P>
+void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const PlayedRows& out) {
+  auto& state = player.state;
+  auto ledger = state.ledger;
+  auto memory = state.memory;
+  for (int t = 0; t < log.count; ++t) {
+    out.chosen[t] = -1;
+    out.fates[t] = static_cast<std::int64_t>(Fate::rejected);
+    out.margins[t] = std::numeric_limits<double>::quiet_NaN();
+    if (!log.usable[t]) continue;
+    if (evaluator == Evaluator::rejection) {
+      // The ridge state needs no copy: deciding changes hints in it, and nothing that it says.
+      ledger = state.ledger;
+      memory = state.memory;
+    }
+    const int baseline = static_cast<int>(log.baselines[t]);
+    // The round's number matters to plain arms only, which a log has none of.
+    const Situation now{log.rows(t), log.actions, log.dim, false, baseline, log.known, log.is_told, 1.0};
+    auto offer = P::meet(state, now);
+    offer.is_checked = true;
+    decide<P>(state, offer, player.record, Solo{});
+    const bool is_learner = player.record.is_learner;
+    const int row = is_learner ? player.record.action : baseline, taken = static_cast<int>(log.taken[t]);
+    out.chosen[t] = row;
+    if (evaluator == Evaluator::rejection && row != taken) {
+      state.ledger = ledger;
+      state.memory = memory;
+      continue;
+    }
+    if (evaluator == Evaluator::importance) {
+      // Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
+      state.ridge.absorb(view<P::Dim>(log.rows(t) + static_cast<std::ptrdiff_t>(taken) * log.dim, log.dim), log.reward(t, 0));
+    } else if (P::teaches(state, is_learner)) {
+      const double reward = log.reward(t, evaluator == Evaluator::full ? row : 0);
+      player.learn({log.rows(t) + static_cast<std::ptrdiff_t>(row) * log.dim, row, is_learner, reward}, Solo{});
+    }
+    out.fates[t] = static_cast<std::int64_t>(is_learner ? Fate::learner : Fate::baseline);
+    out.margins[t] = player.record.guaranteed - player.record.required;
+  }
+}
+
+}  // namespace surefoot

@@ -1,0 +1,162 @@
+// Means and widths of many rows at once: what the optimistic choice among finitely many actions needs.
+//
+// UCB = mean + factor sqrt(square) with square = ||phi||^2_{V^-1} (or ||phi||^2 while the set is the ball).
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "ridge.hpp"
+#include "settings.hpp"
+#include "team.hpp"
+
+namespace surefoot {
+
+inline constexpr double LENGTH_TOLERANCE = 1e-12;  // a row may be longer than D by this share, for D's own rounding
+
+// An action and its upper confidence bound. Row r that breaks the bound D or is not finite is -1 - r.
+struct Proposal {
+  int action;
+  double upper;
+};
+
+// The first row that is longer than the bound or not finite, or -1.
+template <int D>
+int first_bad_row(Rows<D> rows, double bound) {
+  const double longest = bound * (1.0 + LENGTH_TOLERANCE), limit = longest * longest;
+  for (int i = 0; i < rows.count; ++i) {
+    if (!(square_length(rows[i].data(), rows.dim()) <= limit)) return i;  // NaN and infinity end up here too
+  }
+  return -1;
+}
+
+// Rows as columns, in places for whole groups of eight: what a vector unit reads.
+template <int D>
+struct Columns {
+  int actions = 0, places = 0;
+  std::vector<double> values;
+
+  void assign(Rows<D> rows) {
+    actions = rows.count;
+    places = padded(actions);
+    values.assign(static_cast<std::size_t>(places) * static_cast<std::size_t>(rows.dim()), 0.0);
+    for (int i = 0; i < actions; ++i) {
+      const View<D> row = rows[i];
+      for (int j = 0; j < rows.dim(); ++j) values[static_cast<std::size_t>(j * places + i)] = row[static_cast<std::size_t>(j)];
+    }
+  }
+  const double* column(int j) const { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }
+};
+
+struct Scores {
+  std::vector<double> means, squares;
+
+  void resize(int actions) {
+    const auto places = static_cast<std::size_t>(padded(actions));
+    means.assign(places, NO_SCORE);
+    squares.assign(places, 0.0);
+  }
+};
+
+// <theta, phi> and ||phi||^2_{V^-1} of the actions at one place, term after term: equal rows have equal scores.
+template <class Number, int D>
+void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& scores) {
+  const int d = ridge.dim();
+  Number mean{}, square{};
+  const double* first = columns.column(0) + at;
+  const std::ptrdiff_t stride = columns.places;
+  if (ridge.count == 0.0) {
+    for (int j = 0; j < d; ++j) {
+      const Number x = take<Number>(first + j * stride);
+      square += x * x;
+    }
+  } else {
+    int i = 0;
+    // Four rows of M together: while one sum waits, the others continue.
+    for (; i + 4 <= d; i += 4) {
+      const double *a = ridge.whitener.row(i), *b = ridge.whitener.row(i + 1);
+      const double *c = ridge.whitener.row(i + 2), *e = ridge.whitener.row(i + 3);
+      Number p{}, q{}, r{}, s{};
+      for (int j = 0; j <= i; ++j) {
+        const Number x = take<Number>(first + j * stride);
+        p += a[j] * x;
+        q += b[j] * x;
+        r += c[j] * x;
+        s += e[j] * x;
+      }
+      const Number x0 = take<Number>(first + i * stride), x1 = take<Number>(first + (i + 1) * stride);
+      const Number x2 = take<Number>(first + (i + 2) * stride), x3 = take<Number>(first + (i + 3) * stride);
+      q += b[i + 1] * x1;
+      r += c[i + 1] * x1;
+      s += e[i + 1] * x1;
+      r += c[i + 2] * x2;
+      s += e[i + 2] * x2;
+      s += e[i + 3] * x3;
+      square += p * p;
+      square += q * q;
+      square += r * r;
+      square += s * s;
+      mean += ridge.theta[i] * x0;
+      mean += ridge.theta[i + 1] * x1;
+      mean += ridge.theta[i + 2] * x2;
+      mean += ridge.theta[i + 3] * x3;
+    }
+    for (; i < d; ++i) {
+      const double* row = ridge.whitener.row(i);
+      Number entry{};
+      for (int j = 0; j <= i; ++j) entry += row[j] * take<Number>(first + j * stride);
+      square += entry * entry;
+      mean += ridge.theta[i] * take<Number>(first + i * stride);
+    }
+  }
+  put(scores.means.data() + at, mean);
+  put(scores.squares.data() + at, square);
+}
+
+// Means and squares of rows that are new.
+template <int D, class Team>
+void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
+  team.each(columns.places, [&](int at) { score_at<typename Team::Number>(ridge, columns, at, scores); });
+  for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
+}
+
+// What a width counts: beta, or B while the set is the ball.
+template <int D>
+double factor_of(const LinearSettings& s, const Ridge<D>& ridge, double beta) {
+  return ridge.count == 0.0 ? s.theta_bound : beta;
+}
+
+// The row with the largest UCB, the first one on a tie.  (paper, Algorithm 1, line 4)
+//
+// In most rounds one pass over the squares shows that the last best row still is.
+template <int D, class Team>
+Proposal optimistic(const LinearSettings& s, Ridge<D>& ridge, const Scores& scores, int actions, double beta,
+                    const Team& team) {
+  using Number = typename Team::Number;
+  const double factor = factor_of(s, ridge, beta);
+  const double *means = scores.means.data(), *squares = scores.squares.data();
+  const int guess = ridge.favourite < actions ? ridge.favourite : 0;
+  const double bar = means[guess] + factor * std::sqrt(squares[guess]);
+  const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(bar);
+  int rivals = -1;  // the guess itself
+  team.each(padded(actions), [&](int at) {
+    const Number mean = take<Number>(means + at);
+    // A row that may reach the bar, rounding included, counts as a rival; so does one that ties with the guess: among
+    // equals the first must win, not the last best.
+    const Number gap = larger(Number{} + 0.0, (bar - mean) - 4.0 * EPS * (size + absolute(mean)));
+    rivals += holding(square * take<Number>(squares + at) >= gap * gap);
+  });
+  if (rivals == 0) return {guess, bar};
+  int best = guess;
+  double highest = -INFINITE;
+  for (int i = 0; i < actions; ++i) {
+    const double upper = means[i] + factor * std::sqrt(squares[i]);
+    if (upper > highest) {
+      best = i;
+      highest = upper;
+    }
+  }
+  ridge.favourite = best;
+  return {best, highest};
+}
+
+}  // namespace surefoot

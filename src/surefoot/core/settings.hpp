@@ -1,0 +1,27 @@
+// What a linear policy was told: checked by the Python class that makes it.
+#pragma once
+#include "sums.hpp"
+
+namespace surefoot {
+
+enum class Radius { paper, logdet, amm, dual, residual };
+enum class Gate { joint, ledger, facts };
+enum class Optimism { set, facts };
+enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path };
+
+struct LinearSettings {
+  double noise = 1.0, delta = 0.01, ridge = 1.0, theta_bound = 1.0, feature_bound = 1.0;
+  double alpha = 0.0, reward_floor = 0.0;
+  Radius radius = Radius::paper;
+  double misfit = 0.0;  // how far a mean may lie from <theta, features>
+  double range_low = -INFINITE, range_high = INFINITE;
+  double sum_delta = 0.0;  // for the sum of realised rewards; 0 leaves that fact out
+  Constraint constraint = Constraint::cumulative;
+  double amount = 0.0;  // of the constraint
+  Gate gate = Gate::facts;
+  Optimism optimism = Optimism::set;
+  // A policy that plays, not a replay: a replay declares one mean for all contexts, which single rows may contradict.
+  bool watchful = false;
+};
+
+}  // namespace surefoot

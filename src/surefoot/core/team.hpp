@@ -1,0 +1,63 @@
+// Who shares the work of one run: one lane on a CPU, which takes eight actions at a time; several lanes on a GPU.
+//
+// Work over actions is written once, for one number or for eight side by side, and never adds up over actions. So the
+// bits are the same for every team.
+#pragma once
+#include "sums.hpp"
+
+namespace surefoot {
+
+inline constexpr double NO_SCORE = -1e280;  // the mean of a place that holds no action
+
+// Places for so many actions: whole groups of eight.
+inline int padded(int actions) { return (actions + WIDE - 1) / WIDE * WIDE; }
+
+// One lane. `work(at, sample)` is called with the first of eight places.
+struct Solo {
+  using Number = Lanes;
+  template <class Work>
+  void each(int places, Work work) const {
+    for (int at = 0; at < places; at += WIDE) work(at);
+  }
+};
+
+// So many lanes, played one after the other: what a GPU does at once. Lane l takes the places l, l + lanes, ...
+struct Emulated {
+  using Number = double;
+  int lanes;
+  template <class Work>
+  void each(int places, Work work) const {
+    for (int lane = 0; lane < lanes; ++lane) {
+      for (int at = lane; at < places; at += lanes) work(at);
+    }
+  }
+};
+
+template <class Number>
+Number take(const double* x);
+template <>
+inline double take<double>(const double* x) {
+  return *x;
+}
+template <>
+inline Lanes take<Lanes>(const double* x) {
+  return load(x);
+}
+
+inline void put(double* x, double value) { *x = value; }
+inline void put(double* x, Lanes values) { store(x, values); }
+
+inline double absolute(double x) { return x < 0.0 ? -x : x; }
+inline Lanes absolute(Lanes x) { return x < 0.0 ? -x : x; }
+
+// How many of the tests hold.
+inline int holding(bool test) { return test ? 1 : 0; }
+template <class Mask>
+  requires(!std::is_same_v<Mask, bool>)
+inline int holding(Mask tests) {
+  int count = 0;
+  for (int i = 0; i < WIDE; ++i) count += tests[i] != 0;
+  return count;
+}
+
+}  // namespace surefoot

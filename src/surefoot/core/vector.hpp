@@ -1,0 +1,81 @@
+// Vectors and square matrices whose size is known when they are compiled (the paper's 4) or when they are made (any).
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace surefoot {
+
+inline constexpr int any = -1;  // in place of a dimension: known when a policy is made
+
+template <int D>
+using View = std::span<const double, D == any ? std::dynamic_extent : static_cast<std::size_t>(D)>;
+
+// So many numbers: `Each` of them for every unit of the dimension.
+template <int D, int Each = 1>
+class Vector {
+ public:
+  explicit Vector(int dim) {
+    if constexpr (D == any) values_.resize(static_cast<std::size_t>(dim) * Each);
+  }
+
+  int size() const { return D == any ? static_cast<int>(values_.size()) : D * Each; }
+  double* data() { return values_.data(); }
+  const double* data() const { return values_.data(); }
+  double& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
+  double operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
+  void fill(double value) { std::fill(values_.begin(), values_.end(), value); }
+  operator View<D>() const requires(Each == 1) { return View<D>(values_.data(), static_cast<std::size_t>(size())); }
+
+ private:
+  std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * Each>> values_{};
+};
+
+// A view of d numbers.
+template <int D>
+View<D> view(const double* first, int dim) {
+  return View<D>(first, static_cast<std::size_t>(dim));
+}
+
+template <int D>
+class Matrix {
+ public:
+  explicit Matrix(int dim) : dim_(dim) {
+    if constexpr (D == any) values_.resize(static_cast<std::size_t>(dim) * static_cast<std::size_t>(dim));
+  }
+
+  int dim() const { return D == any ? dim_ : D; }
+  int size() const { return dim() * dim(); }
+  double* data() { return values_.data(); }
+  const double* data() const { return values_.data(); }
+  double* row(int i) { return values_.data() + static_cast<std::ptrdiff_t>(i) * dim(); }
+  const double* row(int i) const { return values_.data() + static_cast<std::ptrdiff_t>(i) * dim(); }
+  double& operator()(int i, int j) { return row(i)[j]; }
+  double operator()(int i, int j) const { return row(i)[j]; }
+  void fill(double value) { std::fill(values_.begin(), values_.end(), value); }
+
+  void identity(double scale) {
+    fill(0.0);
+    for (int i = 0; i < dim(); ++i) (*this)(i, i) = scale;
+  }
+
+ private:
+  int dim_;
+  std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * D>> values_{};
+};
+
+// Rows of features, which belong to somebody else.
+template <int D>
+struct Rows {
+  const double* first;
+  int count;
+  int dim_;
+
+  int dim() const { return D == any ? dim_ : D; }
+  View<D> operator[](int i) const { return view<D>(first + static_cast<std::ptrdiff_t>(i) * dim(), dim()); }
+};
+
+}  // namespace surefoot
