@@ -32,7 +32,7 @@ class DeclaredModel(NamedTuple):
 
     def radius(self, observations: int) -> float:
         """Radius beta, unchecked."""
-        return paper_radius.function(observations, *self)
+        return paper_radius(observations, *self)
 
     def scale(self, *, cap: float, least: int) -> float:
         """Smallest G >= B sqrt(lambda) + sigma with cap <= G sqrt(d ln(least D^2 / (lambda delta)))."""

@@ -33,7 +33,7 @@ def _linear(policy: LinearPolicy) -> tuple[float, float]:
 def _arms(policy: ArmPolicy) -> tuple[float, float]:
     state: dict[str, Any] = policy.state()
     arms = state["arms"]
-    means = [mean_of.function(arms, i) if arms[SEEN, i] else 0.0 for i in range(arms.shape[1])]
+    means = [mean_of(arms, i) if arms[SEEN, i] else 0.0 for i in range(arms.shape[1])]
     earned = math.fsum(plays * mean for plays, mean in zip(arms[PLAYS], means, strict=True))
     known, default = policy.settings.get("baseline_reward"), state.get("default", -1)
     if default < 0:

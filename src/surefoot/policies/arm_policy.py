@@ -2,47 +2,22 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, count, positive
-from surefoot.compiled import compiled
-from surefoot.errors import InputError
+from surefoot.core import native
+from surefoot.errors import InputError, StateError
 from surefoot.linear.actions import ActionSet
-from surefoot.linear.exact import two_sum
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_step import HOLD
+from surefoot.policies.orders import HOLD
 from surefoot.policies.policy import Policy
-from surefoot.policies.saved_state import refill
 
 PLAYS, SEEN, TOTAL, CARRY = range(4)  # rows of an arm state: decided, observed, sum of rewards and what it lost
 
 
-@compiled
-def least_played_unseen(arms: Matrix, known: int) -> int:
-    """The arm without an observation that was played least, the first one on a tie; -1 if there is none.
-
-    An arm whose mean is `known` needs no observation (-1: no arm is known).
-    """
-    best = -1
-    for i in range(arms.shape[1]):
-        if arms[SEEN, i] == 0.0 and i != known and (best < 0 or arms[PLAYS, i] < arms[PLAYS, best]):
-            best = i
-    return best
-
-
-@compiled
-def observe_arm(arms: Matrix, arm: int, reward: float) -> None:
-    """Add one reward of an arm."""
-    arms[SEEN, arm] += 1.0
-    # Compensated, as all sums over rounds are: a million of them leave no drift.
-    arms[TOTAL, arm], lost = two_sum(arms[TOTAL, arm], reward)
-    arms[CARRY, arm] += lost
-
-
-@compiled
 def mean_of(arms: Matrix, arm: int) -> float:
     """The average reward of an arm that was observed."""
     return float((arms[TOTAL, arm] + arms[CARRY, arm]) / arms[SEEN, arm])
@@ -50,6 +25,8 @@ def mean_of(arms: Matrix, arm: int) -> float:
 
 class ArmPolicy(Policy):
     """A policy over plain arms. `features` may be left out; where given, it must have one row per arm."""
+
+    _rule: ClassVar[str]  # its name in the core
 
     def __init__(
         self,
@@ -64,7 +41,15 @@ class ArmPolicy(Policy):
         super().__init__(given, settle_after=settle_after, default_reward=default_reward)
         self.arms = count("arms", arms, least=2, hint="arms is the number of actions, the baseline among them.")
         self.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale; 0.5 for rewards in [0, 1].")
-        self._state: Matrix = np.zeros((4, self.arms))
+        known = extra.get("baseline_reward")
+        self._core: Any = getattr(native, self._rule)(
+            arms=self.arms,
+            noise=self.noise,
+            # UCB has neither of them.
+            alpha=extra.get("alpha", 0.5),
+            delta=extra.get("delta", 0.5),
+            known=-1.0 if known is None else known,
+        )
 
     def decide(
         self,
@@ -107,13 +92,16 @@ class ArmPolicy(Policy):
         return vector
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        observe_arm.function(self._state, int(np.argmax(features)), reward)
+        self._core.learn(int(np.argmax(features)), reward)
 
     def _feature_size(self) -> int:
         return self.arms
 
     def _arrays(self) -> dict[str, Any]:
-        return {"arms": self._state.copy()}
+        return {"arms": self._core.save()}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
-        refill(self._state, arrays["arms"], "arms")
+        saved = np.ascontiguousarray(arrays["arms"], dtype=np.float64)
+        if saved.shape != (4, self.arms):
+            raise StateError(f"`arms` must have shape {(4, self.arms)}, but got {saved.shape}.")
+        self._core.load(saved.ravel())

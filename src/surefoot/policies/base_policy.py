@@ -48,6 +48,10 @@ class BasePolicy(ABC):
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
         """Learn the reward of one decided round."""
 
+    def _learn_record(self, record: bytes, reward: Any, is_learner: bool) -> None:
+        """Learn the reward of a round from what was kept of it."""
+        self._learn(np.frombuffer(record).copy(), reward, is_learner)
+
     @classmethod
     def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Settings that an earlier version wrote, completed by what that version did without them."""
@@ -153,7 +157,7 @@ class BasePolicy(ABC):
         features, is_learner, teaches = entry
         if is_turn:
             try:
-                self._learn(np.frombuffer(features).copy(), value, is_learner)
+                self._learn_record(features, value, is_learner)
             except Exception:
                 # A call that raises has changed nothing: the round is open again, and first in line.
                 settlement.put_back(round_, entry)
@@ -269,7 +273,7 @@ class BasePolicy(ABC):
         while (due := self._settlement.take()) is not None:
             _, (features, is_learner, _), value = due
             try:
-                self._learn(np.frombuffer(features).copy(), value, is_learner)
+                self._learn_record(features, value, is_learner)
             except Exception:
                 self._settlement.put_back(*due)
                 raise

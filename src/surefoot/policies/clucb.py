@@ -1,33 +1,8 @@
 """CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known."""
 
-from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled
-from surefoot.policies.linear_step import conclude_with, step_with
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.safety.paper_gates import known_gate, known_proof, pose
-
-
-@compiled
-def clucb_judge(
-    settings: Vector,
-    state: Vector,
-    ledger: Vector,
-    memory: Vector,
-    rows: Matrix,
-    proposal: Vector,
-    displaced: Vector,
-    baseline_reward: float,
-    record: Vector,
-    d: int,
-) -> bool:
-    """Ask the gate for a known baseline.  (paper, Algorithm 1, line 5)"""
-    pose(state, ledger, proposal, displaced, record, d)
-    return known_gate(settings, state, ledger, memory, baseline_reward, record, d)
-
-
-clucb_conclude = conclude_with(clucb_judge)
-clucb_step = step_with(clucb_conclude)
+from surefoot.safety.paper_gates import known_proof
 
 
 class CLUCB(WatchedPolicy):
@@ -84,9 +59,7 @@ class CLUCB(WatchedPolicy):
 
     needs_baseline_reward = True
     # To the letter: Algorithm 1 builds its set from the learner's rounds alone.
-    learns_baseline_rounds = False
-    _step = clucb_step
-    _conclude = clucb_conclude
+    _rule = "CLUCB"
     _prove = staticmethod(known_proof)
 
     def __init__(

@@ -6,62 +6,24 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled
 from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested, Split
-from surefoot.linear.radius import ALPHA, FEATURE_BOUND, THETA_BOUND, radius_of
 from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
 from surefoot.policies.linear_policy import CONTRADICTION
-from surefoot.policies.linear_step import FREE, HELD_OUT, HOLD, conclude_with, step_with
+from surefoot.policies.orders import FREE, HELD_OUT, HOLD
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.paper_gates import (
-    BETA,
-    GUARANTEED,
-    KEPT,
-    OPTIMISM,
-    OWED,
-    REQUIRED,
-    book,
-    new_record,
-    pose,
-    question_of,
-    unknown_gate,
-    unknown_proof,
-    unknown_verdict,
-    vectors_of,
-)
+from surefoot.safety.paper_gates import FLOOR, question_of, unknown_proof
 from surefoot.safety.proof import Proof, assemble
-
-
-@compiled
-def clucb2_judge(
-    settings: Vector,
-    state: Vector,
-    ledger: Vector,
-    memory: Vector,
-    rows: Matrix,
-    proposal: Vector,
-    displaced: Vector,
-    baseline_reward: float,
-    record: Vector,
-    d: int,
-) -> bool:
-    """Ask the gate for an unknown baseline over the newest set.  (paper, Algorithm 2)"""
-    pose(state, ledger, proposal, displaced, record, d)
-    return unknown_gate(settings, state, ledger, memory, record, d)
-
-
-clucb2_conclude = conclude_with(clucb2_judge)
-clucb2_step = step_with(clucb2_conclude)
 
 
 class CLUCB2(WatchedPolicy):
@@ -118,8 +80,7 @@ class CLUCB2(WatchedPolicy):
     >>> policy.observe(decision, 0.5)
     """
 
-    _step = clucb2_step
-    _conclude = clucb2_conclude
+    _rule = "CLUCB2"
     _prove = staticmethod(unknown_proof)
 
     def __init__(
@@ -170,7 +131,7 @@ class CLUCB2(WatchedPolicy):
     def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]
         """Where theta lies with probability 1 - delta; with exact nesting, the intersection of every set so far."""
         # A copy: the nest goes on growing.
-        return copy.deepcopy(self._nested) if self._nested is not None else snapshot(self._settings, self._state)
+        return copy.deepcopy(self._nested) if self._nested is not None else snapshot(self._settings, self._core.ridge)
 
     def _read_baseline_reward(self, reward: float | None) -> float:
         if reward is not None:
@@ -180,51 +141,44 @@ class CLUCB2(WatchedPolicy):
             )
         return 0.0
 
-    def _decide_rows(
-        self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
-    ) -> Decision:
+    def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: float, order: int) -> Decision:
         if self._nested is None:
-            return super()._decide_rows(rows, cached, scores, baseline, known, order)
-        # The compiled step checks this on its own way; here it must come before anything is booked.
-        bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
+            return super()._decide_rows(rows, is_catalogue, baseline, known, order)
+        # The core checks this on its own way; here it must come before anything is booked.
+        bad = first_bad_row(rows, self._settings.feature_bound)
         if bad >= 0:
             raise self._bad_row(rows, bad)
         self._check_order(rows, order)
         action, upper = self._nested.optimistic(rows)
         action = order if order >= 0 else action
-        record = new_record(self.dim)
-        record[OPTIMISM], record[BETA] = upper, radius_of(self._settings, self._state)
-        pose(self._state, self._book, rows[action], rows[baseline], record, self.dim)
-        is_safe, evidence = self._judge_nested(self._nested, record)
+        evidence = self._core.pose(rows[action], rows[baseline])
+        is_safe, proof = self._judge_nested(self._nested, evidence)
         is_learner = order >= 0 or (order == FREE and is_safe)
         if self._nested.is_empty:
             self.report_breach("contradiction", CONTRADICTION)
         if self._alarm is not None:
-            record[GUARANTEED] = -math.inf
-        book(self._book, rows[action], rows[baseline], 0.0, is_learner, record, self.dim)
+            evidence.guaranteed = -math.inf
+        self._core.book(rows[action], rows[baseline], is_learner, evidence)
         certify = partial(
             Certificate,
-            float(record[GUARANTEED]),
-            float(record[REQUIRED]),
+            evidence.guaranteed,
+            evidence.required,
             action,
             upper,
-            evidence,
+            proof,
             is_held=order == HOLD,
-            is_held_out=order == HELD_OUT and bool(record[GUARANTEED] >= record[REQUIRED]),
+            is_held_out=order == HELD_OUT and evidence.guaranteed >= evidence.required,
         )
-        played = vectors_of(record, self.dim)[3]
-        return self._decided(action if is_learner else baseline, is_learner, played, certify)
+        return self._decided(action if is_learner else baseline, is_learner, evidence.features, certify)
 
-    def _judge_nested(self, nested: Nested, record: Vector) -> tuple[bool, "partial[Proof]"]:
-        played, conserved, displaced, _ = vectors_of(record, self.dim)
-        splits = nested.split(played), nested.split(conserved), nested.split(-displaced)
+    def _judge_nested(self, nested: Nested, evidence: Any) -> tuple[bool, "partial[Proof]"]:
+        splits = nested.split(evidence.played), nested.split(evidence.conserved), nested.split(-evidence.displaced)
         # The largest of what is owed is minus the least of its negative.
-        values = (splits[0].value, splits[1].value, -splits[2].value)
-        is_safe = bool(unknown_verdict(self._settings, self._book, *values, record, self.dim))
+        is_safe = bool(self._core.weigh_up(splits[0].value, splits[1].value, -splits[2].value, evidence))
         if nested.is_empty:  # anything follows from a contradiction, so nothing is promised
-            record[GUARANTEED], is_safe = -math.inf, False
-            return False, partial(Proof, question_of(self._settings, record, self.dim), (), -math.inf)
-        return is_safe, partial(_nested_proof, self._settings, record, splits, self.dim)
+            evidence.guaranteed = -math.inf
+            return False, partial(Proof, question_of(self._settings, evidence), (), -math.inf)
+        return is_safe, partial(_nested_proof, self._settings, evidence, splits)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if self._nested is not None:
@@ -234,11 +188,11 @@ class CLUCB2(WatchedPolicy):
             )
         return super()._decide_over(actions, baseline, known, order)
 
-    def _enter_set(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def _enter_set(self, features: bytes, reward: float, is_learner: bool) -> None:
         if self._nested is None:
             super()._enter_set(features, reward, is_learner)
         else:
-            self._nest(self._nested, features[None], [reward])
+            self._nest(self._nested, np.frombuffer(features)[None], [reward])
 
     def _enter(self, rows: Matrix, rewards: Vector) -> None:
         if self._nested is None:
@@ -249,14 +203,13 @@ class CLUCB2(WatchedPolicy):
     def _nest(self, nested: Nested, rows: Matrix, rewards: list[float]) -> None:
         """Learn, and add the current set to the nest: one per round, and one for a whole warm start."""
         # On a copy first, so that a failure on the way leaves the set and the nest as they were.
-        learned = self._state.copy()
+        learned = self._core.ridge.copy()
         for row, reward in zip(rows, rewards, strict=True):
-            self._run_absorb(learned, row, reward)
+            learned.absorb(row, reward)
         newest = snapshot(self._settings, learned)
         assert isinstance(newest, Ellipsoid)
         nested.add(newest)
-        self._state[:] = learned
-        self._frozen = None
+        self._core.assign_ridge(learned)
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), **(self._nested.state() if self._nested is not None else {})}
@@ -267,15 +220,14 @@ class CLUCB2(WatchedPolicy):
             self._nested.restore(arrays)
 
 
-def _nested_proof(settings: Vector, record: Vector, splits: tuple[Split, Split, Split], dim: int) -> Proof:
+def _nested_proof(settings: Any, evidence: Any, splits: tuple[Split, Split, Split]) -> Proof:
     """Algorithm 2 as a split over every set of the nest."""
-    alpha = float(settings[ALPHA])
+    alpha, conserved = settings.alpha, evidence.conserved
     played, kept, owed = splits
     parts: list[tuple[Fact, Vector]] = list(played.pieces)
-    conserved = vectors_of(record, dim)[1]
-    if record[KEPT] >= record[OWED]:
-        parts.append((Linear(conserved, float(record[KEPT]), "floor of the baseline's reward"), alpha * conserved))
+    if evidence.kept >= evidence.owed:
+        parts.append((Linear(conserved, evidence.kept, FLOOR), alpha * conserved))
     else:
         parts += [(known, alpha * piece) for known, piece in kept.pieces]
     parts += [(known, (1 - alpha) * piece) for known, piece in owed.pieces]
-    return assemble(question_of(settings, record, dim), parts, Ball(float(settings[THETA_BOUND])))
+    return assemble(question_of(settings, evidence), parts, Ball(settings.theta_bound))

@@ -2,39 +2,36 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from surefoot.arrays import Vector
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.linear.radius import THETA_BOUND
-from surefoot.policies.linear_step import HELD_OUT, HOLD
+from surefoot.policies.orders import HELD_OUT, HOLD
 from surefoot.safety.certificate import Certificate
-from surefoot.safety.paper_gates import GUARANTEED, OPTIMISM, RADIUS, REQUIRED
 from surefoot.safety.proof import Proof
 
-Prover = Callable[[Vector, Vector, Ball | Ellipsoid, int], Proof]
+Prover = Callable[[Any, Any, Ball | Ellipsoid], Proof]
 
 
 def certify(
-    prover: Prover,
-    settings: Vector,
-    record: Vector,
-    frozen: Vector,
-    observations: int,
-    dim: int,
-    proposal: int,
-    method: str,
-    gap: float,
-    order: int,
+    prover: Prover, settings: Any, evidence: Any, proposal: int, order: int, method: str = "rows", gap: float = 0.0
 ) -> Certificate:
-    """The certificate of a round, from its `record` and the `frozen` set it rested on."""
-    evidence = partial(_prove, prover, settings, record, frozen, observations, dim)
-    guaranteed, required, optimism = float(record[GUARANTEED]), float(record[REQUIRED]), float(record[OPTIMISM])
-    is_held, is_held_out = order == HOLD, order == HELD_OUT and guaranteed >= required
-    return Certificate(guaranteed, required, proposal, optimism, evidence, method, gap, is_held, is_held_out)
+    """The certificate of a round, from the core's `evidence` of it."""
+    guaranteed, required = evidence.guaranteed, evidence.required
+    return Certificate(
+        guaranteed,
+        required,
+        proposal,
+        evidence.optimism,
+        partial(_prove, prover, settings, evidence),
+        method,
+        gap,
+        order == HOLD,
+        order == HELD_OUT and guaranteed >= required,
+    )
 
 
-def _prove(prover: Prover, settings: Vector, record: Vector, frozen: Vector, observations: int, dim: int) -> Proof:
-    known: Ball | Ellipsoid = Ball(float(settings[THETA_BOUND]))
-    if observations > 0:
-        known = Ellipsoid(frozen[:dim], frozen[dim:].reshape(dim, dim), float(record[RADIUS]), observations)
-    return prover(settings, record, known, dim)
+def _prove(prover: Prover, settings: Any, evidence: Any) -> Proof:
+    known: Ball | Ellipsoid = Ball(settings.theta_bound)
+    if evidence.observations > 0:
+        known = Ellipsoid(evidence.center, evidence.whitener, evidence.radius, evidence.observations)
+    return prover(settings, evidence, known)

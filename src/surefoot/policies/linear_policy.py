@@ -1,6 +1,6 @@
-"""What all linear policies share: a ridge state, a ledger, a memory, and the one way from features to a decision.
+"""What all linear policies share: a state in the core, and the one way from features to a decision.
 
-A subclass is a compiled `step` (propose, ask the gate, book) and the proof that goes with its gate.
+A subclass names its rule in the core (`core/registry.hpp`) and the proof that goes with its gate.
 """
 
 from abc import abstractmethod
@@ -12,25 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_array
-from surefoot.compiled import Compiled
+from surefoot.core import native
 from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
-from surefoot.linear.catalogue import learn_catalogue, restored_scores
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
-from surefoot.linear.radius import DUAL, FEATURE_BOUND, RADIUS_KIND, RIDGE, WATCHFUL, radius_of
-from surefoot.linear.ridge import Ridge, absorb
-from surefoot.linear.ridge_layout import COUNT, check_state
-from surefoot.linear.ridge_layout import HEAD as FROZEN_FROM  # center and whitener stand side by side from here
-from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row, new_scores, score_rows
+from surefoot.linear.ridge import Ridge, sized
+from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
+from surefoot.policies import linear_state
 from surefoot.policies.linear_certificate import certify
-from surefoot.policies.linear_settings import read_known_reward, setting_array
-from surefoot.policies.linear_step import FREE, HOLD, TOO_HIGH
-from surefoot.policies.policy import Decision, Policy, refill
+from surefoot.policies.linear_settings import linear_settings, read_known_reward
+from surefoot.policies.orders import FREE, HOLD
+from surefoot.policies.policy import Decision, Policy
 from surefoot.safety.alarm import AlarmKind
 from surefoot.safety.ledger import Ledger
-from surefoot.safety.paper_gates import BETA, GUARANTEED, OPTIMISM, RECORD_HEAD, new_record
 from surefoot.safety.proof import Proof
-from surefoot.safety.safe_state import REFUTED, new_memory, restored_memory, set_at
 
 CONTRADICTION = "No theta is left that satisfies both the data and everything declared: one declaration is not true."
 
@@ -40,9 +35,7 @@ class LinearPolicy(Policy):
 
     needs_baseline: ClassVar[bool] = True
     needs_baseline_reward: ClassVar[bool] = False
-    learns_baseline_rounds: ClassVar[bool] = True
-    _step: ClassVar[Compiled[..., tuple[int, bool]]]
-    _conclude: ClassVar[Compiled[..., bool]]
+    _rule: ClassVar[str]  # its name in the core
 
     def __init__(
         self,
@@ -61,7 +54,7 @@ class LinearPolicy(Policy):
         given |= {"theta_bound": theta_bound, "feature_bound": feature_bound, **extra}
         super().__init__(given, settle_after=settle_after, default_reward=default_reward)
         self.dim = count("dim", dim, hint="dim is the number of features of one action.")
-        self._settings = setting_array(
+        told = linear_settings(
             dim=self.dim,
             alpha=extra.get("alpha"),
             delta=delta,
@@ -73,22 +66,17 @@ class LinearPolicy(Policy):
             radius=extra.get("radius", "paper"),
             misspecification=extra.get("misspecification", 0.0),
         )
-        # A policy that plays, not a replay: see `_conclude` in linear_step.
-        self._settings[WATCHFUL] = 1.0
-        self._theta_bound = float(theta_bound)
-        self._ridge = Ridge(dim=self.dim, ridge=float(ridge))
-        self._ledger = Ledger(dim=self.dim)
-        self._memory = new_memory(self.dim)
-        self._state, self._book = self._ridge.buffer, self._ledger.buffer
-        self._run_step = type(self)._step.dispatcher
-        self._run_absorb = absorb.dispatcher
+        told.watchful = True
+        self._core = sized(self._rule, self.dim)(self.dim, told)
+        self._settings = self._core.settings
+        self._ridge = Ridge(dim=self.dim, ridge=told.ridge, core=self._core.ridge)
+        self._ledger = Ledger(dim=self.dim, core=self._core.ledger)
+        self._memory = self._core.memory
         self._catalogue: Catalogue | None = None
-        self._catalogue_scores = self._scratch = new_scores(0)
-        self._frozen: Vector | None = None
 
     @staticmethod
     @abstractmethod
-    def _prove(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int, /) -> Proof:
+    def _prove(settings: Any, evidence: Any, known: Ball | Ellipsoid, /) -> Proof:
         """The gate's condition as a split over facts."""
 
     @property
@@ -104,7 +92,7 @@ class LinearPolicy(Policy):
     @property
     def confidence_set(self) -> Ball | Ellipsoid:
         """Where theta lies, for all rounds at once with probability 1 - delta."""
-        return snapshot(self._settings, self._state)
+        return snapshot(self._settings, self._core.ridge)
 
     def decide(
         self,
@@ -131,16 +119,16 @@ class LinearPolicy(Policy):
         ):
             raise InputError("A learner's decision can only be recalled over rows, but this set has none.")
         order = HOLD if action is None else action
-        declared, length = float(self._settings[FEATURE_BOUND]), _longest(features)
+        declared, length = self._settings.feature_bound, _longest(features)
         # A length that is not finite is refused by `_decide`, as always.
         if not declared * (1.0 + LENGTH_TOLERANCE) < length < np.inf:
             return self._decide(features, baseline, baseline_reward, order)
         # It was played, so it counts; what was declared of it is not true.
-        self._settings[FEATURE_BOUND] = length
+        self._settings.feature_bound = length
         try:
             decision = self._decide(features, baseline, baseline_reward, order)
         finally:
-            self._settings[FEATURE_BOUND] = declared
+            self._settings.feature_bound = declared
         text = f"Round {decision.round} had a row of length {length:.6g}, beyond feature_bound={declared:.6g}."
         self.report_breach("features", text)
         return decision
@@ -155,7 +143,7 @@ class LinearPolicy(Policy):
         rows = real_array("features", features, ndim=2)
         self._check_shape(rows)
         row = self._read_baseline(baseline, rows.shape[0], order)
-        return self._decide_rows(rows, False, self._scratch_for(rows.shape[0]), row, known, order)
+        return self._decide_rows(rows, False, row, known, order)
 
     def warm_start(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from the baseline's own history before the first round: one logged row and reward each.
@@ -177,15 +165,13 @@ class LinearPolicy(Policy):
                 f"`rewards` must hold one number within +-{LARGEST:g} for each of {rows.shape[0]} rows, "
                 f"but got shape {values.shape}."
             )
-        bad = first_bad_row(rows, float(self._settings[FEATURE_BOUND]))
+        bad = first_bad_row(rows, self._settings.feature_bound)
         if bad >= 0:
             raise self._bad_row(rows, bad)
         self._enter(rows, values)
 
     def _enter(self, rows: Matrix, rewards: Vector) -> None:
-        for row, reward in zip(rows, rewards, strict=True):
-            self._run_absorb(self._state, row, float(reward))
-        self._frozen = None
+        self._core.enter(rows, rewards)
 
     def _decide_catalogue(
         self, catalogue: Catalogue, baseline: int | ArrayLike | None, known: float, order: int
@@ -193,19 +179,17 @@ class LinearPolicy(Policy):
         self._check_shape(catalogue.rows)
         row = self._read_baseline(baseline, catalogue.rows.shape[0], order)
         self._adopt(catalogue)
-        return self._decide_rows(catalogue.rows, True, self._catalogue_scores, row, known, order)
+        return self._decide_rows(catalogue.rows, True, row, known, order)
 
-    def _decide_rows(
-        self, rows: Matrix, cached: bool, scores: Matrix, baseline: int, known: float, order: int
-    ) -> Decision:
-        self._check_order(rows, order)
-        record = self._new_record()
-        action, is_learner = self._run_step(
-            self._settings, self._state, self._book, self._memory, rows, cached, scores, baseline, known, order, record
-        )
+    def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: float, order: int) -> Decision:
+        if order >= 0:
+            self._check_order(rows, order)
+        low, high = self._told
+        evidence = self._core.decide(rows, is_catalogue, baseline, known, low, high, order)
+        action = evidence.action
         if action < 0:
             raise self._bad_row(rows, -1 - action)
-        return self._concluded(action if is_learner else baseline, action, is_learner, record, order)
+        return self._concluded(action if evidence.is_learner else baseline, action, evidence, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:
@@ -213,90 +197,60 @@ class LinearPolicy(Policy):
                 f"The action set must have dim={self.dim}, but this {type(actions).__name__} has dim={actions.dim}."
             )
         displaced = self._read_baseline_vector(actions, baseline, order)
-        actions.check_length(float(self._settings[FEATURE_BOUND]))
-        best = actions.optimistic(snapshot(self._settings, self._state))
-        record = self._new_record()
-        record[OPTIMISM], record[BETA] = best.upper, radius_of(self._settings, self._state)
-        is_learner = type(self)._conclude(
-            self._settings, self._state, self._book, self._memory, np.zeros((0, self.dim)), best.features, displaced,
-            known, order, record, self.dim,
-        )  # fmt: skip
-        return self._concluded(-1, -1, is_learner, record, order, method=best.method, gap=best.gap)
+        actions.check_length(self._settings.feature_bound)
+        best = actions.optimistic(snapshot(self._settings, self._core.ridge))
+        chosen = np.ascontiguousarray(best.features, dtype=np.float64)
+        evidence = self._core.conclude(chosen, displaced, best.upper, known, *self._told, order)
+        return self._concluded(-1, -1, evidence, order, best.method, best.gap)
 
-    def _new_record(self) -> Vector:
-        return new_record(self.dim)
+    @property
+    def _told(self) -> tuple[float, float]:
+        """What is known of this round's baseline reward, where a policy can do without."""
+        return 0.0, np.inf
 
     def _concluded(
-        self,
-        row: int,
-        proposal: int,
-        is_learner: bool,
-        record: Vector,
-        order: int,
-        *,
-        method: str = "rows",
-        gap: float = 0.0,
+        self, row: int, proposal: int, evidence: Any, order: int, method: str = "rows", gap: float = 0.0
     ) -> Decision:
-        if self._alarm is None and self._memory.item(REFUTED) > 0.0:
+        if self._alarm is None and self._memory.refuted > 0.0:
             self._raise_alarm()
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
-            record[GUARANTEED] = -np.inf
+            evidence.guaranteed = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
-        frozen = self._frozen
-        if frozen is None:
-            frozen = self._state[FROZEN_FROM : FROZEN_FROM + self.dim * (self.dim + 1)].copy()
-            if self._settings[RADIUS_KIND] != DUAL:
-                self._frozen = frozen  # shared by all decisions until something is learned
-            elif self._state[COUNT] > 0:  # there the set is chosen anew for every question
-                at = set_at.function(self.dim)
-                frozen = self._memory[at : at + self.dim * (self.dim + 1)].copy()
-        seen = int(self._state[COUNT])
-        written_out = partial(
-            certify, self._prove, self._settings, record, frozen, seen, self.dim, proposal, method, gap, order
-        )
-        at = RECORD_HEAD + 3 * self.dim
-        return self._decided(row, is_learner, record[at : at + self.dim], written_out)
+        written_out = partial(certify, self._prove, self._settings, evidence, proposal, order, method, gap)
+        return self._decided(row, evidence.is_learner, evidence.features, written_out)
 
     def _raise_alarm(self) -> None:
         """Say what the step has found."""
-        if self._memory[REFUTED] != TOO_HIGH:
+        if self._memory.refuted != native.TOO_HIGH:
             self.report_breach("contradiction", CONTRADICTION)
             return
         text = (
             f"The baseline of round {self._rounds + 1} is declared to earn more on average than any theta of length "
-            f"theta_bound={self._theta_bound:.6g} allows for its features."
+            f"theta_bound={self._settings.theta_bound:.6g} allows for its features."
         )
         self.report_breach("baseline_reward", text)
 
     def report_breach(self, kind: AlarmKind, text: str) -> None:
         """Raise the alarm: something that was declared has been contradicted. The first one stands."""
         super().report_breach(kind, text)
-        self._memory[REFUTED] = max(1.0, float(self._memory[REFUTED]))  # does not overwrite TOO_HIGH
+        self._memory.refuted = max(1.0, self._memory.refuted)  # does not overwrite TOO_HIGH
 
     def _teaches(self, is_learner: bool) -> bool:
-        return is_learner or self.learns_baseline_rounds
+        return bool(self._core.teaches(is_learner))
+
+    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
+        self._core.learn(record, reward, is_learner)
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
-        if self._catalogue is None:
-            self._run_absorb(self._state, features, reward)
-        else:
-            rows, columns = self._catalogue.rows, self._catalogue.columns
-            learn_catalogue(self._state, features, reward, rows, columns, self._catalogue_scores)
-        self._frozen = None
-
-    def _scratch_for(self, rows: int) -> Matrix:
-        if self._scratch.shape[1] != rows:
-            self._scratch = new_scores(rows)
-        return self._scratch
+        self._core.learn(features.tobytes(), reward, is_learner)
 
     def _adopt(self, catalogue: Catalogue) -> None:
         if self._catalogue is not None and self._catalogue.digest == catalogue.digest:
             return
-        catalogue.check_length(float(self._settings[FEATURE_BOUND]))
-        scores = new_scores(catalogue.rows.shape[0])
-        score_rows(self._state, catalogue.rows, scores)
+        catalogue.check_length(self._settings.feature_bound)
+        self._core.adopt(catalogue.rows)
         # Last: what raises above leaves the old catalogue and its scores together.
-        self._catalogue, self._catalogue_scores = catalogue, scores
+        self._catalogue = catalogue
 
     def _check_shape(self, rows: Matrix) -> None:
         if rows.shape[1] != self.dim or rows.shape[0] == 0:
@@ -310,7 +264,7 @@ class LinearPolicy(Policy):
             raise InputError(f"`0 <= action < {rows.shape[0]}` must hold for {rows.shape[0]} actions, but got {order}.")
 
     def _bad_row(self, rows: Matrix, row: int) -> InputError:
-        bound = float(self._settings[FEATURE_BOUND])
+        bound = self._settings.feature_bound
         if not np.isfinite(rows[row]).all():
             return InputError(
                 f"`features` must be finite, but row {row} is {rows[row]}. Drop that action or impute its features."
@@ -365,26 +319,10 @@ class LinearPolicy(Policy):
         return self.dim
 
     def _arrays(self) -> dict[str, Any]:
-        arrays: dict[str, Any] = {
-            "ridge": self._state.copy(),
-            "ledger": self._book.copy(),
-            "memory": self._memory.copy(),
-        }
-        if self._catalogue is not None:
-            arrays["catalogue"] = self._catalogue.rows.copy()
-            arrays["catalogue_scores"] = self._catalogue_scores.copy()
-        return arrays
+        return linear_state.arrays_of(self._core, self._catalogue)
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
-        refill(self._state, arrays["ridge"], "ridge")
-        refill(self._book, arrays["ledger"], "ledger")
-        refill(self._memory, restored_memory(arrays["memory"], self.dim), "memory")
-        check_state(self._state, dim=self.dim, ridge=float(self._settings[RIDGE]))
-        if "catalogue" in arrays:
-            catalogue = Catalogue(arrays["catalogue"])
-            self._check_shape(catalogue.rows)
-            scores = restored_scores(np.asarray(arrays["catalogue_scores"]), catalogue.rows.shape[0])
-            self._catalogue, self._catalogue_scores = catalogue, scores
+        self._catalogue = linear_state.restore(self._core, arrays, self.dim)
 
 
 def _longest(features: Any) -> float:

@@ -1,26 +1,12 @@
-"""Settings of linear policies: checked once, then an array that compiled code reads."""
+"""Settings of linear policies: checked once, then the core's."""
 
 import math
+from typing import Any
 
-import numpy as np
-
-from surefoot.arrays import Vector, finite, fraction, nonnegative, positive
+from surefoot.arrays import finite, fraction, nonnegative, positive
+from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError
-from surefoot.linear.radius import (
-    ALPHA,
-    DELTA,
-    FEATURE_BOUND,
-    MISFIT,
-    NOISE,
-    RADIUS_KIND,
-    RANGE_HIGH,
-    RANGE_LOW,
-    REWARD_FLOOR,
-    RIDGE,
-    SETTINGS,
-    THETA_BOUND,
-    read_radius,
-)
+from surefoot.linear.radius import read_radius
 
 # The largest ratio of a squared feature to the ridge. Claims hold beyond it too, since sets are widened by what
 # rounding may have done; but that grows with the ratio, and a set widened too much says nothing (DRIFT_USABLE, 1e-3).
@@ -29,7 +15,7 @@ from surefoot.linear.radius import (
 MOST_RESOLVED = 1e9
 
 
-def setting_array(
+def linear_settings(
     *,
     dim: int,
     alpha: float | None,
@@ -41,36 +27,35 @@ def setting_array(
     reward_floor: float = 0.0,
     radius: str = "paper",
     misspecification: float = 0.0,
-) -> Vector:
-    """Checked settings as compiled code reads them; without a floor to keep, alpha is None."""
-    settings = np.zeros(SETTINGS)
-    settings[DELTA] = fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
-    settings[NOISE] = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
-    settings[RIDGE] = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
-    settings[THETA_BOUND] = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
-    settings[FEATURE_BOUND] = positive(
+) -> Any:
+    """Checked settings, as the core takes them; without a floor to keep, alpha is None."""
+    settings = native.LinearSettings()
+    settings.delta = fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
+    settings.noise = positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
+    settings.ridge = positive("ridge", ridge, hint="ridge is the regulariser lambda; 1.0 is usual.")
+    settings.theta_bound = positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
+    settings.feature_bound = positive(
         "feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row."
     )
-    if not 1e-100 <= settings[FEATURE_BOUND] <= 1e100:
+    if not 1e-100 <= settings.feature_bound <= 1e100:
         raise ConfigError(
             f"`1e-100 <= feature_bound <= 1e100` must hold, but got {feature_bound}. Rescale the features."
         )
     # Some room for rounding: the default ridge may lie exactly on this edge.
-    if settings[FEATURE_BOUND] / math.sqrt(settings[RIDGE]) > math.sqrt(MOST_RESOLVED) * (1 + 1e-9):
+    if settings.feature_bound / math.sqrt(settings.ridge) > math.sqrt(MOST_RESOLVED) * (1 + 1e-9):
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
             "Beside such features the ridge would be lost in rounding: "
-            f"take a ridge of at least {settings[FEATURE_BOUND] ** 2 / MOST_RESOLVED:.3g}, or rescale the features."
+            f"take a ridge of at least {settings.feature_bound ** 2 / MOST_RESOLVED:.3g}, or rescale the features."
         )
     if alpha is not None:
         hint = "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."
-        settings[ALPHA] = fraction("alpha", alpha, hint=hint)
+        settings.alpha = fraction("alpha", alpha, hint=hint)
     hint = "reward_floor is a mean reward the baseline never falls below; 0 is always safe."
-    settings[REWARD_FLOOR] = nonnegative("reward_floor", reward_floor, hint=hint)
+    settings.reward_floor = nonnegative("reward_floor", reward_floor, hint=hint)
     hint = "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model."
-    settings[MISFIT] = nonnegative("misspecification", misspecification, hint=hint)
-    settings[RADIUS_KIND] = read_radius(radius, dim=dim, misspecification=misspecification)
-    settings[RANGE_LOW], settings[RANGE_HIGH] = -np.inf, np.inf
+    settings.misfit = nonnegative("misspecification", misspecification, hint=hint)
+    settings.radius = read_radius(radius, dim=dim, misspecification=misspecification)
     return settings
 
 

@@ -1,45 +1,15 @@
 """LUCB: optimism alone, a learner without a floor."""
 
-import math
+from typing import Any
 
-from surefoot.arrays import Matrix, Vector
-from surefoot.compiled import compiled
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.policies.linear_step import conclude_with, step_with
-from surefoot.safety.paper_gates import GUARANTEED, RADIUS, REQUIRED, choose_set, part_at, pose, support, vectors_of
 from surefoot.safety.proof import Proof, assemble
 
 
-@compiled
-def lucb_judge(
-    settings: Vector,
-    state: Vector,
-    ledger: Vector,
-    memory: Vector,
-    rows: Matrix,
-    proposal: Vector,
-    displaced: Vector,
-    baseline_reward: float,
-    record: Vector,
-    d: int,
-) -> bool:
-    """Always yes; notes the least that the optimistic action leaves us with."""
-    pose(state, ledger, proposal, displaced, record, d)
-    choose_set(settings, state, memory, record, part_at(0, d), record, d)
-    mean, spread = support(settings, state, memory, record[RADIUS], record, part_at(0, d), d)
-    record[GUARANTEED] = mean - spread
-    record[REQUIRED] = -math.inf
-    return True
-
-
-lucb_conclude = conclude_with(lucb_judge)
-lucb_step = step_with(lucb_conclude)
-
-
-def lucb_proof(settings: Vector, record: Vector, known: Ball | Ellipsoid, dim: int) -> Proof:
+def lucb_proof(settings: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     """What all learner rounds have earned at least, this one included."""
-    played = vectors_of(record, dim)[0]
+    played = evidence.played
     return assemble(played, [(known, played)])
 
 
@@ -84,8 +54,7 @@ class LUCB(LinearPolicy):
     """
 
     needs_baseline = False
-    _step = lucb_step
-    _conclude = lucb_conclude
+    _rule = "LUCB"
     _prove = staticmethod(lucb_proof)
 
     def __init__(

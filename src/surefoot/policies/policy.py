@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector
@@ -11,7 +12,7 @@ from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.decision import Decision as Decision
 from surefoot.policies.decision import Source as Source
 from surefoot.policies.decision import check_recalled
-from surefoot.policies.linear_step import ALARMED, FREE, HOLD
+from surefoot.policies.orders import ALARMED, FREE, HOLD
 from surefoot.policies.saved_state import refill as refill
 from surefoot.policies.settlement import read_settlement
 from surefoot.safety.certificate import Certificate
@@ -112,16 +113,20 @@ class Policy(BasePolicy):
             return HOLD
         return ALARMED if self._alarm is not None and self.keeps_floor else FREE
 
-    def _record_of(self, features: Vector, is_learner: bool) -> bytes:
+    def _record_of(self, features: bytes, is_learner: bool) -> bytes:
         """What is kept of an open round, for its reward."""
-        return features.tobytes()
+        return features
 
-    def _decided(self, row: int, is_learner: bool, features: Vector, certify: Callable[[], Certificate]) -> Decision:
+    def _decided(
+        self, row: int, is_learner: bool, features: bytes | Vector, certify: Callable[[], Certificate]
+    ) -> Decision:
+        """Count the round; `features` are those of what is played."""
+        if not isinstance(features, bytes):
+            features = np.asarray(features, dtype=np.float64).tobytes()
         self._rounds = round_ = self._rounds + 1
         self._settlement.decided(round_, self._record_of(features, is_learner), is_learner, self._teaches(is_learner))
         if self._settlement.settle_after is not None:
             self._learn_due()
-        # A view, so that only what is shown is read-only.
-        shown = features[:]
-        shown.flags.writeable = False
+        # Of bytes, and so read-only.
+        shown: Vector = np.frombuffer(features)
         return Decision(round_, "learner" if is_learner else "baseline", shown, self._id, row, certify)

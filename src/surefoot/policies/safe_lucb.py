@@ -5,50 +5,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surefoot.arrays import Vector, finite, positive
+from surefoot.arrays import finite, positive
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.linear.radius import (
-    ALPHA,
-    AMOUNT,
-    CONSTRAINT,
-    DELTA,
-    FEATURE_BOUND,
-    GATE,
-    MISFIT,
-    OPTIMISM_KIND,
-    RANGE_HIGH,
-    RANGE_LOW,
-    REWARD_FLOOR,
-    RIDGE,
-    SUM_DELTA,
-    THETA_BOUND,
-)
-from surefoot.linear.ridge_layout import new_state
-from surefoot.linear.scores import new_scores
 from surefoot.policies.decision import Decision
 from surefoot.policies.linear_settings import MOST_RESOLVED, read_known_reward
-from surefoot.policies.linear_step import conclude_with, step_with
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
-from surefoot.safety.facts_gate import GATES, new_safe_record, safe_judge, safe_note, safe_proof
-from surefoot.safety.optimism import OPTIMISMS, safe_choice
-from surefoot.safety.safe_state import (
-    DEBT,
-    HIGH,
-    KEPT_HIGH,
-    KEPT_LOW,
-    LOW,
-    MOVED,
-    OWED_HIGH,
-    OWED_LOW,
-    ROUNDS_BEFORE,
-    remember_reward,
-)
-
-safe_conclude = conclude_with(safe_judge, safe_note)
-safe_step = step_with(safe_conclude, safe_choice)
+from surefoot.safety.facts_gate import GATES, OPTIMISMS, safe_proof
 
 REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
@@ -122,8 +87,7 @@ class SafeLUCB(WatchedPolicy):
     >>> policy.observe(decision, 0.5)
     """
 
-    _step = safe_step
-    _conclude = safe_conclude
+    _rule = "SafeLUCB"
     _prove = staticmethod(safe_proof)
 
     def __init__(
@@ -186,15 +150,15 @@ class SafeLUCB(WatchedPolicy):
             restart_share=restart_share,
             optimism=optimism,
         )
-        if self._settings[CONSTRAINT] == REALISED_PATH:
+        if self._settings.constraint == REALISED_PATH:
             self._lowest_reward = chosen.amount
         if settle_after is not None and (default_reward or 0.0) < self._lowest_reward:
             raise ConfigError(
                 f"`default_reward` must not lie below lowest_reward={self._lowest_reward:g}, but got {default_reward}. "
                 "It is learned where no reward came in time, and counts as one."
             )
-        self._least = float(max(self._settings[REWARD_FLOOR], self._settings[RANGE_LOW]))
-        self._most = float(self._settings[RANGE_HIGH])
+        self._least = float(max(self._settings.reward_floor, self._settings.range_low))
+        self._most = self._settings.range_high
 
     def _read_interval(self, reward: Any) -> tuple[float, float]:
         """What is known of this round's baseline reward, from what is given and what was declared."""
@@ -215,48 +179,35 @@ class SafeLUCB(WatchedPolicy):
         return low, high
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
-        low, high = self._read_interval(baseline_reward)
-        # The step reads both from the memory; a call that raises must leave them as they were.
-        before = self._memory[LOW], self._memory[HIGH]
-        self._memory[LOW], self._memory[HIGH] = low, high
-        try:
-            return super()._decide(features, baseline, None, order)
-        except Exception:
-            self._memory[LOW], self._memory[HIGH] = before
-            raise
+        self._interval = self._read_interval(baseline_reward)
+        return super()._decide(features, baseline, None, order)
 
-    def _new_record(self) -> Vector:
-        return new_safe_record(self.dim)
+    @property
+    def _told(self) -> tuple[float, float]:
+        return self._interval
 
     def _mean_of_untaught(self) -> float:
-        return float(self._memory[LOW])
+        return float(self._memory.low)
 
     def _enters_set(self, is_learner: bool) -> bool:
-        return is_learner or bool(self._memory[MOVED] > 0.0)
-
-    def _enter_set(self, features: Vector, reward: float, is_learner: bool) -> None:
-        super()._enter_set(features, reward, is_learner)
-        if is_learner:
-            remember_reward(self._memory, features, reward)
+        return bool(self._core.teaches(is_learner))
 
     @property
     def responses(self) -> tuple[Response, ...]:
         """How the alarm may be answered; empty if none is on."""
         if self._alarm is None or self._config["restart_share"] == 0:
             return super().responses
-        has_worst = self._alarm.kind != "features" and self._settings[CONSTRAINT] != REALISED_PATH
+        has_worst = self._alarm.kind != "features" and self._settings.constraint != REALISED_PATH
         return ("stay", "relearn", "renew") if has_worst else ("stay", "renew")
 
     def _restart(self, *, keep_promise: bool) -> None:
-        counted = float(self._memory[ROUNDS_BEFORE]) + self._ledger.learner_rounds + self._ledger.baseline_rounds
+        counted = self._memory.rounds_before + self._ledger.learner_rounds + self._ledger.baseline_rounds
         # Before the books are cleared: the debt is made of them.
         debt, rounds = (self.debt + self._worst_of_spent(), counted) if keep_promise else (0.0, 0.0)
-        self._state[:] = new_state(self.dim, float(self._settings[RIDGE]))
-        self._book[:] = 0.0
-        self._memory[:] = 0.0
-        self._memory[DEBT], self._memory[ROUNDS_BEFORE] = debt, rounds
-        # Scores and evidence are of the old set.
-        self._catalogue, self._catalogue_scores, self._frozen = None, new_scores(0), None
+        # The scores of a catalogue and the evidence of the watch are of the old set, too.
+        self._core.forget()
+        self._memory.debt, self._memory.rounds_before = debt, rounds
+        self._catalogue = None
         if self._watch is not None:
             self._watch.forget()
         self._spend(self._restarts + 1)
@@ -264,24 +215,24 @@ class SafeLUCB(WatchedPolicy):
     @property
     def known_rewards(self) -> tuple[float, float] | None:
         """What the baseline earned, and would have earned in learner rounds, if both are known exactly; else None."""
-        # Each sum stands beside the carry of its rounding.
-        sums = [float(self._memory[at] + self._memory[at + 1]) for at in (KEPT_LOW, KEPT_HIGH, OWED_LOW, OWED_HIGH)]
-        return (sums[0], sums[2]) if sums[0] == sums[1] and sums[2] == sums[3] else None
+        memory = self._memory
+        is_exact = memory.kept_low == memory.kept_high and memory.owed_low == memory.owed_high
+        return (memory.kept_low, memory.owed_low) if is_exact else None
 
     @property
     def debt(self) -> float:
         """The most that rounds before a restart may have cost, which must be earned back; 0 without a restart."""
-        return float(self._memory[DEBT])
+        return float(self._memory.debt)
 
     def _worst_of_spent(self) -> float:
         """The most that learner rounds can lie below the floor, by the declared range of means or by B D alone.
 
         Rewards of the baseline given along the way are not relied on: they may be what was contradicted.
         """
-        reach = float(self._settings[THETA_BOUND] * self._settings[FEATURE_BOUND] + self._settings[MISFIT])
-        most = min(float(self._settings[RANGE_HIGH]), reach)
-        least = max(float(self._settings[RANGE_LOW]), -reach)
-        lost = max(0.0, (1.0 - float(self._settings[ALPHA])) * most - least)
+        reach = float(self._settings.theta_bound * self._settings.feature_bound + self._settings.misfit)
+        most = min(self._settings.range_high, reach)
+        least = max(self._settings.range_low, -reach)
+        lost = max(0.0, (1.0 - self._settings.alpha) * most - least)
         # Rounded up: a debt must not come out too small.
         return self._ledger.learner_rounds * lost * (1.0 + 1e-12)
 
@@ -313,7 +264,7 @@ def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: fl
 
 
 def safe_settings(
-    settings: Vector,
+    settings: Any,
     *,
     reward_range: Sequence[float] | None,
     gate: str,
@@ -322,7 +273,7 @@ def safe_settings(
     optimism: str,
     restart_share: float = RESTART_SHARE,
 ) -> None:
-    """Check SafeLUCB's own settings and write them into the array."""
+    """Check SafeLUCB's own settings, and write them down."""
     if gate not in GATES:
         raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
     if optimism not in OPTIMISMS:
@@ -331,7 +282,7 @@ def safe_settings(
         if not 0 <= finite(name, share, hint="It is a share of delta.") < 1:
             raise ConfigError(f"`0 <= {name} < 1` must hold, but got {share}.")
     shares = {"realised_share": realised_share, "restart_share": restart_share}
-    spend_delta(settings, delta=float(settings[DELTA]), gate=gate, **shares, restarts=0)
+    spend_delta(settings, delta=settings.delta, gate=gate, **shares, restarts=0)
     if reward_range is not None:
         hint = "reward_range holds the least and the largest mean reward of any action."
         if len(reward_range) != 2:
@@ -339,20 +290,20 @@ def safe_settings(
         low, high = (finite("reward_range", value, hint=hint) for value in reward_range)
         if not low < high:
             raise ConfigError(f"`low < high` must hold in reward_range, but got {reward_range!r}. {hint}")
-        if settings[REWARD_FLOOR] > high or high < 0:
+        if settings.reward_floor > high or high < 0:
             raise ConfigError(
                 f"`reward_floor` and 0 must lie below the largest mean reward {high}, but the floor is "
-                f"{settings[REWARD_FLOOR]:g}. The baseline's reward is never negative."
+                f"{settings.reward_floor:g}. The baseline's reward is never negative."
             )
-        settings[RANGE_LOW], settings[RANGE_HIGH] = low, high
-    settings[GATE], settings[OPTIMISM_KIND] = GATES[gate], OPTIMISMS[optimism]
-    settings[CONSTRAINT], settings[AMOUNT] = constraint.code, constraint.amount
+        settings.range_low, settings.range_high = low, high
+    settings.gate, settings.optimism = GATES[gate], OPTIMISMS[optimism]
+    settings.constraint, settings.amount = constraint.code, constraint.amount
 
 
 def spend_delta(
-    settings: Vector, *, delta: float, gate: str, realised_share: float, restart_share: float, restarts: int
+    settings: Any, *, delta: float, gate: str, realised_share: float, restart_share: float, restarts: int
 ) -> None:
     """Split delta between the confidence set and, where it is used, the realised sum, after so many restarts."""
     share = realised_share if gate == "facts" else 0.0  # two events: each gets its share
     left = delta_of(delta, restarts, restart_share)
-    settings[SUM_DELTA], settings[DELTA] = share * left, (1.0 - share) * left
+    settings.sum_delta, settings.delta = share * left, (1.0 - share) * left

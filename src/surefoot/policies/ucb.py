@@ -6,31 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.arrays import Matrix
-from surefoot.compiled import compiled
-from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, least_played_unseen, mean_of
+from surefoot.policies.arm_policy import ArmPolicy
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_step import HOLD
+from surefoot.policies.orders import FREE, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
-
-
-@compiled
-def ucb_step(arms: Matrix, noise: float, round_: int, forced: int) -> tuple[int, float]:
-    """Every arm once, then argmax mean_i + sigma sqrt(8 ln t / T_i): the arm, booked as played, and its index.
-
-    An arm that is forced (0 or more) is booked instead.
-    """
-    best, highest = least_played_unseen(arms, -1), math.inf
-    if best < 0:
-        highest = -math.inf
-        for i in range(arms.shape[1]):
-            index = mean_of(arms, i) + noise * math.sqrt(8.0 * math.log(round_) / arms[SEEN, i])
-            if index > highest:
-                best, highest = i, index
-    best = forced if forced >= 0 else best
-    arms[PLAYS, best] += 1.0
-    return best, highest
 
 
 class UCB(ArmPolicy):
@@ -62,6 +42,8 @@ class UCB(ArmPolicy):
     >>> policy.observe(decision, 1.0)
     """
 
+    _rule = "UCB"
+
     def __init__(
         self,
         *,
@@ -75,7 +57,8 @@ class UCB(ArmPolicy):
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._check_rows(features)
         forced = self._read_arm(baseline) if order == HOLD else order
-        arm, index = ucb_step(self._state, self.noise, self._rounds + 1, forced)
+        # It keeps no floor, so an arm that is held is played like one that was proposed.
+        arm, _, _, _, index = self._core.decide(-1, self._rounds + 1, forced if forced >= 0 else FREE)
         claim = Proof(np.zeros(self.arms), (), -math.inf)
         certify = partial(Certificate, -math.inf, -math.inf, arm, index, partial(_same, claim), is_held=order == HOLD)
         return self._decided(arm, order != HOLD, self._one_hot(arm), certify)

@@ -5,6 +5,7 @@ that was declared of it (-inf where its reward enters the confidence set instead
 """
 
 import math
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,17 +13,16 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Vector
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
-from surefoot.linear.radius import DELTA, NOISE, RIDGE, THETA_BOUND
-from surefoot.linear.ridge_layout import SURPRISES, theta_of
 from surefoot.policies.decision import Decision, Source, check_recalled
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.policies.linear_step import FREE, HELD_OUT
+from surefoot.policies.orders import FREE, HELD_OUT
 from surefoot.policies.saved_state import refill
 from surefoot.policies.watch import WATCH_SHARE, Watch, is_alarming, read_watch
 from surefoot.safety.alarm import delta_of
+
+TOLD = struct.calcsize("=dd")  # bytes of the mean that was declared, and of the round's number
 
 
 class WatchedPolicy(LinearPolicy):
@@ -38,7 +38,7 @@ class WatchedPolicy(LinearPolicy):
         self._watch = read_watch(holdout, watch_share, seed, given.get("misspecification", 0.0))
         if self._watch is not None:
             self._config |= {"holdout": holdout, "watch_share": watch_share, "seed": seed}
-            self._settings[DELTA] = self._set_delta
+            self._settings.delta = self._set_delta
 
     @property
     def holdout(self) -> float:
@@ -124,11 +124,11 @@ class WatchedPolicy(LinearPolicy):
         """The declared mean of a baseline round whose reward does not enter the confidence set."""
         return self._declared_mean
 
-    def _record_of(self, features: Vector, is_learner: bool) -> bytes:
+    def _record_of(self, features: bytes, is_learner: bool) -> bytes:
         if self._watch is None:
-            return features.tobytes()
+            return features
         known = -math.inf if self._enters_set(is_learner) else self._mean_of_untaught()
-        return np.append(features, (known, self._rounds)).tobytes()
+        return features + struct.pack("=dd", known, self._rounds)
 
     def _feature_size(self) -> int:
         return self.dim if self._watch is None else self.dim + 2
@@ -140,28 +140,28 @@ class WatchedPolicy(LinearPolicy):
         """Whether the reward of the round just decided will enter the confidence set."""
         return super()._teaches(is_learner)
 
-    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
         if self._watch is None:
-            self._enter_set(features, reward, is_learner)
+            self._enter_set(record, reward, is_learner)
             return
-        features, known, round_ = features[: self.dim], float(features[self.dim]), float(features[self.dim + 1])
+        features, (known, round_) = record[:-TOLD], struct.unpack("=dd", record[-TOLD:])
         if known == -math.inf:
             # First the prediction: it must not know its own reward.
-            known = float(theta_of.function(self._state) @ features)
+            known = self._core.ridge.predict(np.frombuffer(features))
             self._enter_set(features, reward, is_learner)
-        self._watch.take(is_learner, (reward - known) / float(self._settings[NOISE]), round_)
+        self._watch.take(is_learner, (reward - known) / self._settings.noise, round_)
         self._look(self._watch)
 
-    def _enter_set(self, features: Vector, reward: float, is_learner: bool) -> None:
+    def _enter_set(self, features: bytes, reward: float, is_learner: bool) -> None:
         """Let one reward enter the confidence set."""
-        super()._learn(features, reward, is_learner)
+        super()._learn_record(features, reward, is_learner)
 
     def _look(self, watch: Watch) -> None:
         """Raise the alarm if the evidence against one theta has reached 1 / the watch's share of delta."""
-        noise, ridge, bound = (float(self._settings[at]) for at in (NOISE, RIDGE, THETA_BOUND))
+        noise, ridge, bound = self._settings.noise, self._settings.ridge, self._settings.theta_bound
         delta = delta_of(watch.share * self._config["delta"], self._restarts, self._config.get("restart_share", 0.0))
         if self._alarm is None and is_alarming(
-            watch.evidence(float(self._state[SURPRISES]), noise, ridge, bound), delta
+            watch.evidence(self._core.ridge.surprises, noise, ridge, bound), delta
         ):
             self.report_breach("drift", watch.describe(noise, delta))
 

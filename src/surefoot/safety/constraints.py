@@ -1,4 +1,4 @@
-"""Constraints: what must never be lost. Each turns a round into a question q and a level that <theta, q> must reach.
+"""Constraints: what must never be lost. The questions that they ask stand in `core/constraint.hpp`.
 
 cumulative     at every round, all that was earned makes (1 - alpha) of the baseline's.  (paper, eq. 4)
 checkpoints    the same, but only at every k-th round; the rest of the block lends its slack in advance.
@@ -11,59 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from surefoot.arrays import Vector, count, finite, positive
-from surefoot.compiled import compiled
+from surefoot.arrays import count, finite, positive
 from surefoot.errors import ConfigError
-from surefoot.linear.radius import ALPHA, AMOUNT, CONSTRAINT, MISFIT, RANGE_LOW, REWARD_FLOOR
-from surefoot.safety.ledger import BASELINE_ROUNDS, LEARNER_ROUNDS
-from surefoot.safety.paper_gates import part_at
-from surefoot.safety.safe_state import DEBT, EARNED, EARNED_CARRY, EARNED_ROUNDS, ROUNDS_BEFORE
 
+# In the order of the core's `Constraint`.
 CUMULATIVE, CHECKPOINTS, STAGEWISE, RESERVE, REALISED_PATH = range(5)
-QUESTION = 4  # the part of a record, behind the four that every gate writes
-
-
-@compiled
-def ask(
-    settings: Vector, ledger: Vector, memory: Vector, proposal: Vector, displaced: Vector, record: Vector, d: int
-) -> float:
-    """Write the question into the record, and return the level that <theta, q> must reach.
-
-    A misspecification of epsilon moves every mean by at most that much, so it is owed once per unit of weight. What was
-    spent before a restart is a debt (`surefoot.safety.alarm`).
-    """
-    alpha, kind = settings[ALPHA], settings[CONSTRAINT]
-    played, conserved, owed = (0.0 if kind == REALISED_PATH else 1.0), alpha, 1.0 - alpha
-    for i in range(d):
-        if kind == STAGEWISE:
-            record[part_at(QUESTION, d) + i] = proposal[i] - owed * displaced[i]
-        else:
-            record[part_at(QUESTION, d) + i] = (
-                played * record[part_at(0, d) + i]
-                + conserved * record[part_at(1, d) + i]
-                - owed * record[part_at(2, d) + i]
-            )
-    learner, baseline = ledger[LEARNER_ROUNDS] + 1.0, ledger[BASELINE_ROUNDS]
-    weights = 1.0 + owed if kind == STAGEWISE else (played + owed) * learner + conserved * baseline
-    level = settings[MISFIT] * weights
-    # What was lost in earlier rounds is no matter of this one alone.
-    if kind != STAGEWISE:
-        level += memory[DEBT]
-    if kind == CHECKPOINTS:
-        # Counted from the first round of the promise, also if the ledger began anew since; -x % k is what x lacks.
-        left = (-(memory[ROUNDS_BEFORE] + learner + baseline)) % settings[AMOUNT]
-        level -= alpha * left * max(settings[REWARD_FLOOR], settings[RANGE_LOW])
-    elif kind == RESERVE:
-        level -= settings[AMOUNT]
-    elif kind == REALISED_PATH:
-        # A reward that has not come yet is the lowest there can be.
-        waiting = learner - memory[EARNED_ROUNDS]
-        level -= memory[EARNED] + memory[EARNED_CARRY] + waiting * settings[AMOUNT]
-    return float(level)
 
 
 class Constraint:
-    """What must never be lost: the base of all constraints. `code` and `amount` are what compiled code reads.
+    """What must never be lost: the base of all constraints. `code` and `amount` are what the core reads.
 
     Examples
     --------

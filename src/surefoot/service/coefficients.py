@@ -55,6 +55,6 @@ def _coordinates(policy: LinearPolicy) -> Beliefs:
 
 def _arms(policy: ArmPolicy) -> Beliefs:
     arms = policy.state()["arms"]
-    means = [float(mean_of.function(arms, i)) if arms[SEEN, i] else None for i in range(arms.shape[1])]
+    means = [float(mean_of(arms, i)) if arms[SEEN, i] else None for i in range(arms.shape[1])]
     found = [Belief(index, mean, None, None) for index, mean in enumerate(means)]
     return Beliefs("arm", None, int(arms[SEEN].sum()), found)

@@ -39,11 +39,11 @@ void bind_ridge(nb::module_& module) {
   type.def_prop_ro("dim", &R::dim);
   type.def_prop_ro("count", [](const R& r) { return static_cast<long long>(r.count); });
   type.def_prop_ro("log_det", &R::log_det);
-  type.def_prop_ro("theta", [](const R& r) { return copied(r.theta); });
-  type.def_prop_ro("whitener", [](const R& r) { return copied(r.whitener); });
-  type.def_prop_ro("step", [](const R& r) { return copied(r.step); });
-  type.def_prop_ro("gram", [](const R& r) { R copy = r; return copied(copy.whole_gram()); });
-  type.def_prop_ro("moment", [](const R& r) { return total_of(r.moment); });
+  type.def_prop_ro("theta", [](const R& r) { return copied(r.theta); }, nb::rv_policy::move);
+  type.def_prop_ro("whitener", [](const R& r) { return copied(r.whitener); }, nb::rv_policy::move);
+  type.def_prop_ro("step", [](const R& r) { return copied(r.step); }, nb::rv_policy::move);
+  type.def_prop_ro("gram", [](const R& r) { R copy = r; return copied(copy.whole_gram()); }, nb::rv_policy::move);
+  type.def_prop_ro("moment", [](const R& r) { return total_of(r.moment); }, nb::rv_policy::move);
   type.def_ro("ridge", &R::ridge);
   type.def_rw("drift", &R::drift);
   type.def_rw("fresh_drift", &R::fresh_drift);
@@ -90,9 +90,9 @@ void bind_ledger(nb::module_& module) {
   type.def_prop_ro("baseline_rounds", [](const L& l) { return static_cast<long long>(l.baseline_rounds); });
   type.def_prop_ro("conserved_reward", [](const L& l) { return l.conserved_reward.total(); });
   type.def_prop_ro("displaced_reward", [](const L& l) { return l.displaced_reward.total(); });
-  type.def_prop_ro("played", [](const L& l) { return total_of(l.played); });
-  type.def_prop_ro("displaced", [](const L& l) { return total_of(l.displaced); });
-  type.def_prop_ro("conserved", [](const L& l) { return total_of(l.conserved); });
+  type.def_prop_ro("played", [](const L& l) { return total_of(l.played); }, nb::rv_policy::move);
+  type.def_prop_ro("displaced", [](const L& l) { return total_of(l.displaced); }, nb::rv_policy::move);
+  type.def_prop_ro("conserved", [](const L& l) { return total_of(l.conserved); }, nb::rv_policy::move);
   type.def("book_learner", [](L& l, const VectorIn& played, const VectorIn& displaced, double known) {
     const int d = l.played.value.size();
     l.book_learner(view_of<D>(played, d), view_of<D>(displaced, d), known);

@@ -66,21 +66,21 @@ void bind_evidence(nb::module_& module) {
   type.def_prop_ro("radius", [](const E& e) { return e.record.radius; });
   type.def_prop_ro("kept", [](const E& e) { return e.record.kept; });
   type.def_prop_ro("owed", [](const E& e) { return e.record.owed; });
-  type.def_prop_ro("played", [](const E& e) { return copied(e.record.played); });
-  type.def_prop_ro("conserved", [](const E& e) { return copied(e.record.conserved); });
-  type.def_prop_ro("displaced", [](const E& e) { return copied(e.record.displaced); });
-  type.def_prop_ro("question", [](const E& e) { return copied(e.record.question); });
+  type.def_prop_ro("played", [](const E& e) { return copied(e.record.played); }, nb::rv_policy::move);
+  type.def_prop_ro("conserved", [](const E& e) { return copied(e.record.conserved); }, nb::rv_policy::move);
+  type.def_prop_ro("displaced", [](const E& e) { return copied(e.record.displaced); }, nb::rv_policy::move);
+  type.def_prop_ro("question", [](const E& e) { return copied(e.record.question); }, nb::rv_policy::move);
   type.def_prop_ro("features", [](const E& e) {
     return nb::bytes(reinterpret_cast<const char*>(e.record.features.data()), static_cast<std::size_t>(e.record.features.size()) * sizeof(double));
   }, "The features that were played, as bytes.");
   type.def_ro("observations", &E::observations);
-  type.def_prop_ro("center", [](const E& e) { return copied(e.set->center); });
-  type.def_prop_ro("whitener", [](const E& e) { return copied(e.set->whitener); });
+  type.def_prop_ro("center", [](const E& e) { return copied(e.set->center); }, nb::rv_policy::move);
+  type.def_prop_ro("whitener", [](const E& e) { return copied(e.set->whitener); }, nb::rv_policy::move);
   type.def_prop_ro("split", [](const E& e) {
     std::vector<std::tuple<int, double, double, Array>> facts;
     for (const auto& fact : e.record.split) facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
     return facts;
-  }, "Facts that carry a part of the question: (kind, level, weight, normal).");
+  }, nb::rv_policy::move, "Facts that carry a part of the question: (kind, level, weight, normal).");
 }
 
 Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws,
@@ -282,7 +282,7 @@ void bind_arm_policy(nb::module_& module) {
     const auto& r = b.record;
     return std::tuple(r.action, r.is_learner, r.guaranteed, r.required, r.optimism);
   }, nb::arg("baseline"), nb::arg("round"), nb::arg("order"), "Proposal, whether it is played, guaranteed, required, optimism.");
-  type.def_prop_ro("intervals", [](B& b) { return std::pair(copied(b.record.lower), copied(b.record.upper)); });
+  type.def_prop_ro("intervals", [](B& b) { return std::pair(copied(b.record.lower), copied(b.record.upper)); }, nb::rv_policy::move);
   type.def("learn", [](B& b, int arm, double reward) {
     if (arm < 0 || arm >= b.state.count()) throw nb::value_error("there is no such arm");
     b.learn({nullptr, arm, true, reward}, Solo{});
@@ -315,6 +315,11 @@ void bind_policies(nb::module_& module) {
     bind_linear_policy<P<any>>(module);
   });
   each_arm_policy([&]<class P>() { bind_arm_policy<P>(module); });
+  module.attr("FREE") = FREE;
+  module.attr("HOLD") = HOLD;
+  module.attr("ALARMED") = ALARMED;
+  module.attr("HELD_OUT") = HELD_OUT;
+  module.attr("TOO_HIGH") = TOO_HIGH;
   module.def("reward_of", [](int kind, double scale, double mean, double draw) { return reward_of(static_cast<Rewards>(kind), scale, mean, draw); });
 }
 
