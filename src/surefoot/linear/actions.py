@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector, finite_array, positive
 from surefoot.errors import AssumptionError, InputError, SolverError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.linear.linear_program import maximise
 from surefoot.linear.scores import LENGTH_TOLERANCE
 from surefoot.linear.trust_region import furthest
 
@@ -218,8 +219,6 @@ class Vertices(ActionSet):
 
     def contains(self, x: Vector) -> bool:
         """Whether x is a convex combination of the vertices, by a linear program."""
-        from scipy.optimize import linprog
-
         rows = self._corners.rows
         middle = rows.mean(axis=0)
         size = float(np.abs(rows - middle).max()) or 1.0
@@ -227,10 +226,10 @@ class Vertices(ActionSet):
         gap = np.eye(self.dim)
         sums = np.hstack([(rows - middle).T / size, gap, -gap])
         weights = np.concatenate([np.ones(len(rows)), np.zeros(2 * self.dim)])
-        cost = 1.0 - weights
-        target = np.append((x - middle) / size, 1.0)
-        result = linprog(cost, A_eq=np.vstack([sums, weights]), b_eq=target, bounds=(0, None))
-        return bool(result.status == 0 and result.fun <= 1e-7)
+        limits = np.concatenate([(x - middle) / size, [1.0], np.zeros(weights.size)])
+        matrix = np.vstack([sums, weights, -np.eye(weights.size)])
+        found = maximise(weights - 1.0, matrix, limits, equalities=self.dim + 1)
+        return found.status == "solved" and float((1.0 - weights) @ found.x) <= 1e-7
 
 
 class EuclideanBall(ActionSet):
@@ -378,18 +377,14 @@ class Polytope(ActionSet):
         return float(self._argmax(direction) @ direction)
 
     def _argmax(self, direction: Vector) -> Vector:
-        from scipy.optimize import linprog
-
-        # linprog assumes x >= 0 unless told otherwise.
-        result = linprog(-direction, A_ub=self.matrix, b_ub=self.limits, bounds=(None, None))
-        if result.status == 2:  # infeasible
+        found = maximise(direction, self.matrix, self.limits)
+        if found.status == "empty":
             raise InputError(EMPTY_POLYTOPE)
-        if result.status == 3:  # unbounded
+        if found.status == "unbounded":
             raise InputError("A polytope must be bounded, but this one is not. Add limits, such as a box.")
-        if result.status != 0:
-            raise SolverError(f"The linear program over the polytope ended without an answer: {result.message}")
-        point: Vector = np.asarray(result.x, dtype=np.float64)
-        return point
+        if found.status == "failed":
+            raise SolverError(f"The linear program over the polytope ended without an answer: {found.solver_status}")
+        return found.x
 
 
 def _signed(edges: Matrix) -> list[tuple[Vector, float]]:

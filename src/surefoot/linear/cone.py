@@ -9,9 +9,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.arrays import Vector
+from surefoot.arrays import Matrix, Vector
 
 TOLERANCE = 1e-11
+
+
+class SparseColumns:
+    """A matrix by the entries of its columns that are not zero: what Clarabel asks of one of SciPy's.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (rows, columns)
+        The matrix, zeros included.
+
+    Examples
+    --------
+    >>> SparseColumns(np.array([[0.0, 2.0], [3.0, 4.0]])).data
+    array([3., 2., 4.])
+    """
+
+    has_canonical_format = True  # rows in order, each once
+
+    def __init__(self, matrix: Matrix) -> None:
+        columns, self.indices = np.nonzero(matrix.T)
+        self.data: Vector = matrix[self.indices, columns]
+        self.indptr = np.searchsorted(columns, np.arange(matrix.shape[1] + 1))
+        self.shape = matrix.shape
 
 
 class Minimum(NamedTuple):
@@ -34,7 +57,6 @@ def minimise(
     """Solve the program; q should be of length 1 or so."""
     # Here, since only CLUCB2's nested sets and exact proofs need it.
     import clarabel
-    from scipy.sparse import csc_matrix
 
     d = q.size
     # Clarabel asks that limits - rows x lie in the cone: here (1, F (x - center)), and <x, normal> - level.
@@ -48,7 +70,7 @@ def minimise(
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
     problem = clarabel.DefaultSolver(
-        csc_matrix((d, d)), q, csc_matrix(np.vstack(rows)), np.concatenate(limits), cones, settings
+        SparseColumns(np.zeros((d, d))), q, SparseColumns(np.vstack(rows)), np.concatenate(limits), cones, settings
     )
     solution = problem.solve()
     # In the order of the cones: d + 1 numbers per set, of which the first only bounds the others' length.

@@ -80,14 +80,12 @@ class Nested:
         ellipsoid : Ellipsoid
             The newest confidence set.
         """
-        from scipy.linalg import solve_triangular
-
         size = len(self.sets)
         # Room doubles, so that adding costs the same on average however many sets there are.
         if size == len(self._centers):
             self._centers = np.concatenate([self._centers, np.zeros_like(self._centers)])
             self._factors = np.concatenate([self._factors, np.zeros_like(self._factors)])
-        inverse = solve_triangular(ellipsoid.whitener, np.eye(self.dim), lower=True)
+        inverse = _invert(ellipsoid.whitener)
         self._centers[size] = ellipsoid.center
         self._factors[size] = inverse.T / ellipsoid.radius
         self.sets.append(ellipsoid)
@@ -253,6 +251,14 @@ class Nested:
             self.add(Ellipsoid(np.array(center), np.array(whitener), float(radius), int(observations)))
         self._active = [int(i) for i in arrays["nested_active"]]
         self.is_empty = bool(arrays["nested_is_empty"])
+
+
+def _invert(lower: Matrix) -> Matrix:
+    """The inverse of a lower triangular matrix, row by row."""
+    inverse = np.eye(len(lower))
+    for i, row in enumerate(lower):
+        inverse[i] = (inverse[i] - row[:i] @ inverse[:i]) / row[i]
+    return inverse
 
 
 def _uppers(known: Ball | Ellipsoid, rows: Matrix) -> Vector:

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri, ndtr, ndtri
 
 from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError
 from surefoot.replay.batch import Batch, Log
+from surefoot.replay.chi_square import chi_square_quantile
 from surefoot.replay.diagnostics import SURE, Doubt, Residuals
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
-from surefoot.replay.intervals import Estimate, Moments
+from surefoot.replay.intervals import Estimate, Moments, normal_reach
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.replayed_policy import Declared
 
@@ -217,7 +217,7 @@ class _First:
         found.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
         if self._has_chances and not self._follows:
             z = (self._weight.mean - 1) / max(self._weight.stderr, 1e-300) if self._weight.stderr > 0 else 0.0
-            p = float(2 * ndtr(-abs(z)))
+            p = math.erfc(abs(z) / math.sqrt(2))  # both tails of a normal
             seen = (
                 f"mean weight of the baseline's action: {self._weight.mean:.4g} (1 where they are right); p = {p:.2g}"
             )
@@ -250,7 +250,7 @@ def _noise(second: Residuals, rows: int, dim: int, level: float) -> Estimate:
     # A fit of `dim` numbers makes residuals look smaller than the noise is.
     variance = second.variance * rows / max(1, rows - dim)
     spread = math.sqrt(max(0.0, second.fourth - second.variance**2) / rows)
-    reach = float(ndtri((1 + level) / 2)) * spread
+    reach = normal_reach(level) * spread
     low, high = math.sqrt(max(0.0, variance - reach)), math.sqrt(variance + reach)
     return Estimate(math.sqrt(variance), low, high, level, "normal", rows)
 
@@ -262,7 +262,7 @@ def _theta_norm(theta: Vector, inverse: Matrix, variance: float, level: float, r
     """
     length = float(np.linalg.norm(theta))
     widest = float(np.linalg.eigvalsh(inverse)[-1])
-    reach = math.sqrt(variance * widest * float(chdtri(theta.size, 1 - level)))
+    reach = math.sqrt(variance * widest * chi_square_quantile(theta.size, 1 - level))
     return Estimate(length, max(0.0, length - reach), length + reach, level, "ellipsoid", rows)
 
 

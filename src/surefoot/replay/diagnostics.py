@@ -7,12 +7,13 @@ that is less likely than 1 in 1,000. No doubt is no proof: a test sees what it l
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, ndtr, ndtri
 
 from surefoot.arrays import Matrix, Vector
+from surefoot.replay.chi_square import chi_square_tail
 
 SURE = 0.001
 LEAST_ROWS = 20  # of a cell: the variance of fewer says too little
@@ -54,7 +55,7 @@ class Cells:
         # A cell whose residuals are all alike has no spread to compare with.
         firm = variance > 1e-12 * np.maximum(squares / np.maximum(counts, 1), 1e-300)
         statistic = float((total[firm] ** 2 / (counts[firm] * variance[firm])).sum())
-        return float(chdtrc(max(1, int(firm.sum())), statistic))
+        return chi_square_tail(max(1, int(firm.sum())), statistic)
 
 
 class Residuals:
@@ -116,7 +117,7 @@ class Residuals:
 
     def _independence(self) -> Doubt:
         share = self._products / max(self._powers[2], 1e-300)
-        p = float(2 * ndtr(-abs(share) * math.sqrt(max(1, self._seen))))
+        p = math.erfc(abs(share) * math.sqrt(max(1, self._seen) / 2))  # both tails of a normal
         seen = f"correlation of neighbouring residuals: {share:+.3g}; p = {p:.2g}"
         return Doubt("Independence: rows do not tell of their neighbours", p < SURE, seen)
 
@@ -124,7 +125,7 @@ class Residuals:
         kurtosis = self.fourth / max(self.variance**2, 1e-300)
         # 24 / n is its variance for normal residuals. In a long log any excess is certain, so it must be large, too.
         z = (kurtosis - 3) / math.sqrt(24 / max(1, self._seen))
-        is_heavy = kurtosis > 6 and z > float(ndtri(1 - SURE))
+        is_heavy = kurtosis > 6 and z > NormalDist().inv_cdf(1 - SURE)
         return Doubt(
             "Light tails: noise is sub-Gaussian", is_heavy, f"kurtosis of the residuals: {kurtosis:.3g} (normal: 3)"
         )

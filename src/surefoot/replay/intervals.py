@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from surefoot.arrays import Vector
 
@@ -40,9 +40,14 @@ class Estimate:
         return {**plain, "method": self.method, "rows": self.rows}
 
 
+def normal_reach(level: float) -> float:
+    """The z for which a standard normal lies within ±z with probability `level`."""
+    return -NormalDist().inv_cdf((1 - level) / 2)
+
+
 def around(value: float, stderr: float, *, level: float, rows: int, method: str = "normal") -> Estimate:
     """value ± z stderr."""
-    reach = float(ndtri((1 + level) / 2)) * stderr
+    reach = normal_reach(level) * stderr
     return Estimate(value, value - reach, value + reach, level, method, rows)
 
 
