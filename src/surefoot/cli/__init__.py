@@ -5,8 +5,13 @@ import sys
 
 def main() -> None:
     """Run the command line; errors of this package end it with their message and exit code 2."""
+    from surefoot import __version__
     from surefoot.errors import SurefootError
 
+    # Before all else, since the base install has no typer.
+    if sys.argv[1:] == ["--version"]:
+        print(__version__)
+        return
     extra = "simulation"
     try:
         # Within the try, since even typer may be missing: then the extra that brings it is named.

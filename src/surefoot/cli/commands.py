@@ -2,7 +2,7 @@
 
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -67,8 +67,18 @@ def load(name: str) -> Any:
 app = typer.Typer(name="surefoot", cls=Commands, no_args_is_help=True, **LOOK)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def surefoot() -> None:
+def surefoot(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Contextual bandits that explore under a floor: at least (1 - alpha) of what your strategy would earn, proved."""
 
 

@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surefoot.arrays import count, positive
 from surefoot.client import requests
 from surefoot.client.offline_queue import OfflineQueue
 from surefoot.client.requests import Actions
 from surefoot.errors import ConfigError
+from surefoot.scalars import count, positive
 
 
 class ClientOptions:

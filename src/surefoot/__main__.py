@@ -1,0 +1,5 @@
+"""`python -m surefoot`: the same as the command `surefoot`."""
+
+from surefoot.cli import main
+
+main()

@@ -1,0 +1,54 @@
+"""What runs without the packages of an extra, and what importing a part of the package brings along."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import surefoot
+from surefoot import __version__
+
+SOURCES = sorted(Path(surefoot.__file__).parent.rglob("*.py"))
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_the_client_brings_httpx_and_msgspec_and_neither_numpy_nor_the_core() -> None:
+    done = run("import sys, surefoot.client; surefoot.Client, surefoot.AsyncClient; print(*sys.modules)")
+    loaded = set(done.stdout.split())
+    assert {"httpx", "msgspec", "surefoot.client.client"} <= loaded
+    assert not loaded & {"numpy", "scipy", "numba", "clarabel", "surefoot.core", "surefoot.arrays"}
+
+
+def test_no_module_asks_for_scipy() -> None:
+    asks = re.compile(r"^\s*(import|from) scipy\b", re.MULTILINE)
+    assert [path for path in SOURCES if asks.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize("command", ["surefoot.cli", "surefoot"])
+def test_python_dash_m_is_the_command(command: str) -> None:
+    done = subprocess.run([sys.executable, "-m", command, "version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == __version__
+
+
+def test_the_version_needs_no_extra_and_other_commands_name_theirs() -> None:
+    without = "import sys; sys.modules['typer'] = None; from surefoot.cli import main; main()"
+    assert run(without, "--version").stdout.strip() == __version__
+    done = run(without, "simulate")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "surefoot: this needs a few more packages: pip install 'surefoot[simulation]' (typer is missing)\n"
+    )
+
+
+def test_the_version_is_an_option_that_help_lists() -> None:
+    from typer.testing import CliRunner
+
+    from surefoot.cli.commands import app
+
+    assert CliRunner().invoke(app, ["--version"]).stdout.strip() == __version__
+    assert "--version" in CliRunner().invoke(app, ["--help"]).stdout
