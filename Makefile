@@ -2,18 +2,34 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+BUILT := .venv/.built
+NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
+SANITIZED := build/sanitized
+SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
 
-.PHONY: help setup test test-long reproduce serve demo browser lint types imports bench clean
+.PHONY: help setup compiler test test-long test-native reproduce serve demo browser lint tidy types imports bench wheel clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-setup: $(STAMP) ## create .venv with everything pinned
+setup: $(BUILT) ## create .venv with everything pinned, and build the core where its sources changed
 
-$(STAMP): requirements/dev.txt pyproject.toml
+CXX20_FOUND = echo 'template <class T> concept number = requires(T x) { x + x; }; int main() {}' | \
+	$${CXX:-c++} -std=c++20 -fsyntax-only -x c++ - 2>/dev/null
+
+compiler:       ## g++ for the core, where it is missing and may be installed
+	@{ $(CXX20_FOUND); } || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ >/dev/null && $(CXX20_FOUND); } || \
+	  { echo "surefoot needs a compiler for C++20, such as g++ 11 or newer: apt-get install g++, or set CXX to one you have."; exit 1; }
+
+$(STAMP): requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "surefoot needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@touch $@
+
+$(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE) | compiler
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -40,9 +56,28 @@ test: setup browser lint types imports ## what CI runs: linters, types, imports,
 test-long: setup ## the runs that take minutes
 	$(BIN)/pytest -q -m long
 
+# The sanitizers must be loaded before all else. Python keeps memory until it ends, which is no leak of ours.
+test-native: setup ## the core's own tests and its Python tests under address and undefined-behaviour sanitizers
+	$(BIN)/cmake -S . -B $(SANITIZED) -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Debug -DSUREFOOT_SANITIZE=ON -DSUREFOOT_TESTS=ON \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) >/dev/null
+	$(BIN)/cmake --build $(SANITIZED) --parallel 2 >/dev/null
+	SUREFOOT_NATIVE_BUILD=$(CURDIR)/$(SANITIZED) $(BIN)/pytest -q tests/core/test_native.py
+	SUREFOOT_CORE=sanitized SUREFOOT_CORE_DIR=$(CURDIR)/$(SANITIZED) LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) \
+	  $$($${CXX:-c++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(BIN)/pytest -q -n 2 --dist worksteal $(SANITIZED_TESTS)
+
 lint: setup
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE) tests/core/native/*
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
+
+tidy: setup     ## what clang-tidy says of the core
+	$(BIN)/cmake -S . -B build/native -G "Unix Makefiles" -DSUREFOOT_TESTS=ON \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) >/dev/null
+	$(BIN)/clang-tidy --quiet -p build/native $(filter %.cpp,$(NATIVE)) tests/core/native/*.cpp
+
+wheel: setup    ## the sdist, and from it the wheel, into dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 types: setup
 	$(BIN)/mypy
@@ -54,4 +89,4 @@ bench: setup    ## speed as ratios, measured in one run
 	$(BIN)/python -m bench
 
 clean:          ## remove what the other targets made
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

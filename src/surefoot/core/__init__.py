@@ -1,7 +1,8 @@
 """The mathematics, compiled when the package is built: one extension module for each kind of processor.
 
 The best one that this machine can run is chosen when this package is imported, and all of them give the same bits.
-SUREFOOT_CORE names another one: "x86_64", "x86_64_v3" or "x86_64_v4".
+SUREFOOT_CORE names another one: "x86_64", "x86_64_v3" or "x86_64_v4". SUREFOOT_CORE_DIR is a further folder to look for
+it, for a build that is not installed, such as the one under sanitizers.
 """
 
 import importlib
@@ -11,7 +12,7 @@ from typing import Any
 
 from surefoot.errors import ConfigError
 
-VARIABLE = "SUREFOOT_CORE"
+VARIABLE, FOLDER = "SUREFOOT_CORE", "SUREFOOT_CORE_DIR"
 # What each build needs beyond the one before it, as Linux lists it.
 NEEDS = {
     "x86_64_v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "bmi2", "fma"},
@@ -21,10 +22,14 @@ NEEDS = {
 }
 
 
+if os.environ.get(FOLDER):
+    __path__.append(os.environ[FOLDER])
+
+
 def built() -> list[str]:
-    """The builds that this package holds, best first."""
-    here = {file.name.split(".")[0] for folder in __path__ for file in Path(folder).glob("_*.so")}
-    return [name for name in NEEDS if f"_{name}" in here]
+    """The builds that this package holds, best first; last those that are taken only where they are named."""
+    here = {file.name.split(".")[0][1:] for folder in __path__ for file in Path(folder).glob("_*.so")}
+    return [*(name for name in NEEDS if name in here), *sorted(here - NEEDS.keys())]
 
 
 def _flags() -> set[str]:
@@ -42,7 +47,10 @@ def _choose() -> str:
             raise ConfigError(f"{VARIABLE} must be one of {', '.join(builds)}, but got {forced!r}.")
         return forced
     flags = _flags()
-    return next(name for name in builds if NEEDS[name] <= flags)
+    for name in builds:
+        if name in NEEDS and NEEDS[name] <= flags:
+            return name
+    raise ImportError("The compiled core of surefoot is missing. Build it with `make setup`, or install a wheel.")
 
 
 name = _choose()

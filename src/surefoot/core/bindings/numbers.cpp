@@ -4,8 +4,6 @@
 
 namespace surefoot {
 
-void bind_numbers(nanobind::module_& module) {
-  module.def("log", &log_of, "The natural logarithm.");
-}
+void bind_numbers(nanobind::module_& module) { module.def("log", &log_of, "The natural logarithm."); }
 
 }  // namespace surefoot
