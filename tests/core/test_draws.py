@@ -33,10 +33,10 @@ def test_philox_gives_the_published_answers(counter: list[int], key: list[int], 
 
 
 def test_a_draw_is_a_function_of_its_place_and_of_all_of_it() -> None:
-    place = {"seed": 3 << 40, "stream": 5, "run": 7, "round": 11 << 40}
+    place = {"seed": 3 << 40, "stream": 5, "run": 7, "round_": 11 << 40}
     assert uniform_at(**place) == uniform_at(**place)
     others = [uniform_at(**{**place, name: value + (1 << bit)}) for name, value in place.items() for bit in (0, 30)]
-    wide = [uniform_at(**{**place, name: place[name] ^ (1 << 63)}) for name in ("seed", "round")]
+    wide = [uniform_at(**{**place, name: place[name] ^ (1 << 63)}) for name in ("seed", "round_")]
     assert len({uniform_at(**place), *others, *wide}) == 1 + len(others) + len(wide)
 
 
@@ -46,22 +46,23 @@ def test_draws_are_the_bits_of_philox() -> None:
 
 
 def series(draw: Callable[..., float], along: str, **fixed: int) -> Vector:
-    place = {"seed": 1, "stream": 0, "run": 0, "round": 0} | fixed
+    place = {"seed": 1, "stream": 0, "run": 0, "round_": 0} | fixed
     return np.array([draw(**{**place, along: i}) for i in range(COUNT)])
 
 
-@pytest.mark.parametrize("along", ["round", "run", "stream", "seed"])
+@pytest.mark.parametrize("along", ["round_", "run", "stream", "seed"])
 def test_draws_follow_their_distribution(along: str) -> None:
     uniform, normal = series(uniform_at, along), series(normal_at, along)
     limit = stats.kstwo.isf(CHANCE, COUNT)
     assert stats.kstest(uniform, "uniform").statistic < limit
     assert stats.kstest(normal, "norm").statistic < limit
     assert stats.kstest(normal * 1.1, "norm").statistic > limit
-    assert (uniform.min() >= 0.0) and (uniform.max() < 1.0)
+    assert uniform.min() >= 0.0
+    assert uniform.max() < 1.0
     assert np.isfinite(normal).all()
 
 
-@pytest.mark.parametrize(("along", "beside"), [*itertools.permutations(["round", "run", "stream", "seed"], 2)])
+@pytest.mark.parametrize(("along", "beside"), [*itertools.permutations(["round_", "run", "stream", "seed"], 2)])
 def test_neighbours_are_independent(along: str, beside: str) -> None:
     """Correlations of normal draws and of their squares, with the next along the series and with the one beside it."""
     one, other = series(normal_at, along), series(normal_at, along, **{beside: 2})
@@ -74,7 +75,7 @@ def test_neighbours_are_independent(along: str, beside: str) -> None:
 
 
 def test_a_uniform_draw_uses_all_of_its_53_bits() -> None:
-    bits = (series(uniform_at, "round") * 2.0**53).astype(np.int64)
+    bits = (series(uniform_at, "round_") * 2.0**53).astype(np.int64)
     ones = np.array([((bits >> i) & 1).sum() for i in range(53)])
     low, high = stats.binom.ppf(CHANCE / 106, COUNT, 0.5), stats.binom.isf(CHANCE / 106, COUNT, 0.5)
     assert ((ones >= low) & (ones <= high)).all()

@@ -11,8 +11,9 @@ from scipy.stats import binom
 
 import surefoot
 from surefoot import Guard, ceiling, floor
+from surefoot.core.native_guard import Bank as CoreBank
+from surefoot.core.native_guard import free_share
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError, ProofError, StateError
-from surefoot.safety.bank import BOUND, CARRIED, OWED, WEALTH, free_share
 from tests.policies.guard_reference import RATES, Bank
 
 SHAPES: list[dict[str, Any]] = [
@@ -37,6 +38,10 @@ def run(guard: Guard, rounds: int, seed: int = 0, learner: float = 0.5, baseline
         guard.observe(decision, {name: metric.low + (metric.high - metric.low) * float(rng.random() < mean)})
         decisions.append(decision)
     return decisions
+
+
+def bank_of(guard: Guard) -> CoreBank:
+    return guard._books.banks[0]
 
 
 def reference_of(guard: Guard) -> Bank:
@@ -64,11 +69,11 @@ def test_the_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) -> None:
         else:
             guard.observe(decision, {name: reward})
             reference.enter(share, record[1], decision.source == "learner", reward / metric.high)
-        bank = guard._banks[0]
-        assert bank[WEALTH:] == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
-        assert bank[BOUND] == pytest.approx(reference.bound(), rel=1e-6, abs=1e-6)
-        assert bank[BOUND] <= reference.bound() + 1e-9
-        assert bank[CARRIED] == pytest.approx(reference.bank, rel=1e-6, abs=1e-6)
+        bank = bank_of(guard)
+        assert bank.wealth == pytest.approx(reference.wealth, rel=1e-9, abs=1e-9)
+        assert bank.bound == pytest.approx(reference.bound(), rel=1e-6, abs=1e-6)
+        assert bank.bound <= reference.bound() + 1e-9
+        assert bank.carried == pytest.approx(reference.bank, rel=1e-6, abs=1e-6)
     assert guard.share > 0.0
 
 
@@ -77,7 +82,7 @@ def test_a_reference_without_its_delta_disagrees() -> None:
     reference = reference_of(guard)
     reference.delta = 1.0
     run(guard, 50)
-    assert guard._banks[0][BOUND] < reference.bound()
+    assert bank_of(guard).bound < reference.bound()
 
 
 def test_a_share_alpha_is_free_from_the_first_round_and_no_more() -> None:
@@ -146,18 +151,18 @@ def test_rewards_in_any_order_give_the_same_bits_as_in_decision_order() -> None:
             one.observe(decision, reward)
         for i in rng.permutation(10):
             other.observe(theirs[i], rewards[i])
-    assert (one._banks == other._banks).all()
+    assert (one.state()["banks"] == other.state()["banks"]).all()
 
 
 def test_an_abandoned_round_is_booked_at_its_worst_and_in_its_turn() -> None:
     guard = new_guard(alpha=0.1, reward_bounds=(0, 1))
     run(guard, 1000, learner=0.9)
-    bound = guard._banks[0][BOUND]
+    bound = bank_of(guard).bound
     first, second = (guard.decide(baseline=0, proposal=1) for _ in range(2))
     guard.abandon(second)
     guard.observe(first, 1.0)
     assert guard.pending == ()
-    assert guard._banks[0][BOUND] < bound + 1.0
+    assert bank_of(guard).bound < bound + 1.0
 
 
 def test_a_reward_that_does_not_come_in_time_is_the_default_or_the_worst() -> None:
@@ -166,7 +171,7 @@ def test_a_reward_that_does_not_come_in_time_is_the_default_or_the_worst() -> No
         for _ in range(300):
             guard.decide(baseline=0, proposal=1)
         assert len(guard.pending) == 2
-    assert kept._banks[0][BOUND] > 0.0 > lost._banks[0][BOUND]
+    assert bank_of(kept).bound > 0.0 > bank_of(lost).bound
 
 
 def test_the_coin_is_fair_recorded_and_the_same_for_the_same_seed() -> None:
@@ -191,7 +196,7 @@ def test_equal_actions_are_played_as_the_baseline_and_teach_nothing() -> None:
         decision = guard.decide(baseline=action, proposal=copy.deepcopy(action))
         assert (decision.source, decision.probability, decision.share) == ("baseline", 1.0, 0.0)
         guard.observe(decision, 1.0)
-    assert guard._banks[0][BOUND] == new_guard(alpha=0.9)._banks[0][BOUND]
+    assert bank_of(guard).bound == bank_of(new_guard(alpha=0.9)).bound
 
 
 def test_holding_plays_the_baseline_and_still_earns_slack() -> None:
@@ -224,7 +229,7 @@ def test_a_missing_metric_counts_at_its_worst_unless_it_has_a_default() -> None:
         guard = new_guard(metrics={"a": floor(0, 1, alpha=0.3, default=default), "b": floor(0, 1, alpha=0.3)})
         for _ in range(300):
             guard.observe(guard.decide(baseline=0, proposal=1), rewards)
-        return float(guard._banks[0][BOUND])
+        return bank_of(guard).bound
 
     assert bound(None, {"b": 1.0}) < bound(0.5, {"b": 1.0}) < bound(None, {"a": 1.0, "b": 1.0})
 
@@ -281,7 +286,7 @@ def test_a_unit_keeps_its_side_and_its_rewards_are_added_up_and_cut() -> None:
     assert list(guard.pending) == [2, 3, 4]
     other = new_guard(alpha=0.5)
     other.observe(other.decide(baseline="old", proposal="new"), 1.0)
-    assert (guard._banks[0][WEALTH:] == other._banks[0][WEALTH:]).all()
+    assert bank_of(guard).wealth == bank_of(other).wealth
     guard.abandon(2)
     assert list(guard.pending) == [3, 4]
     with pytest.raises(DecisionError, match="settled"):
@@ -302,7 +307,7 @@ def test_state_and_pickle_continue_to_the_bit() -> None:
             for one in (copied, twin):
                 one.observe(pending[0].round, guard_reward(one))
                 run(one, 30, seed=5)
-            assert (copied._banks == twin._banks).all()
+            assert (copied.state()["banks"] == twin.state()["banks"]).all()
             assert copied.share == twin.share
 
 
@@ -397,9 +402,10 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     with pytest.raises(DecisionError, match="settled"):
         guard.observe(decision, {"a": 0.5})
     banks = guard.state()["banks"]
-    for at, value in ((CARRIED, math.nan), (CARRIED, math.inf), (OWED, -5.0)):
-        damaged = banks.copy()
-        damaged[0, at] = value
+    for name, value in (("carried", math.nan), ("carried", math.inf), ("owed", -5.0)):
+        damaged, bank = banks.copy(), guard._books.banks[0]
+        setattr(bank, name, value)
+        damaged[0] = bank.save()
         with pytest.raises(StateError):
             Guard.from_state({**guard.state(), "banks": damaged})
     with pytest.raises(StateError):
@@ -413,7 +419,7 @@ def test_the_grid_of_the_reference_is_that_of_the_core() -> None:
 
 
 def test_a_number_that_is_none_never_opens_the_gate() -> None:
-    numbers = new_guard(alpha=0.1).step_settings.numbers[0]
+    numbers = new_guard(alpha=0.1).step_settings.metrics[0]
     assert free_share(numbers, math.nan) == free_share(numbers, 0.0) <= 0.1
 
 
@@ -454,7 +460,8 @@ def test_a_missing_metric_of_a_unit_stays_missing_and_a_held_visit_plays_the_bas
         surefoot.check(guard.decide(baseline="old", proposal="new", unit=name).certificate.proof)
     other = new_guard(metrics=metrics)
     other.observe(other.decide(baseline="old", proposal="new"), {"a": 0.7})
-    assert guard._banks[:, WEALTH:] == pytest.approx(other._banks[:, WEALTH:])
+    for ours, theirs in zip(guard._books.banks, other._books.banks, strict=True):
+        assert ours.wealth == pytest.approx(theirs.wealth)
 
 
 def test_every_visit_of_a_unit_has_a_proof_that_holds() -> None:

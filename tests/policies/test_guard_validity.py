@@ -13,7 +13,6 @@ import pytest
 from scipy.stats import binom
 
 from surefoot import Guard, ceiling, floor
-from surefoot.safety.bank import EVENT
 from surefoot.simulation import simulate_guard
 from tests.policies.guard_worlds import WORLDS
 
@@ -77,7 +76,9 @@ def test_every_metric_keeps_its_promise(name: str) -> None:
 
 def test_a_guard_that_does_not_pay_its_delta_is_caught() -> None:
     guard = Guard(alpha=0.1, delta=0.2)
-    guard.step_settings.numbers[:, EVENT] = math.log(0.5)
+    (promise,) = guard.step_settings.metrics
+    promise.event = math.log(0.5)
+    guard.step_settings.metrics = [promise]
     found = simulate_guard(guard, WORLDS["worst in proportion"](), rounds=1200, runs=300, seed=1)
     assert found.overclaimed > limit(300, 0.2)
     assert found.broken > limit(300, 0.2)

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 import surefoot
+from surefoot.core.native_guard import HORIZON, SHIFTS, Bets
 from surefoot.errors import ConfigError, InputError
-from surefoot.safety.drift import HORIZON, SHIFTS, bet, log_evidence, new_bets
 from tests.worlds import World
 
 ARMS = surefoot.Catalogue(np.eye(2))
@@ -81,7 +81,7 @@ def test_a_restart_begins_new_bets_with_their_share_of_delta() -> None:
         assert policy.state()["watch"][0] == 1.0
         policy.report_breach("drift", "a test")
         policy.acknowledge("renew")
-        assert np.array_equal(policy.state()["watch"], new_bets())
+        assert np.array_equal(policy.state()["watch"], Bets().save())
     assert spent == pytest.approx(0.7 * 0.1, rel=1e-8)
 
 
@@ -120,10 +120,10 @@ def test_bets_on_known_means_are_lost_as_often_as_they_should_be(scale: float, i
     runs, delta, alarms = 400, 0.5, 0
     errors = scale * np.random.default_rng(2).normal(size=(runs, 500))
     for row in errors:
-        bets = new_bets()
+        bets = Bets()
         for round_, error in enumerate(row):
-            bet(bets, bool(round_ % 3), error, round_ + 1.0)
-            if log_evidence(bets, 0.0, 1.0, 0.0, 1.0) >= math.log(1.0 / delta):
+            bets.bet(bool(round_ % 3), error, round_ + 1.0)
+            if bets.log_evidence(0.0, 1.0, 0.0, 1.0) >= math.log(1.0 / delta):
                 alarms += 1
                 break
     assert (alarms <= int(binom.isf(1e-6, runs, delta))) == is_kept
@@ -136,14 +136,14 @@ def test_the_evidence_never_exceeds_what_any_theta_leaves_of_the_bets(ridge: flo
     rows = rng.normal(size=(60, 2)) / 2.0
     rewards = rows @ [0.3, 0.6] + noise * rng.normal(size=60) + np.where(np.arange(60) > 40, 0.7, 0.0)
     learner = rng.random(60) < 0.6
-    bets, errors, surprises = new_bets(), np.zeros(60), 0.0
+    bets, errors, surprises = Bets(), np.zeros(60), 0.0
     gram, moment = ridge * np.eye(2), np.zeros(2)
     for i, (row, reward) in enumerate(zip(rows, rewards, strict=True)):
         errors[i] = reward - row @ np.linalg.solve(gram, moment)
         gram, moment = gram + np.outer(row, row), moment + reward * row
         surprises += errors[i] ** 2 * float(row @ np.linalg.solve(gram, row))
-        bet(bets, bool(learner[i]), errors[i] / noise, float(i + 1))
-    evidence = log_evidence(bets, surprises, noise, ridge, bound)
+        bets.bet(bool(learner[i]), errors[i] / noise, float(i + 1))
+    evidence = bets.log_evidence(surprises, noise, ridge, bound)
     wealth = 0.0
     for shift, side in itertools.product(SHIFTS, (False, True)):
         own = errors[learner == side] / noise

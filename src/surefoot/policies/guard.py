@@ -13,31 +13,23 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.core.native_guard import GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_step import (
-    NOT_PREDICTED,
-    StepSettings,
-    book_round,
-    enter_lifts,
-    enter_round,
-    record_size,
-    share_of,
-)
-from surefoot.policies.saved_state import refill
+from surefoot.policies.saved_state import shaped
 from surefoot.policies.settlement import Settlement
 from surefoot.policies.units import OpenUnit, Units
-from surefoot.safety.bank import LOW, available, check_banks, new_bank
+from surefoot.safety.bank import check_bank
 from surefoot.safety.guard_certificate import certified
-from surefoot.safety.lift import SIZE as LIFT_SIZE
-from surefoot.safety.lift import lift_interval
 from surefoot.safety.metric import PROMISES, Metric, Promise
 
-RAMPS = ("auto", "free", "gate")  # in the order of their codes
+RAMPS = ("auto", "free", "gate")
 Ramp = Literal["auto", "free", "gate"]
+# What the core predicts of the baseline by itself: its running mean, or nothing.
+PREDICTIONS = {None: math.nan, "mean": math.nan, "none": math.inf}
 
 
 class Guard(BasePolicy):
@@ -131,11 +123,8 @@ class Guard(BasePolicy):
         self._steps = None if schedule is None else sorted(told.read_share("schedule", step) for step in schedule)
         told.check_word("promise", promise, PROMISES)
         told.check_word("ramp", ramp, RAMPS)
-        told.check_word("prediction", prediction, (None, "mean", "none"))
+        told.check_word("prediction", prediction, tuple(PREDICTIONS))
         self._seed = seed
-        unpredicted = np.full(len(self._metrics), NOT_PREDICTED if prediction == "none" else math.nan)
-        self._run_share, self._run_book = share_of.dispatcher, book_round.dispatcher
-        self._run_enter, self._run_lifts = enter_round.dispatcher, enter_lifts.dispatcher
         told.check_units(self._metrics, unit_window, settle_after)
         self.units = Units(told.read_window("unit_window", unit_window), len(self._metrics))
         settings = {
@@ -148,15 +137,19 @@ class Guard(BasePolicy):
         default = tuple(math.nan if one.default is None else one.default / one.high for one in self._metrics.values())
         super().__init__(settings, Settlement(told.read_window("settle_after", settle_after), default))
         share = delta / len(self._metrics)
-        numbers = np.array([metric.settings(share, promise) for metric in self._metrics.values()])
-        self.step_settings = StepSettings(numbers, RAMPS.index(ramp), most, unpredicted)
-        self._banks = np.array([new_bank(one) for one in numbers])
-        self._lifts = np.zeros((len(numbers), LIFT_SIZE))
+        self._promises = [metric.settings(share, promise) for metric in self._metrics.values()]
+        unpredicted = [PREDICTIONS[prediction]] * len(self._metrics)
+        self._books = GuardBooks(GuardSettings(self._promises, ramp=ramp, largest_share=most, unpredicted=unpredicted))
 
     @property
     def metrics(self) -> dict[str, Metric]:
         """What is promised of each kind of reward."""
         return dict(self._metrics)
+
+    @property
+    def step_settings(self) -> GuardSettings:
+        """The numbers that the core runs on."""
+        return self._books.settings
 
     @property
     def keeps_floor(self) -> bool:
@@ -171,8 +164,8 @@ class Guard(BasePolicy):
     @property
     def banks(self) -> dict[str, float]:
         """What may be spent of each metric, in its own units; rounds without a reward count at their worst."""
-        pairs = zip(self._metrics.items(), self.step_settings.numbers, self._banks, strict=True)
-        return {name: metric.high * available(numbers, bank) for (name, metric), numbers, bank in pairs}
+        each = zip(self._metrics.items(), self._promises, self._books.banks, strict=True)
+        return {name: metric.high * available(settings, bank) for (name, metric), settings, bank in each}
 
     @property
     def lift_intervals(self) -> dict[str, tuple[float, float]]:
@@ -180,8 +173,7 @@ class Guard(BasePolicy):
 
         In the metric's own units, over the rounds in which the proposal had a share; before the first, all that can be.
         """
-        ends = (lift_interval(*pair) for pair in zip(self.step_settings.numbers[:, LOW], self._lifts, strict=True))
-        named = zip(self._metrics.items(), ends, strict=True)
+        named = zip(self._metrics.items(), self._books.lift_intervals, strict=True)
         return {name: (metric.high * low, metric.high * high) for (name, metric), (low, high) in named}
 
     def decide(
@@ -221,7 +213,7 @@ class Guard(BasePolicy):
         known = None if unit is None else self.units.find(unit)
         if known is not None:
             return self._again(known, unit, baseline, proposal, hold)
-        predicted = told.read_prediction(prediction, self._metrics, self.step_settings.unpredicted)
+        predicted = told.read_prediction(prediction, self._metrics)
         teaches = not told.is_same(baseline, proposal)
         share = self._share(baseline, proposal) if teaches and not hold and self._alarm is None else 0.0
         draw = draw_coin(self._seed, self._rounds + 1) if share > 0.0 else math.nan
@@ -270,7 +262,7 @@ class Guard(BasePolicy):
             proposal,
             share,
             draw,
-            told.read_prediction(prediction, self._metrics, self.step_settings.unpredicted),
+            told.read_prediction(prediction, self._metrics),
             unit,
             hold,
             teaches,
@@ -324,8 +316,7 @@ class Guard(BasePolicy):
 
     def _share(self, baseline: Any = None, proposal: Any = None) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""
-        numbers, ramp, most, _ = self.step_settings
-        share = self._run_share(numbers, self._banks, ramp, most)
+        share = self._books.share()
         if self._steps is not None:
             share = max((step for step in self._steps if step <= share), default=0.0)
         return share
@@ -336,24 +327,22 @@ class Guard(BasePolicy):
         proposal: Any,
         share: float,
         draw: float,
-        predicted: Vector,
+        predicted: Sequence[float] | None,
         unit: str | None,
         hold: bool,
         teaches: bool,
     ) -> GuardDecision:
         is_learner = bool(draw < share)
-        before = self._banks.copy()
-        record = np.empty(self._feature_size())
-        self._run_book(self.step_settings.numbers, self._banks, share, predicted, is_learner, record)
+        record, before = self._books.book(share, is_learner, predicted)
         self._rounds = round_ = self._rounds + 1
-        self._settlement.decided(round_, record.tobytes(), is_learner, teaches)
+        self._settlement.decided(round_, record, is_learner, teaches)
         if unit is not None and teaches:
             self.units.opened(unit, round_, is_learner, share, draw)
         for due in self.units.due(round_):
             self._settle(due, self.units.close(due))
         if self._settlement.settle_after is not None:
             self._learn_due()
-        certify = partial(certified, tuple(self._metrics), self.step_settings.numbers, before, share, hold)
+        certify = partial(certified, tuple(self._metrics), self._promises, before, share, hold)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,
@@ -363,8 +352,8 @@ class Guard(BasePolicy):
         """Another visit of a unit: the side that was drawn, with the actions of now; its round is paid for."""
         plays = known.is_learner and not hold
         chance = (known.share if plays else 1.0 - known.share) if not hold else 1.0
-        banks = self._banks.copy()
-        certify = partial(certified, tuple(self._metrics), self.step_settings.numbers, banks, known.share, hold, False)
+        banks = self._books.banks
+        certify = partial(certified, tuple(self._metrics), self._promises, banks, known.share, hold, False)
         return GuardDecision(
             known.round, "learner" if plays else "baseline", proposal if plays else baseline, chance, known.share,
             known.draw, self.id, unit, certify,
@@ -377,21 +366,21 @@ class Guard(BasePolicy):
             self._learn_due()
 
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
-        numbers, rewards = self.step_settings.numbers, np.array(reward)
-        self._run_lifts(numbers, self._banks, self._lifts, features, is_learner, rewards)
-        self._run_enter(numbers, self._banks, features, is_learner, rewards)
+        self._books.enter(features, is_learner, reward)
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
         return told.read_rewards(reward, self._metrics)
 
     def _feature_size(self) -> int:
-        return record_size.function(len(self._metrics))
+        # The share, and of each metric what it was booked by: its balance, its worst and what was predicted.
+        return 1 + 3 * len(self._metrics)
 
     def _arrays(self) -> dict[str, Any]:
-        return {"banks": self._banks.copy(), "lifts": self._lifts.copy(), **self.units.state()}
+        return {"banks": self._books.save(), "lifts": self._books.save_lifts(), **self.units.state()}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
-        refill(self._banks, arrays["banks"], "banks")
-        check_banks(self._banks)
-        refill(self._lifts, arrays["lifts"], "lifts")
+        self._books.load(shaped(arrays["banks"], self._books.save().shape, "banks"))
+        for bank in self._books.banks:
+            check_bank(bank)
+        self._books.load_lifts(shaped(arrays["lifts"], self._books.save_lifts().shape, "lifts"))
         self.units.restore(arrays)

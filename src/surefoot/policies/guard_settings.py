@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.arrays import Vector, count, finite, fraction
+from surefoot.arrays import count, finite, fraction
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.safety.metric import Metric, floor, read_metric
 
@@ -134,24 +134,22 @@ def read_holdout(share: float) -> float:
 
 
 def read_prediction(
-    prediction: float | Mapping[str, float] | None, metrics: Mapping[str, Metric], unpredicted: Vector
-) -> Vector:
+    prediction: float | Mapping[str, float] | None, metrics: Mapping[str, Metric]
+) -> list[float] | None:
     """What is predicted of the baseline's rewards, as shares of the highest; NaN where nothing is said."""
     if prediction is None:
-        return unpredicted
+        return None
     if not isinstance(prediction, Mapping):
         # Of several metrics a bare number belongs to none, which `check_names` says.
         prediction = {next(iter(metrics)) if len(metrics) == 1 else "": prediction}
     check_names("prediction", prediction, metrics)
     hint = "It is the reward you expect of the baseline."
     found = {name: finite("prediction", value, hint=hint) for name, value in prediction.items()}
-    return np.array(
-        [
-            # Cut, not refused: what is predicted changes the variance, never the validity.
-            min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
-            for name, metric in metrics.items()
-        ]
-    )
+    return [
+        # Cut, not refused: what is predicted changes the variance, never the validity.
+        min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
+        for name, metric in metrics.items()
+    ]
 
 
 def read_rewards(reward: Any, metrics: Mapping[str, Metric]) -> tuple[float, ...]:

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from surefoot.arrays import Vector, finite_array
+from surefoot.core.native_guard import allowed
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.scores import LENGTH_TOLERANCE
@@ -25,7 +26,6 @@ from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.guard_settings import REWARD
 from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.policies.saved_state import refill
-from surefoot.safety.bank import allowed
 from surefoot.safety.bank_proof import GuardProof
 from surefoot.safety.guard_certificate import GuardCertificate
 from surefoot.safety.proof import Proof, assemble
@@ -143,7 +143,7 @@ class LinearGuard(Guard):
         return low
 
     def _play(self, baseline: Any, proposal: Any, share: float, draw: float, *rest: Any) -> GuardDecision:
-        is_banked = share <= allowed(self.step_settings.numbers[0], self._banks[0])
+        is_banked = share <= allowed(self._promises[0], self._books.banks[0])
         proof, teaches = self._proof(baseline, proposal, share, self._model.confidence_set), rest[-1]
         if teaches:
             self._rows.append(proposal if draw < share else baseline)

@@ -59,6 +59,13 @@ def restored(kind: type[P], state: Mapping[str, Any]) -> P:
     return policy
 
 
+def shaped(saved: Any, shape: tuple[int, ...], name: str) -> Matrix:
+    """A saved array of exactly that shape, as the core takes it."""
+    if np.shape(saved) != shape:
+        raise StateError(f"`{name}` must have shape {shape}, but got {np.shape(saved)}.")
+    return np.ascontiguousarray(saved, dtype=np.float64)
+
+
 def refill(buffer: Matrix, saved: Any, name: str) -> None:
     """Copy a saved array into a buffer of exactly its shape."""
     if np.shape(saved) != buffer.shape:

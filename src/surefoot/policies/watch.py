@@ -1,16 +1,16 @@
 """The watch: a share of the rounds goes to the baseline by a coin, and a test tells when the world has changed.
 
 A freed learner hardly plays the baseline again, so nobody would see that it has become better. The held-out rounds
-show it, and the bets of `safety.drift` on all rewards raise the alarm.
+show it, and the bets of `core/drift.hpp` on all rewards raise the alarm.
 """
 
 import math
 
-from surefoot.arrays import Vector, finite, fraction
+from surefoot.arrays import finite, fraction
+from surefoot.core.native_guard import Bets
 from surefoot.errors import ConfigError, InputError
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.guard_decision import Source
-from surefoot.safety.drift import bet, log_evidence, new_bets, seen_by_best
 
 WATCH_SHARE = 0.1  # of delta, for false alarms of the watch
 
@@ -27,8 +27,7 @@ class Watch:
         self.holdout = fraction("holdout", holdout, hint=hint)
         self.share = fraction("watch_share", share, hint="watch_share is the share of delta for false alarms.")
         self.seed = seed
-        self.bets = new_bets()
-        self._bet, self._evidence = bet.dispatcher, log_evidence.dispatcher
+        self.bets = Bets()
 
     def draw(self, round_: int) -> float:
         """The coin of a round, uniform in [0, 1): below `holdout` it is the baseline's."""
@@ -45,24 +44,24 @@ class Watch:
 
     def take(self, is_learner: bool, error: float, round_: float) -> None:
         """Bet on one reward: `error` is what it lies above its prediction, in units of the noise."""
-        self._bet(self.bets, is_learner, error, round_)
+        self.bets.bet(is_learner, error, round_)
 
     def evidence(self, surprises: float, noise: float, ridge: float, theta_bound: float) -> float:
         """The logarithm of the evidence against one theta."""
-        return self._evidence(self.bets, surprises, noise, ridge, theta_bound)
+        return self.bets.log_evidence(surprises, noise, ridge, theta_bound)
 
     def forget(self) -> None:
         """Begin anew, after a restart."""
-        self.bets[:] = new_bets()
+        self.bets = Bets()
 
     def describe(self, noise: float, delta: float) -> str:
         """What was seen, in words."""
         return describe(self.bets, noise, delta)
 
 
-def describe(bets: Vector, noise: float, delta: float) -> str:
+def describe(bets: Bets, noise: float, delta: float) -> str:
     """What the wealthiest bettor has seen, in words."""
-    seen = seen_by_best(bets, noise)
+    seen = bets.seen_by_best(noise)
     who, way = "learner" if seen.is_learner else "baseline", "above" if seen.shift > 0 else "below"
     return (
         f"Rewards have drifted: since about round {seen.since}, {seen.rounds} rewards of the {who} lay on average "

@@ -18,7 +18,7 @@ from surefoot.linear.actions import ActionSet
 from surefoot.policies.decision import Decision, Source, check_recalled
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.orders import FREE, HELD_OUT
-from surefoot.policies.saved_state import refill
+from surefoot.policies.saved_state import shaped
 from surefoot.policies.watch import WATCH_SHARE, Watch, is_alarming, read_watch
 from surefoot.safety.alarm import delta_of
 
@@ -166,12 +166,12 @@ class WatchedPolicy(LinearPolicy):
             self.report_breach("drift", watch.describe(noise, delta))
 
     def _arrays(self) -> dict[str, Any]:
-        return super()._arrays() | ({} if self._watch is None else {"watch": self._watch.bets.copy()})
+        return super()._arrays() | ({} if self._watch is None else {"watch": self._watch.bets.save()})
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)
         if self._watch is not None:
-            refill(self._watch.bets, arrays["watch"], "watch")
+            self._watch.bets.load(shaped(arrays["watch"], self._watch.bets.save().shape, "watch"))
 
 
 def _with_coin(decision: Decision, watch: Watch, draw: float) -> Decision:

@@ -1,28 +1,12 @@
 """The certificate of a guard's decision: which share was allowed, which metric binds, and the proof."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from surefoot.arrays import Matrix, Vector
-from surefoot.safety.bank import (
-    ALPHA,
-    BOUND,
-    CARRIED,
-    COINS,
-    EVENT,
-    IS_PLAYED,
-    LOW,
-    MOST_BASELINE,
-    OWED,
-    PLAYED,
-    RATES,
-    RESERVE,
-    SIGN,
-    WEALTH,
-    allowed,
-    coin_luck,
-)
+from surefoot.core.native_guard import Bank, MetricSettings, allowed, coin_luck
+from surefoot.core.native_numbers import exp
+from surefoot.safety.bank import RATES
 from surefoot.safety.bank_proof import BankProof, GuardProof
 from surefoot.values import Value
 
@@ -101,35 +85,41 @@ class GuardCertificate(Value, frozen=True):
 
 
 def certified(
-    names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float, is_held: bool, is_charged: bool = True
+    names: tuple[str, ...],
+    metrics: Sequence[MetricSettings],
+    banks: Sequence[Bank],
+    share: float,
+    is_held: bool,
+    is_charged: bool = True,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
-    shares = [allowed(*pair) for pair in zip(numbers, banks, strict=True)]
-    evidence = partial(_prove, names, numbers, banks, share if is_charged else 0.0)
+    shares = [allowed(*pair) for pair in zip(metrics, banks, strict=True)]
+    evidence = partial(_prove, names, metrics, banks, share if is_charged else 0.0)
     return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held)
 
 
-def _prove(names: tuple[str, ...], numbers: Matrix, banks: Matrix, share: float) -> GuardProof:
-    each = zip(names, numbers, banks, strict=True)
+def _prove(
+    names: tuple[str, ...], metrics: Sequence[MetricSettings], banks: Sequence[Bank], share: float
+) -> GuardProof:
+    each = zip(names, metrics, banks, strict=True)
     return GuardProof(tuple(_bank_proof(name, told, bank, share) for name, told, bank in each))
 
 
-def _bank_proof(name: str, numbers: Vector, bank: Vector, share: float) -> BankProof:
-    is_played = bool(numbers[IS_PLAYED] > 0.0)
+def _bank_proof(name: str, told: MetricSettings, bank: Bank, share: float) -> BankProof:
     return BankProof(
         metric=name,
-        sign=float(numbers[SIGN]),
-        alpha=float(numbers[ALPHA]),
-        low=float(numbers[LOW]),
-        most=float(numbers[MOST_BASELINE]),
-        # What this metric may spend of delta, halves included: EVENT is ln(rates/delta).
-        delta=RATES * math.exp(-float(numbers[EVENT])),
-        is_played=is_played,
+        sign=told.sign,
+        alpha=told.alpha,
+        low=told.low,
+        most=told.most_baseline,
+        # What this metric may spend of delta, halves included: an event is ln(rates/delta).
+        delta=RATES * exp(-told.event),
+        is_played=told.is_played,
         share=share,
-        log_wealth=tuple(bank[WEALTH : WEALTH + RATES].tolist()),
-        bound=float(bank[BOUND]),
-        owed=float(bank[OWED]),
-        reserve=float(numbers[RESERVE]),
-        carried=float(bank[PLAYED] if is_played else bank[CARRIED]),
-        coins=coin_luck(numbers, float(bank[COINS])) if is_played else 0.0,
+        log_wealth=tuple(bank.wealth),
+        bound=bank.bound,
+        owed=bank.owed,
+        reserve=told.reserve,
+        carried=bank.played if told.is_played else bank.carried,
+        coins=coin_luck(told, bank.coins) if told.is_played else 0.0,
     )

@@ -1,24 +1,12 @@
 """Metrics: what a guard promises of each kind of reward, as a floor or as a ceiling."""
 
-import math
 from typing import Any, Literal
 
-import numpy as np
-
-from surefoot.arrays import Vector, finite, fraction, nonnegative
+from surefoot.arrays import finite, fraction, nonnegative
+from surefoot.core.native_guard import MetricSettings
+from surefoot.core.native_numbers import log
 from surefoot.errors import ConfigError
-from surefoot.safety.bank import (
-    ALPHA,
-    COIN_EVENT,
-    EVENT,
-    IS_PLAYED,
-    LOW,
-    MOST_BASELINE,
-    RATES,
-    RESERVE,
-    SETTINGS,
-    SIGN,
-)
+from surefoot.safety.bank import RATES
 from surefoot.values import Value
 
 MetricKind = Literal["floor", "ceiling"]
@@ -64,7 +52,7 @@ class Metric(Value, frozen=True, eq=True):
         """Plain data from which `read_metric` makes the same."""
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
-    def settings(self, delta: float, promise: Promise) -> Vector:
+    def settings(self, delta: float, promise: Promise) -> MetricSettings:
         """The numbers that the bank of this metric runs on.
 
         Parameters
@@ -76,18 +64,23 @@ class Metric(Value, frozen=True, eq=True):
 
         Returns
         -------
-        ndarray
-            By the indices of `surefoot.safety.bank`.
+        MetricSettings
+            In units of the highest reward.
         """
         # Two events, the slack and the coins, have half each.
         spent = delta / 2.0 if promise == "played" else delta
         most = self.high if self.baseline_ceiling is None else self.baseline_ceiling
-        found = np.zeros(SETTINGS)
-        found[SIGN] = 1.0 if self.kind == "floor" else -1.0
-        found[ALPHA], found[LOW], found[MOST_BASELINE] = self.alpha, self.low / self.high, most / self.high
-        found[EVENT] = found[COIN_EVENT] = math.log(RATES / spent)
-        found[RESERVE], found[IS_PLAYED] = self.reserve / self.high, float(promise == "played")
-        return found
+        event = log(RATES / spent)
+        return MetricSettings(
+            sign=1.0 if self.kind == "floor" else -1.0,
+            alpha=self.alpha,
+            low=self.low / self.high,
+            most_baseline=most / self.high,
+            event=event,
+            reserve=self.reserve / self.high,
+            is_played=promise == "played",
+            coin_event=event,
+        )
 
 
 def floor(

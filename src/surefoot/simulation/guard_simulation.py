@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, count
-from surefoot.compiled import compiled_apart
+from surefoot.core.native_guard import GuardRuns
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Guard
-from surefoot.policies.guard_step import book_round, enter_round, record_size, share_of
-from surefoot.safety.bank import ALPHA, CARRIED, IS_PLAYED, PLAYED, RESERVE, SIGN, new_bank
 
 Means: TypeAlias = tuple[Any, Any]
 GuardWorld: TypeAlias = Callable[[int, Vector, np.random.Generator], Means]
@@ -121,16 +119,15 @@ class _Runs:
     def __init__(
         self, guard: Guard, world: GuardWorld, rounds: int, runs: int, seed: int, delay: int, binary: bool
     ) -> None:
-        self.settings, self.ramp, self.most, self.predicted = guard.step_settings
         self.world, self.rounds, self.runs, self.binary = world, rounds, runs, binary
-        metrics = self.settings.shape[0]
         self.rng = np.random.default_rng(seed)
-        self.banks = np.array([[new_bank(numbers) for numbers in self.settings] for _ in range(runs)])
-        # A ring: the slot of a round is free again once its reward has entered.
-        self.records = np.zeros((delay + 1, runs, record_size.function(metrics)))
-        self.sides = np.zeros((delay + 1, runs), dtype=np.bool_)
-        self.rewards = np.zeros((delay + 1, runs, metrics))
-        self.share, self.slack = np.zeros(runs), np.zeros((runs, metrics))
+        self.core = GuardRuns(guard.step_settings, runs=runs, delay=delay)
+        metrics = guard.step_settings.metrics
+        self.sign, self.alpha, self.reserve = (
+            np.array([getattr(one, name) for one in metrics]) for name in ("sign", "alpha", "reserve")
+        )
+        self.is_played = metrics[0].is_played
+        self.share, self.slack = np.zeros(runs), np.zeros((runs, len(metrics)))
         self.worst, self.overclaim = np.zeros(runs), np.full(runs, -np.inf)
         self.baseline, self.earned, self.owed = np.zeros(runs), np.zeros(runs), np.zeros(runs)
         self.reached = {level: np.full(runs, rounds) for level in (0.5, 0.9)}
@@ -144,18 +141,12 @@ class _Runs:
         )
 
     def _round(self, t: int) -> None:
-        share_runs(self.settings, self.banks, self.ramp, self.most, self.share)
+        self.core.share(self.share)
         # The world answers after the share and before the coin, as far as an adversary may look.
         learner, baseline = (_columns(means, self.slack.shape) for means in self.world(t, self.share, self.rng))
-        at = t % self.records.shape[0]
-        self.sides[at] = self.rng.random(self.runs) < self.share
-        self.rewards[at] = self._drawn(np.where(self.sides[at][:, None], learner, baseline))
-        book_runs(self.settings, self.banks, self.share, self.predicted, self.sides[at], self.records[at])
-        if t + 1 >= self.records.shape[0]:
-            # The slot that the next round takes over: it has waited for `delay` rounds.
-            due = (t + 1) % self.records.shape[0]
-            enter_runs(self.settings, self.banks, self.records[due], self.sides[due], self.rewards[due])
-        self._judge(t, self.sides[at], learner, baseline)
+        sides = self.rng.random(self.runs) < self.share
+        self.core.step(self.share, sides, self._drawn(np.where(sides[:, None], learner, baseline)))
+        self._judge(t, sides, learner, baseline)
 
     def _drawn(self, means: Matrix) -> Matrix:
         if self.binary:
@@ -164,12 +155,10 @@ class _Runs:
         return 0.5 * means + 0.5 * (self.rng.random(means.shape) < means)
 
     def _judge(self, t: int, sides: NDArray[np.bool_], learner: Matrix, baseline: Matrix) -> None:
-        sign, alpha, is_played = self.settings[:, SIGN], self.settings[:, ALPHA], self.settings[0, IS_PLAYED] > 0
-        counted = (sides.astype(np.float64) if is_played else self.share)[:, None]
-        self.slack += sign * counted * learner + (alpha - sign * counted) * baseline
-        held = self.banks[:, :, PLAYED if is_played else CARRIED]
-        self.worst = np.minimum(self.worst, (self.slack + self.settings[:, RESERVE]).min(axis=1))
-        self.overclaim = np.maximum(self.overclaim, (held - self.settings[:, RESERVE] - self.slack).max(axis=1))
+        counted = (sides.astype(np.float64) if self.is_played else self.share)[:, None]
+        self.slack += self.sign * counted * learner + (self.alpha - self.sign * counted) * baseline
+        self.worst = np.minimum(self.worst, (self.slack + self.reserve).min(axis=1))
+        self.overclaim = np.maximum(self.overclaim, (self.core.held - self.reserve - self.slack).max(axis=1))
         self.baseline += 1.0 - self.share
         self.earned += self.share * learner[:, 0] + (1.0 - self.share) * baseline[:, 0]
         self.owed += baseline[:, 0]
@@ -177,36 +166,6 @@ class _Runs:
         for level, rounds in self.reached.items():
             # Who still has the first value has not reached the level before.
             rounds[(self.share >= level) & (rounds == self.rounds)] = t
-
-
-@compiled_apart
-def share_runs(settings: Matrix, banks: NDArray[np.float64], ramp: int, most: float, shares: Vector) -> None:
-    """The share of every run."""
-    for run in range(shares.size):
-        shares[run] = share_of(settings, banks[run], ramp, most)
-
-
-@compiled_apart
-def book_runs(
-    settings: Matrix,
-    banks: NDArray[np.float64],
-    shares: Vector,
-    predicted: Vector,
-    sides: NDArray[np.bool_],
-    records: Matrix,
-) -> None:
-    """Charge the round of every run."""
-    for run in range(shares.size):
-        book_round(settings, banks[run], shares[run], predicted, sides[run], records[run])
-
-
-@compiled_apart
-def enter_runs(
-    settings: Matrix, banks: NDArray[np.float64], records: Matrix, sides: NDArray[np.bool_], rewards: Matrix
-) -> None:
-    """Take the rewards of one round of every run in."""
-    for run in range(sides.size):
-        enter_round(settings, banks[run], records[run], sides[run], rewards[run])
 
 
 def _columns(means: Any, shape: tuple[int, int]) -> Matrix:

@@ -8,4 +8,6 @@ NB_MODULE(SUREFOOT_MODULE, module) {
   surefoot::bind_numbers(module);
   surefoot::bind_linear(module);
   surefoot::bind_policies(module);
+  surefoot::bind_guard(module);
+  surefoot::bind_drift(module);
 }

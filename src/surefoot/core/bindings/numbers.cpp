@@ -22,13 +22,13 @@ void bind_numbers(nb::module_& module) {
       [](std::uint64_t seed, std::uint32_t stream, std::uint32_t run, std::uint64_t round) {
         return uniform_at({seed, stream, run, round});
       },
-      "seed"_a, "stream"_a, "run"_a, "round"_a, "Uniform in [0, 1), a function of its place.");
+      "seed"_a, "stream"_a, "run"_a, "round_"_a, "Uniform in [0, 1), a function of its place.");
   module.def(
       "normal_at",
       [](std::uint64_t seed, std::uint32_t stream, std::uint32_t run, std::uint64_t round) {
         return normal_at({seed, stream, run, round});
       },
-      "seed"_a, "stream"_a, "run"_a, "round"_a, "Normal with mean 0 and variance 1, a function of its place.");
+      "seed"_a, "stream"_a, "run"_a, "round_"_a, "Normal with mean 0 and variance 1, a function of its place.");
 }
 
 }  // namespace surefoot

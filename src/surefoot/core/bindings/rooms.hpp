@@ -6,5 +6,7 @@ namespace surefoot {
 void bind_linear(nanobind::module_& module);
 void bind_numbers(nanobind::module_& module);
 void bind_policies(nanobind::module_& module);
+void bind_guard(nanobind::module_& module);
+void bind_drift(nanobind::module_& module);
 
 }  // namespace surefoot

@@ -1,0 +1,186 @@
+// The guard: its settings, banks and lifts by name, its step, and many runs of it.
+#include "guard.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bindings/rooms.hpp"
+#include "bindings/saved.hpp"
+#include "guard_runs.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace surefoot {
+namespace {
+
+// A round as it is kept until its rewards come: its share, then of each metric balance, worst and prediction.
+struct Record {
+  double share;
+  std::vector<Booked> booked;
+};
+
+nb::bytes bytes_of(const Record& record) {
+  std::vector<double> numbers{record.share};
+  for (const Booked& one : record.booked) numbers.insert(numbers.end(), {one.balance, one.worst, one.prediction});
+  return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
+}
+
+// Raises ValueError if it is not of so many metrics.
+Record read_record(const Numbers& numbers, std::size_t metrics) {
+  const std::size_t each = NumbersOf<Booked>().size();
+  check_size(numbers.size(), 1 + metrics * each, "A round");
+  Record record{numbers(0), std::vector<Booked>(metrics)};
+  for (std::size_t i = 0; i < metrics; ++i) record.booked[i] = read<Booked>(numbers.data() + 1 + i * each);
+  return record;
+}
+
+// The settings, banks and lifts of one guard.
+struct GuardBooks {
+  GuardSettings settings;
+  std::vector<Bank> banks;
+  std::vector<Lift> lifts;
+
+  explicit GuardBooks(const GuardSettings& given) : settings(given), lifts(given.metrics.size()) {
+    for (const MetricSettings& metric : settings.metrics) banks.push_back(new_bank(metric));
+  }
+
+  double share() const { return share_of(settings.metrics, banks, settings.ramp, settings.largest_share); }
+
+  std::pair<nb::bytes, std::vector<Bank>> book(double share, bool is_learner, const std::optional<std::vector<double>>& given) {
+    const std::vector<double>& predicted = given ? *given : settings.unpredicted;
+    check_size(predicted.size(), banks.size(), "Predictions");
+    std::vector<Bank> before = banks;
+    Record record{share, std::vector<Booked>(banks.size())};
+    book_round(settings.metrics, banks, share, predicted, is_learner, record.booked);
+    return {bytes_of(record), std::move(before)};
+  }
+
+  void enter(const Numbers& kept, bool is_learner, const std::vector<double>& rewards) {
+    const Record record = read_record(kept, banks.size());
+    check_size(rewards.size(), banks.size(), "Rewards");
+    enter_lifts(settings.metrics, banks, lifts, record.share, record.booked, is_learner, rewards);
+    enter_round(settings.metrics, banks, record.share, record.booked, is_learner, rewards);
+  }
+
+  std::vector<std::pair<double, double>> intervals() const {
+    std::vector<std::pair<double, double>> found;
+    for (std::size_t i = 0; i < lifts.size(); ++i) {
+      const Interval interval = interval_of(lifts[i], settings.metrics[i].low);
+      found.emplace_back(interval.low, interval.high);
+    }
+    return found;
+  }
+};
+
+// Raises ValueError for a ramp that there is not, or predictions that do not fit the metrics.
+GuardSettings settings_of(const std::vector<MetricSettings>& metrics, const std::string& ramp, double largest_share,
+                          const std::vector<double>& unpredicted) {
+  static const std::map<std::string, Ramp> ramps{{"auto", Ramp::automatic}, {"free", Ramp::free}, {"gate", Ramp::gate}};
+  const auto found = ramps.find(ramp);
+  if (found == ramps.end()) throw nb::value_error(("There is no ramp " + ramp).c_str());
+  check_size(unpredicted.size(), metrics.size(), "Predictions");
+  return {metrics, found->second, largest_share, unpredicted};
+}
+
+Array held_by_runs(const GuardRuns& all) {
+  std::vector<double> held;
+  for (std::size_t i = 0; i < all.banks.size(); ++i) {
+    held.push_back(all.settings.metrics[i % all.metrics()].is_played ? all.banks[i].played : all.banks[i].carried);
+  }
+  return array_of(std::move(held), {all.runs, all.metrics()});
+}
+
+void share_runs(GuardRuns& all, const NumbersToFill& shares) {
+  check_size(shares.size(), all.runs, "Shares");
+  const nb::gil_scoped_release released;
+  all.share({shares.data(), shares.size()});
+}
+
+void step_runs(GuardRuns& all, const Numbers& shares, const Flags& is_learner, const Table& rewards) {
+  check_size(shares.size(), all.runs, "Shares");
+  check_size(is_learner.size(), all.runs, "Sides");
+  check_size(rewards.size(), all.banks.size(), "Rewards");
+  const nb::gil_scoped_release released;
+  all.step({shares.data(), shares.size()}, {is_learner.data(), is_learner.size()}, {rewards.data(), rewards.size()});
+}
+
+void bind_bank(nb::module_& module) {
+  module.attr("RATE_GRID") = nb::tuple(nb::cast(std::vector<double>(RATE_GRID.begin(), RATE_GRID.end())));
+  nb::class_<MetricSettings>(module, "MetricSettings", "What is promised of one metric, in units of its highest.")
+      .def(nb::init<double, double, double, double, double, double, bool, double>(), nb::kw_only(), "sign"_a, "alpha"_a,
+           "low"_a, "most_baseline"_a, "event"_a, "reserve"_a, "is_played"_a, "coin_event"_a)
+      .def_rw("sign", &MetricSettings::sign)
+      .def_rw("alpha", &MetricSettings::alpha)
+      .def_rw("low", &MetricSettings::low)
+      .def_rw("most_baseline", &MetricSettings::most_baseline)
+      .def_rw("event", &MetricSettings::event)
+      .def_rw("reserve", &MetricSettings::reserve)
+      .def_rw("is_played", &MetricSettings::is_played)
+      .def_rw("coin_event", &MetricSettings::coin_event);
+  nb::class_<SideEstimate>(module, "SideEstimate", "What is estimated of one side's rewards.")
+      .def_rw("count", &SideEstimate::count)
+      .def_rw("mean", &SideEstimate::mean)
+      .def_rw("spread", &SideEstimate::spread);
+  nb::class_<Bank>(module, "Bank", "What is proved of the slack of one metric.")
+      .def(nb::init<>(), "A bank of zeros, to be loaded.")
+      .def_static("new", &new_bank, "settings"_a, "A bank with nothing in it but the reserve.")
+      .def_rw("total", &Bank::total)
+      .def_rw("bound", &Bank::bound)
+      .def_rw("rate", &Bank::rate)
+      .def_rw("carried", &Bank::carried)
+      .def_rw("owed", &Bank::owed)
+      .def_rw("entered", &Bank::entered)
+      .def_rw("coins", &Bank::coins)
+      .def_rw("played", &Bank::played)
+      .def_rw("learner", &Bank::learner)
+      .def_rw("baseline", &Bank::baseline)
+      .def_prop_ro("wealth", [](const Bank& bank) { return std::vector<double>(bank.wealth.begin(), bank.wealth.end()); })
+      .def("save", &save<Bank>, "Its numbers.")
+      .def("load", &load<Bank>, "saved"_a, "Take back what `save` gave; ValueError if that is of another size.");
+  module.def("available", &available, "settings"_a, "bank"_a, "What may be spent.");
+  module.def("allowed", &allowed, "settings"_a, "bank"_a, "The largest share that is proved to be safe.");
+  module.def("free_share", &free_share, "settings"_a, "budget"_a, "The largest share that costs at most the budget.");
+  module.def("coin_luck", &coin_luck, "settings"_a, "variance"_a, "How far coins may have fallen against us.");
+}
+
+}  // namespace
+
+void bind_guard(nb::module_& module) {
+  bind_bank(module);
+  nb::class_<GuardSettings>(module, "GuardSettings", "What a guard is told; lists are given out and taken as copies.")
+      .def(nb::new_(&settings_of), "metrics"_a, nb::kw_only(), "ramp"_a, "largest_share"_a, "unpredicted"_a)
+      .def_rw("metrics", &GuardSettings::metrics)
+      .def_ro("largest_share", &GuardSettings::largest_share);
+  nb::class_<GuardBooks>(module, "GuardBooks", "The banks and lifts of one guard.")
+      .def(nb::init<const GuardSettings&>(), "settings"_a)
+      .def_ro("settings", &GuardBooks::settings)
+      .def_prop_ro("banks", [](const GuardBooks& books) { return books.banks; }, "A copy of every bank.")
+      .def_prop_ro("lift_intervals", &GuardBooks::intervals, "Of each metric, in units of its highest.")
+      .def("share", &GuardBooks::share, "The share of the next proposal.")
+      .def("book", &GuardBooks::book, "share"_a, "is_learner"_a, "predicted"_a = nb::none(),
+           "Charge a round at its worst; returns what it is settled by, and the banks before it.")
+      .def("enter", &GuardBooks::enter, "record"_a, "is_learner"_a, "rewards"_a,
+           "Take in the rewards of the next round in the order of decisions; NaN is missing.")
+      .def("save", [](const GuardBooks& books) { return save_rows(books.banks); }, "The numbers of every bank.")
+      .def("load", [](GuardBooks& books, const Table& saved) { load_rows(books.banks, saved); }, "saved"_a,
+           "Take back what `save` gave; ValueError if that is of another size.")
+      .def("save_lifts", [](const GuardBooks& books) { return save_rows(books.lifts); }, "The numbers of every lift.")
+      .def("load_lifts", [](GuardBooks& books, const Table& saved) { load_rows(books.lifts, saved); }, "saved"_a,
+           "Take back what `save_lifts` gave; ValueError if that is of another size.");
+  nb::class_<GuardRuns>(module, "GuardRuns", "Many runs of one guard.")
+      .def(nb::init<const GuardSettings&, std::size_t, std::size_t>(), "settings"_a, nb::kw_only(), "runs"_a, "delay"_a)
+      .def_prop_ro("held", &held_by_runs, "What every bank holds: of runs, then of metrics.")
+      .def("share", &share_runs, "shares"_a, "Write the share of every run.")
+      .def("step", &step_runs, "shares"_a, "is_learner"_a, "rewards"_a,
+           "Book a round of every run, and take in the one whose rewards are due.");
+}
+
+}  // namespace surefoot

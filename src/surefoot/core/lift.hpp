@@ -1,0 +1,63 @@
+// What the learner earns beyond the baseline, with an interval that holds at all times at once; no proof rests on it.
+//
+// Over the rounds in which the proposal had a share p > 0, with any predictions e_a and e_b fixed before the coin,
+//
+//     x = U (y - e_a)/p - (1 - U)(y - e_b)/(1 - p) + e_a - e_b,        E[x | past] = mu_a - mu_b,
+//
+// and the bets of the bank on x and on -x bound the sum of mu_a - mu_b from both sides, whatever the means do.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "bank.hpp"
+
+namespace surefoot {
+
+inline constexpr double LIFT_LEVEL = 0.95;
+inline constexpr double LIFT_EVENT = log_of(2.0 * RATES / (1.0 - LIFT_LEVEL));
+
+// Saved as the numbers below, in this order.
+struct Lift {
+  double count;              // rounds
+  double low_sum, high_sum;  // bounds of the sum of mu_a - mu_b
+  PerRate above, below;      // logarithms of the wealth of bets on x and on -x
+};
+
+struct Interval {
+  double low, high;
+};
+
+// Let every rate bet on x >= -loss, or book -spread where x is missing or could ruin it.
+inline void bet_on_lift(PerRate& wealth, double x, double loss, bool is_missing, double spread) {
+  for (std::size_t i = 0; i < RATES; ++i) {
+    const double rate = RATE_GRID[i], gain = log1p_of(rate * x);
+    const double term = !is_missing && rate * loss < NEAR_RUIN ? gain : -rate * spread;
+    wealth[i] += term - ROUNDING * (1.0 + std::fabs(term));
+  }
+}
+
+// Take in a round of which both sides were expected to bring so much; a missing reward may have been anything.
+inline void enter_lift(Lift& lift, double low, double p, double learner, double baseline, bool is_learner,
+                       double reward) {
+  if (p <= 0.0) return;
+  const double gap = learner - baseline, spread = 1.0 - low;
+  const double least = std::min((low - learner) / p, (baseline - 1.0) / (1.0 - p)) + gap;
+  const double most = std::max((1.0 - learner) / p, (baseline - low) / (1.0 - p)) + gap;
+  const bool is_missing = std::isnan(reward);
+  const double found = is_learner ? (reward - learner) / p : (baseline - reward) / (1.0 - p);
+  const double x = is_missing ? gap : gap + found;
+  lift.count += 1.0;
+  bet_on_lift(lift.above, x, -least, is_missing, spread);
+  bet_on_lift(lift.below, -x, most, is_missing, spread);
+  lift.low_sum = mixture_bound(lift.above, LIFT_EVENT);
+  lift.high_sum = -mixture_bound(lift.below, LIFT_EVENT);
+}
+
+// The interval of the mean of mu_a - mu_b, cut to what rewards from `low` to 1 allow.
+constexpr Interval interval_of(const Lift& lift, double low) {
+  const double widest = 1.0 - low;
+  if (lift.count == 0.0) return {-widest, widest};
+  return {std::max(-widest, lift.low_sum / lift.count), std::min(widest, lift.high_sum / lift.count)};
+}
+
+}  // namespace surefoot
