@@ -13,8 +13,9 @@ from bench.plain import PlainCLUCB, settings
 from bench.timing import Ratio, compare
 from surefoot.replay.batch import ArrayLog, Batch
 from surefoot.replay.replay_kernel import FULL
-from surefoot.replay.replayed_policy import Declared, ReplayedPolicy, check_length
+from surefoot.replay.replayed_policy import ReplayedPolicy, check_length
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.problem import Problem
 
 ACTIONS = 20
 SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 20.0))  # actions, dims, bar
@@ -69,11 +70,12 @@ def ratio(actions: int, dim: int, bar: float) -> Ratio:
     batch, bound = _log(actions, dim)
     told = settings(dim, bound)
     spec = Spec("CLUCB", alpha=told["alpha"], delta=told["delta"])
-    declared = Declared(noise=told["noise"], theta_bound=told["theta_bound"], baseline_reward=1.0)
+    known = {"noise": told["noise"], "theta_bound": told["theta_bound"], "feature_bound": bound}
+    problem = Problem(dim=dim, actions=actions, baseline_reward=1.0, **known)
     usable = np.ones(len(batch), dtype=np.bool_)
 
     def ours() -> float:
-        player = ReplayedPolicy(spec, declared, batch, feature_bound=bound, mode=FULL)
+        player = ReplayedPolicy(spec, problem, mode=FULL)
         start = time.perf_counter()
         check_length(batch, bound)
         player.play(batch, batch.rewards, usable)

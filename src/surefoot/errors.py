@@ -15,6 +15,7 @@ SurefootError
  ├── AlarmError (ValueError)         an answer to an alarm that is not on, or that this policy cannot follow
  ├── StateError (ValueError)         a saved state that cannot be restored
  ├── ProofError (ValueError)         a proof that does not hold
+ ├── PolicyError (RuntimeError)      a policy of your own that failed in a simulation or a replay
  ├── JournalError                    an event that the journal did not acknowledge, or cannot give back
  │    ├── JournalConflictError (ValueError)          a name or a key that is taken
  │    ├── JournalNotFoundError (LookupError)         an experiment or a journal that does not exist
@@ -91,6 +92,10 @@ class StateError(SurefootError, ValueError):
 
 class ProofError(SurefootError, ValueError):
     """A proof whose pieces do not add up, or whose bounds its facts do not give."""
+
+
+class PolicyError(SurefootError, RuntimeError):
+    """A policy of your own that failed in a simulation or a replay: which one, in which run and round, and how."""
 
 
 class SolverError(SurefootError, RuntimeError):

@@ -12,17 +12,18 @@ from surefoot.replay import replay_kernel
 from surefoot.replay.batch import Batch
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.feature_rows import RowMaker
-from surefoot.replay.replayed_policy import PLAYABLE, Declared, ReplayedPolicy, world_of
+from surefoot.replay.replayed_policy import PLAYABLE, Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.problem import Problem
 from tests.replay.logs import linear_log, sharp
 
 SPECS = [Spec(name, alpha=None if name == "LUCB" else 0.3) for name in PLAYABLE]
 
 
-def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, bound: float) -> NDArray[np.int64]:
+def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, problem: Problem) -> NDArray[np.int64]:
     """The same replay with policy objects: a rejected round is undone by going back to the saved state."""
-    policy = policy_of(spec, *world_of(declared, batch, bound))
+    policy = policy_of(spec, problem)
     tells = bool(getattr(policy, "needs_baseline_reward", False))
     fates = np.zeros(len(batch), dtype=np.int64)
     for t in range(len(batch)):
@@ -53,13 +54,13 @@ def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
 )
 def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: int) -> None:
     truth = linear_log(600, seed=3, full=mode == replay_kernel.FULL, noise=0.05)
-    batch, bound = truth.log._batch, truth.log.feature_bound
-    player = ReplayedPolicy(spec, truth.declared, batch, feature_bound=bound, mode=mode)
+    batch, problem = truth.log._batch, problem_of(truth.declared, truth.log)
+    player = ReplayedPolicy(spec, problem, mode=mode)
     usable = np.ones(len(batch), dtype=np.bool_)
     # In two parts: what a policy knows must pass from one batch to the next.
     halves = [player.play(batch.part(a, b), batch.rewards[a:b], usable[a:b]) for a, b in ((0, 250), (250, 600))]
     fates = np.concatenate([half.fates for half in halves])
-    expected = by_objects(spec, mode, batch, truth.declared, bound)
+    expected = by_objects(spec, mode, batch, truth.declared, problem)
     np.testing.assert_array_equal(fates, expected)
     assert (fates == replay_kernel.LEARNER).sum() > 20
     assert spec.alpha is None or (fates == replay_kernel.BASELINE).sum() >= 1
@@ -103,9 +104,7 @@ def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float
     log = ContextLog(contexts=contexts, phi=phi, rewards=rewards, actions=actions, baselines=0)
     batch = next(log.batches())
     declared = Declared(noise=1e-13, theta_bound=theta_bound, baseline_reward=0.1)
-    player = ReplayedPolicy(
-        Spec("LUCB", ridge=ridge), declared, batch, feature_bound=log.feature_bound, mode=replay_kernel.IMPORTANCE
-    )
+    player = ReplayedPolicy(Spec("LUCB", ridge=ridge), problem_of(declared, log), mode=replay_kernel.IMPORTANCE)
     ours = player.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen
     theirs = peer_choices(contexts, actions, rewards, arms=arms, alpha=ridge**0.5 * theta_bound, ridge=ridge)
     assert ours[arms:].tolist() == theirs

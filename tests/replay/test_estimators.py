@@ -84,11 +84,11 @@ def test_shadow_intervals_cover_what_the_decisions_of_a_learner_are_worth(policy
 
 def _value_of_choices(truth: object, spec: Spec) -> float:
     from surefoot.replay.replay_kernel import IMPORTANCE
-    from surefoot.replay.replayed_policy import ReplayedPolicy
+    from surefoot.replay.replayed_policy import ReplayedPolicy, problem_of
 
     log, means, declared = truth.log, truth.means, truth.declared  # type: ignore[attr-defined]
     batch = log._batch
-    player = ReplayedPolicy(spec, declared, batch, feature_bound=log.feature_bound, mode=IMPORTANCE)
+    player = ReplayedPolicy(spec, problem_of(declared, log), mode=IMPORTANCE)
     chosen = player.play(batch, batch.rewards, np.ones(len(batch), dtype=np.bool_)).chosen
     return float(means[np.arange(len(batch)), chosen].mean())
 

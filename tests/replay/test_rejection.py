@@ -10,7 +10,7 @@ from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import replay
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_kernel import FULL, REJECTION
-from surefoot.replay.replayed_policy import Declared, ReplayedPolicy
+from surefoot.replay.replayed_policy import Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import Truth, linear_log, sharp
 
@@ -54,9 +54,7 @@ def first_rounds(log: ArrayLog, spec: Spec, mode: int, rng: np.random.Generator,
     usable = np.ones(len(batch), dtype=np.bool_)
     if mode == REJECTION:
         usable = rng.random(len(batch)) * batch.propensities < least
-    played = ReplayedPolicy(spec, DECLARED, batch, feature_bound=log.feature_bound, mode=mode).play(
-        batch, batch.rewards, usable
-    )
+    played = ReplayedPolicy(spec, problem_of(DECLARED, log), mode=mode).play(batch, batch.rewards, usable)
     counted = np.flatnonzero(played.fates)[:ROUNDS]
     assert counted.size == ROUNDS
     columns = played.chosen[counted] if mode == FULL else np.zeros(ROUNDS, dtype=np.int64)

@@ -49,7 +49,7 @@ WORLDS: dict[str, World] = {
 def trace(kind: Any, spec: Spec, world: World, *, run: int, rounds: int) -> tuple[list[int], Any]:
     realisation = world.realisations(3, [run])[0]
     first = realisation.take(rounds // 2)
-    runner = kind(spec, realisation, first, fixed=world.fixed)
+    runner = kind(spec, realisation.problem(first), first.features[0] if world.fixed else None)
     tally = np.zeros(simulation_kernel.TALLY_HEAD + 1)
     played: list[int] = []
     for block in (first, realisation.take(rounds - rounds // 2)):
@@ -101,7 +101,8 @@ def test_counts_are_what_the_actions_say() -> None:
     points = default_checkpoints(400)
     (found,) = simulate(world, [Spec("CLUCB", alpha=0.4)], runs=1, horizon=400, seed=1, watched=[0.05])
     block = realisation.take(400)
-    runner = Runner(found.spec, realisation, block, fixed=True)
+    assert isinstance(found.spec, Spec)
+    runner = Runner(found.spec, realisation.problem(block), block.features[0])
     rows = np.zeros(400, dtype=np.int64)
     tally = np.zeros(simulation_kernel.TALLY_HEAD)
     runner.play(block, realisation, np.zeros(0), tally, points[:0], np.zeros((0, tally.size)), rows)

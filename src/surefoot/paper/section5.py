@@ -50,7 +50,7 @@ def safe_specs(alpha: float, instance: Instance) -> list[Spec]:
 
 def rivals(sweep: Sweep) -> dict[str, str]:
     """For every SafeLUCB of a sweep, as the table calls it, the paper's policy that knows as much of the baseline."""
-    safe = [spec for part in sweep.parts for spec in part.specs if spec.policy == "SafeLUCB"]
+    safe = [spec for part in sweep.parts for spec in part.entrants if spec.policy == "SafeLUCB"]
     return {shown_name(spec): "CLUCB" if spec.knows_baseline else "CLUCB2" for spec in safe}
 
 

@@ -170,6 +170,12 @@ class LinearPolicy(Policy):
             raise self._bad_row(rows, bad)
         self._enter(rows, values)
 
+    def _learn_row(self, features: Vector, reward: float) -> None:
+        if first_bad_row(features[None], float(self._settings[FEATURE_BOUND])) >= 0:
+            raise self._bad_row(features[None], 0)
+        self._enter(features[None], np.array([reward]))
+        self._catalogue = None  # its scores are those of before
+
     def _enter(self, rows: Matrix, rewards: Vector) -> None:
         self._core.enter(rows, rewards)
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Vector
+from surefoot.arrays import Vector, finite, finite_array
+from surefoot.errors import InputError
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.decision import Decision as Decision
 from surefoot.policies.decision import Source as Source
@@ -102,6 +103,30 @@ class Policy(BasePolicy):
         """
         check_recalled(action, source, baseline)
         return self._recall(features, baseline, baseline_reward, int(action) if source == "learner" else None)
+
+    def learn_logged(self, features: ArrayLike, reward: float) -> None:
+        """Learn a row that somebody else played, such as a row of a log; it counts in no ledger.
+
+        Parameters
+        ----------
+        features : array_like of shape (dim,)
+            The row that was played.
+        reward : float
+            What it brought.
+
+        Raises
+        ------
+        InputError
+            If the row or the reward is not finite, or the row has another length.
+        """
+        row = finite_array("features", features, ndim=1)
+        if row.size != self._feature_size():
+            raise InputError(f"`features` must have {self._feature_size()} entries, but got {row.size}.")
+        value = finite("reward", reward, hint="Leave out a row whose reward is not known.")
+        self._learn_row(row.copy(), value)
+
+    def _learn_row(self, features: Vector, reward: float) -> None:
+        self._learn(features, reward, True)
 
     @abstractmethod
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:

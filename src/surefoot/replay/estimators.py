@@ -27,8 +27,8 @@ from surefoot.replay.intervals import NORMAL, Estimate, Moments
 from surefoot.replay.propensities import Propensities, check_rewards, check_support
 from surefoot.replay.replay_kernel import predict_block
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
-from surefoot.replay.replayed_policy import Declared, PlayedRows, ReplayedPolicy, check_length
-from surefoot.simulation.policy_specs import Spec
+from surefoot.replay.replayed_policy import Declared, PlayedRows, check_length, log_player
+from surefoot.simulation.contestants import Entrant, Entry, entrants
 
 OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
@@ -63,7 +63,7 @@ ASSUMES: dict[str, tuple[str, ...]] = {
 
 def replay(
     log: Log,
-    specs: Sequence[Spec],
+    specs: Sequence[Entry],
     *,
     declared: Declared,
     evaluator: EvaluatorName = "rejection",
@@ -79,8 +79,9 @@ def replay(
     ----------
     log : Log
         What `read_log` returned, or an `ArrayLog`.
-    specs : sequence of surefoot.simulation.Spec
-        The policies.
+    specs : sequence of surefoot.simulation.Spec, Contestant, Policy or callable
+        The policies. A `Spec` names one of surefoot's, which plays compiled; a new policy object, or a function from a
+        `surefoot.simulation.Problem` to one, plays in Python.
     declared : Declared
         What they are told before they start.
     evaluator : {"rejection", "importance", "full"}
@@ -88,7 +89,7 @@ def replay(
     uniform : bool
         Whether every action had the same probability, for logs without propensities.
     seed : int
-        For the rejection of rows with unequal propensities.
+        For the rejection of rows with unequal propensities, and for policies of your own that draw.
     level : float
         Level of the intervals.
     watched : sequence of float
@@ -111,10 +112,13 @@ def replay(
         If the log cannot answer, for example without propensities.
     AssumptionError
         If a row is longer than the log's `feature_bound`.
+    PolicyError
+        If a policy of your own fails, with its name and the line of the log.
 
     Examples
     --------
     >>> from surefoot.replay import ArrayLog
+    >>> from surefoot.simulation import Spec
     >>> log = ArrayLog(
     ...     features=[[[1.0, 0.0], [0.0, 1.0]]] * 8, actions=[0, 1] * 4, rewards=[0.2, 0.9] * 4, baselines=0
     ... )
@@ -131,12 +135,13 @@ def replay(
         raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {evaluator!r}.")
     fraction("level", level, hint="level is the share of intervals that cover.")
     chances = Propensities(log, evaluator, uniform, seed)
-    alphas = sorted({*watched, *(spec.alpha for spec in specs if spec.alpha is not None)})
+    policies = entrants(specs)
+    alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     trials: list[_PolicyRun] = []
     done, model = 0, np.zeros(0)
     for batch in log.batches():
         if not trials:
-            trials = [_PolicyRun(spec, log, declared, batch, evaluator, alphas, chances.least) for spec in specs]
+            trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances.least, seed) for spec in policies]
             model = new_state(batch.features.shape[2], 1.0)
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
@@ -158,15 +163,15 @@ class _PolicyRun:
 
     def __init__(
         self,
-        spec: Spec,
+        spec: Entrant,
         log: Log,
         declared: Declared,
-        first: Batch,
         evaluator: str,
         watched: Sequence[float],
         least: float,
+        seed: int,
     ) -> None:
-        self._player = ReplayedPolicy(spec, declared, first, feature_bound=log.feature_bound, mode=MODES[evaluator])
+        self._player = log_player(spec, declared, log, mode=MODES[evaluator], seed=seed)
         self._spec, self._declared, self._evaluator = spec, declared, evaluator
         own = [spec.alpha] if spec.alpha is not None else list(watched)
         self._tally, self._rows = OutcomeCounter(own), 0

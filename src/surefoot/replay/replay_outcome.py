@@ -10,7 +10,7 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_kernel import LEARNER
-from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.contestants import Entrant
 
 SLACK = 1e-12  # relative rounding of the sums that the floor is judged by
 CHECKPOINTS = np.unique(np.round(np.geomspace(1, 1e12, 720)).astype(np.int64))  # 60 in every power of ten
@@ -25,7 +25,7 @@ class ReplayOutcome:
     round, or None where the baseline still plays in the last fifth.
     """
 
-    spec: Spec
+    spec: Entrant
     evaluator: str
     rows: int
     rounds: int
@@ -105,7 +105,7 @@ class OutcomeCounter:
         self._kept.append(columns)
 
     def outcome(
-        self, spec: Spec, evaluator: str, rows: int, estimates: Mapping[str, Mapping[str, Estimate]]
+        self, spec: Entrant, evaluator: str, rows: int, estimates: Mapping[str, Mapping[str, Estimate]]
     ) -> ReplayOutcome:
         """Everything together."""
         kept = np.hstack(self._kept) if self._kept else np.zeros((len(CURVES), 0))

@@ -1,19 +1,30 @@
-"""One policy on a log: the arrays and the compiled step that the policy object has, fed with logged rows."""
+"""One policy on a log: by its compiled step where it has one, else as the object that it is."""
 
+import copy
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
-from surefoot.errors import AssumptionError, ConfigError
-from surefoot.replay.batch import Batch
-from surefoot.replay.replay_kernel import first_long, replay_block
+from surefoot.errors import AssumptionError, ConfigError, PolicyError
+from surefoot.replay.batch import Batch, Log
+from surefoot.replay.replay_kernel import (
+    BASELINE,
+    FULL,
+    IMPORTANCE,
+    LEARNER,
+    REJECTED,
+    REJECTION,
+    first_long,
+    replay_block,
+)
+from surefoot.simulation.contestants import Contestant, Entrant, Playable, played_row
 from surefoot.simulation.engine import Runner
 from surefoot.simulation.policy_specs import CODES, Spec
-from surefoot.simulation.rewards import Gaussian
-from surefoot.simulation.worlds import Baseline, Block, FreshRealisation
+from surefoot.simulation.problem import Problem
 
 ARMS = ("UCB", "ConservativeUCB")
 PLAYABLE = tuple(name for name, code in CODES.items() if code is not None and name not in ARMS)
@@ -69,19 +80,48 @@ class PlayedRows:
     margins: Vector
 
 
+class LogPlayer(Protocol):
+    """One policy on its way through a log, compiled or not."""
+
+    def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
+        """Take the policy through the rows of a batch whose lengths were checked."""
+        ...
+
+
+def log_player(entrant: Entrant, declared: Declared, log: Log, *, mode: int, seed: int) -> LogPlayer:
+    """The compiled loop for a spec, the policy object for a contestant."""
+    problem = problem_of(declared, log, seed=seed)
+    if isinstance(entrant, Contestant):
+        return ReplayedObject(entrant, problem, mode=mode)
+    return ReplayedPolicy(entrant, problem, mode=mode)
+
+
+def problem_of(declared: Declared, log: Log, *, seed: int = 0) -> Problem:
+    """What a policy may know of a log."""
+    return Problem(
+        dim=log.dim,
+        actions=len(log.actions),
+        noise=declared.noise,
+        theta_bound=declared.theta_bound,
+        feature_bound=log.feature_bound,
+        baseline_reward=declared.baseline_reward,
+        seed=seed,
+    )
+
+
 class ReplayedPolicy:
     """A policy by name. It learns along the batches that it is given."""
 
-    def __init__(self, spec: Spec, declared: Declared, first: Batch, *, feature_bound: float, mode: int) -> None:
+    def __init__(self, spec: Spec, problem: Problem, *, mode: int) -> None:
         if spec.policy not in PLAYABLE:
             raise ConfigError(
                 f"`policy` must be one that replay can play, but got {spec.policy!r}. Known are {', '.join(PLAYABLE)}; "
                 "plain arms are a log without context columns."
             )
-        if first.features.shape[2] < 2:
+        if problem.dim < 2:
             raise ConfigError("Features must have at least two columns for the paper's radius, but the log has one.")
-        self.spec, self._mode, self._rounds, self._declared = spec, mode, 0, declared
-        self._runner = Runner(spec, *world_of(declared, first, feature_bound), fixed=False)
+        self._mode, self._rounds, self._baseline_reward = mode, 0, problem.baseline_reward or 0.0
+        self._runner = Runner(spec, problem)
         self._before = self._runner.ledger.copy(), self._runner.memory.copy()
 
     def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
@@ -102,7 +142,7 @@ class ReplayedPolicy:
             *self._before,
             batch.features,
             batch.baselines,
-            np.full(len(batch), self._declared.baseline_reward),
+            np.full(len(batch), self._baseline_reward),
             runner.is_told,
             batch.actions,
             rewards,
@@ -118,6 +158,58 @@ class ReplayedPolicy:
         return played
 
 
+class ReplayedObject:
+    """A policy of somebody's own, at Python's speed. It learns along the batches that it is given."""
+
+    def __init__(self, contestant: Contestant, problem: Problem, *, mode: int) -> None:
+        self._contestant, self._mode = contestant, mode
+        self._policy: Any = contestant.new_policy(problem)
+        self._known = problem.baseline_reward if contestant.tells(self._policy) else None
+        if mode == IMPORTANCE and not hasattr(self._policy, "learn_logged"):
+            raise ConfigError(
+                f"{contestant.policy!r} must have `learn_logged(features, reward)` for importance weighting, by which "
+                "it learns what others played. A subclass of surefoot.Policy has it."
+            )
+
+    def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
+        """Take the policy through the rows of a batch."""
+        size = len(batch)
+        played = PlayedRows(np.full(size, -1), np.full(size, REJECTED), np.full(size, np.nan))
+        shown = batch.features.view()
+        # What is the log's must stay as it is, whatever a policy does with it.
+        shown.flags.writeable = False
+        for t in np.flatnonzero(usable).tolist():
+            try:
+                self._round(batch, shown[t], rewards, t, played)
+            except Exception as error:
+                raise PolicyError(
+                    f"{self._contestant.policy!r} failed in line {batch.lines[t]:,} of the log: "
+                    f"{type(error).__name__}: {error!s:.300}"
+                ) from error
+        return played
+
+    def _round(self, batch: Batch, rows: Matrix, rewards: Matrix, t: int, played: PlayedRows) -> None:
+        baseline, logged = int(batch.baselines[t]), int(batch.actions[t])
+        # On a copy, which is thrown away with a rejected round.
+        policy: Playable = copy.deepcopy(self._policy) if self._mode == REJECTION else self._policy
+        decision = policy.decide(rows, baseline=baseline, baseline_reward=self._known)
+        row, is_learner = played_row(decision, len(rows), baseline)
+        played.chosen[t] = row
+        if self._mode == REJECTION and row != logged:
+            return
+        self._policy = policy
+        if self._mode == IMPORTANCE:
+            # What it decided was not played, so that its reward will never come.
+            self._policy.abandon(decision)
+            self._policy.learn_logged(rows[logged], float(rewards[t, 0]))
+        else:
+            self._policy.observe(decision, float(rewards[t, row if self._mode == FULL else 0]))
+        played.fates[t] = LEARNER if is_learner else BASELINE
+        certificate = getattr(decision, "certificate", None)
+        if certificate is not None and np.isfinite(certificate.required):
+            played.margins[t] = certificate.guaranteed - certificate.required
+
+
 def check_length(batch: Batch, bound: float) -> None:
     """Raise where a feature row is longer than the bound; done once for all policies that play the batch."""
     failed = first_long(batch.features, bound)
@@ -131,21 +223,3 @@ def _too_long(batch: Batch, at: int) -> AssumptionError:
         f"Feature rows must be finite and no longer than feature_bound, but in line {batch.lines[at]:,} one has length "
         f"{longest:.6g}. Declare a larger bound or rescale."
     )
-
-
-def world_of(declared: Declared, first: Batch, feature_bound: float) -> tuple[FreshRealisation, Block]:
-    """A log as the simulator sees a world: what a policy is told of it, and its first round."""
-    rows = first.features[:1]
-    world = FreshRealisation(
-        draw=lambda _: rows[0],
-        theta=np.zeros(rows.shape[2]),  # never asked: rewards come from the log
-        rewards=Gaussian(declared.noise),
-        baseline=Baseline(action=int(first.baselines[0])),
-        theta_bound=declared.theta_bound,
-        feature_bound=feature_bound,
-        delay=0.0,
-        seed=np.random.SeedSequence(0),
-    )
-    means = np.full(rows.shape[:2], declared.baseline_reward)
-    nothing = np.zeros(1)
-    return world, Block(rows, means, first.baselines[:1], nothing, nothing.astype(np.int64))

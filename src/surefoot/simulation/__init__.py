@@ -6,6 +6,8 @@ from surefoot._lazy import lazy
 
 if TYPE_CHECKING:
     from surefoot.simulation import rollout_plan as rollout_plan
+    from surefoot.simulation.contestants import Contestant as Contestant
+    from surefoot.simulation.contestants import Playable as Playable
     from surefoot.simulation.engine import Outcome as Outcome
     from surefoot.simulation.engine import default_checkpoints as default_checkpoints
     from surefoot.simulation.engine import simulate as simulate
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from surefoot.simulation.guarded_env import GuardedEnv as GuardedEnv
     from surefoot.simulation.gym import BanditEnv as BanditEnv
     from surefoot.simulation.policy_specs import Spec as Spec
+    from surefoot.simulation.problem import Problem as Problem
     from surefoot.simulation.realisations import Baseline as Baseline
     from surefoot.simulation.realisations import Block as Block
     from surefoot.simulation.realisations import FixedRealisation as FixedRealisation
@@ -39,12 +42,14 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "": ("rollout_plan",),
+        "contestants": ("Contestant", "Playable"),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
         "guard_plan": ("GuardRollout", "plan_guard"),
         "guard_simulation": ("GuardOutcome", "simulate_guard"),
         "guarded_env": ("GuardedEnv",),
         "gym": ("BanditEnv",),
         "policy_specs": ("Spec",),
+        "problem": ("Problem",),
         "realisations": ("Baseline", "Block", "FixedRealisation", "FreshRealisation", "Realisation"),
         "rewards": ("Bernoulli", "Bounded", "Gaussian", "Rewards"),
         "sweep": ("Part", "Sweep", "run_sweep"),
@@ -60,6 +65,7 @@ __all__ = [
     "Bernoulli",
     "Block",
     "Bounded",
+    "Contestant",
     "ContextualWorld",
     "FixedRealisation",
     "FreshRealisation",
@@ -71,6 +77,8 @@ __all__ = [
     "Outcome",
     "PaperWorld",
     "Part",
+    "Playable",
+    "Problem",
     "Realisation",
     "Rewards",
     "Spec",

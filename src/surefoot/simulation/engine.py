@@ -26,8 +26,10 @@ from surefoot.safety.ledger import new_ledger
 from surefoot.safety.paper_gates import new_record
 from surefoot.safety.safe_state import new_memory
 from surefoot.simulation import simulation_kernel
-from surefoot.simulation.object_runner import ObjectRunner
+from surefoot.simulation.contestants import Entrant, Entry, entrants
+from surefoot.simulation.object_runner import BlockRunner, ObjectRunner
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.problem import Problem, seed_of_run
 from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.worlds import World
 
@@ -51,7 +53,7 @@ class Outcome:
 
     Attributes
     ----------
-    spec : Spec
+    spec : Spec or Contestant
         The policy.
     checkpoints : ndarray
         Rounds at which counts were kept.
@@ -70,7 +72,7 @@ class Outcome:
     True
     """
 
-    spec: Spec
+    spec: Entrant
     checkpoints: NDArray[np.int64]
     watched: tuple[float, ...]
     measures: dict[str, Matrix]
@@ -105,28 +107,29 @@ def default_checkpoints(horizon: int, *, points: int = 160) -> NDArray[np.int64]
 class Runner:
     """One policy in one realisation, with the same arrays that the policy object would hold."""
 
-    def __init__(self, spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> None:
-        actions, dim = first.features.shape[1:]
+    def __init__(self, spec: Spec, problem: Problem, rows: Matrix | None = None) -> None:
+        actions, dim = problem.actions, problem.dim
         assert spec.code is not None
         self.kind = spec.code
-        floor = spec.floor_share * float(first.means[0, first.baselines[0]])
-        told = spec.settings_in(realisation, dim)
+        mean = problem.baseline_reward or 0.0
+        told = spec.settings_in(problem)
         radius = spec.radius or ("amm" if self.kind == simulation_kernel.SAFE_LUCB else "paper")
         self.settings = setting_array(
             dim=dim,
             alpha=spec.alpha,
-            reward_floor=floor,
+            reward_floor=spec.floor_share * mean,
             radius=radius,
             delta=told["delta"],
             noise=told["noise"],
             ridge=told["ridge"],
             theta_bound=told["theta_bound"],
             feature_bound=told["feature_bound"],
+            misspecification=problem.misspecification if self.kind == simulation_kernel.SAFE_LUCB else 0.0,
         )
         if self.kind in (simulation_kernel.UCB, simulation_kernel.CONSERVATIVE_UCB):
-            mean = float(first.means[0, first.baselines[0]]) if spec.knows_baseline else None
+            known = mean if spec.knows_baseline else None
             # UCB has no alpha, and takes none of these: its settings follow.
-            self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], mean)
+            self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], known)
             if self.kind == simulation_kernel.UCB:
                 self.settings = np.array([told["noise"]])
         elif self.kind == simulation_kernel.SAFE_LUCB:
@@ -136,14 +139,14 @@ class Runner:
         self.record = new_safe_record(dim) if self.kind == simulation_kernel.SAFE_LUCB else new_record(dim)
         self.is_told = spec.knows_baseline
         self.scores, self.columns = new_scores(actions), np.zeros((0, 0))
-        if fixed and self.kind in (
+        if rows is not None and self.kind in (
             simulation_kernel.LUCB,
             simulation_kernel.CLUCB,
             simulation_kernel.CLUCB2,
             simulation_kernel.SAFE_LUCB,
         ):
-            self.columns = np.ascontiguousarray(first.features[0].T)
-            score_rows(self.state, first.features[0], self.scores)
+            self.columns = np.ascontiguousarray(rows.T)
+            score_rows(self.state, rows, self.scores)
         self.pending = np.zeros((0, 4 + dim))
 
     def play(
@@ -201,15 +204,16 @@ class Runner:
             )
 
 
-def new_runner(spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> Runner | ObjectRunner:
-    """The compiled loop where there is one for the policy, else the policy object."""
-    kind = ObjectRunner if spec.code is None else Runner
-    return kind(spec, realisation, first, fixed=fixed)
+def new_runner(entrant: Entrant, problem: Problem, rows: Matrix | None, run: int) -> BlockRunner:
+    """The compiled loop where there is one for the policy, else the policy object; `rows` where they stay the same."""
+    if isinstance(entrant, Spec) and entrant.code is not None:
+        return Runner(entrant, problem, rows)
+    return ObjectRunner(entrant, problem, rows, run=run)
 
 
 def play_chunk(
     world: World,
-    specs: Sequence[Spec],
+    specs: Sequence[Entrant],
     *,
     runs: Sequence[int],
     horizon: int,
@@ -223,12 +227,14 @@ def play_chunk(
     kept = [np.zeros((len(runs), checkpoints.size, simulation_kernel.TALLY_HEAD + watch.size)) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
-        runners: list[Runner | ObjectRunner] = []
+        runners: list[BlockRunner] = []
         tallies = [_new_tally(watch.size) for _ in specs]
         for block in _unroll(world, realisation, horizon, blocks):
             # What a policy is told may depend on the first round, such as the baseline's mean.
             if not runners:
-                runners = [new_runner(spec, realisation, block, fixed=world.fixed) for spec in specs]
+                problem = realisation.problem(block, seed=seed_of_run(seed, runs[place]))
+                rows = block.features[0] if world.fixed else None
+                runners = [new_runner(spec, problem, rows, runs[place]) for spec in specs]
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
                 runner.play(block, realisation, watch, tally, checkpoints, counts[place], nothing)
     return kept
@@ -236,7 +242,7 @@ def play_chunk(
 
 def simulate(
     world: World,
-    specs: Sequence[Spec],
+    specs: Sequence[Entry],
     *,
     runs: int,
     horizon: int,
@@ -251,8 +257,9 @@ def simulate(
     ----------
     world : World
         Where realisations are drawn from.
-    specs : sequence of Spec
-        The policies.
+    specs : sequence of Spec, Contestant, Policy or callable
+        The policies. A `Spec` names one of surefoot's, which plays compiled; a new policy object, or a function from a
+        `Problem` to one, plays in Python. `Contestant` gives it a name.
     runs : int
         Number of realisations.
     horizon : int
@@ -275,6 +282,8 @@ def simulate(
     ------
     ConfigError
         If a setting is invalid, a policy cannot play in this world, or the world breaks its own bounds.
+    PolicyError
+        If a policy of your own fails, with its name, run and round.
 
     Examples
     --------
@@ -287,14 +296,15 @@ def simulate(
     count("runs", runs, hint="runs is the number of realisations.")
     count("horizon", horizon, hint="horizon is the number of rounds of a run.")
     points = default_checkpoints(horizon) if checkpoints is None else checkpoints
-    alphas = sorted({*watched, *(spec.alpha for spec in specs if spec.alpha is not None)})
-    for spec in specs:
+    policies = entrants(specs)
+    alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
+    for spec in policies:
         spec.check(world)
     chunks = chunks_of(runs)
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         tasks = [
             pool.submit(
-                play_chunk, world, specs, runs=chunk, horizon=horizon, seed=seed, watched=alphas, checkpoints=points
+                play_chunk, world, policies, runs=chunk, horizon=horizon, seed=seed, watched=alphas, checkpoints=points
             )
             for chunk in chunks
         ]
@@ -305,11 +315,11 @@ def simulate(
             # Ctrl-C must not wait for chunks that have not begun.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(specs)]
+    return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(policies)]
 
 
 def outcome(
-    spec: Spec, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
+    spec: Entrant, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
 ) -> Outcome:
     """Join the chunks of one policy."""
     counts = np.concatenate(parts)

@@ -1,52 +1,84 @@
-"""Policies as objects in the engine's rounds: slow, for what is not compiled, and a check of what is."""
+"""Policies as objects in the engine's rounds: those written in Python, and a check of those that are compiled."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Vector
+from surefoot.arrays import Matrix, Vector
+from surefoot.errors import PolicyError
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy, SafeLUCB
+from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.simulation import simulation_kernel
+from surefoot.simulation.contestants import Entrant, Playable, played_row
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.problem import Problem
 from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.rewards import reward_of
 
 
-def policy_of(spec: Spec, realisation: Realisation, first: Block) -> Policy:
-    """The policy object that a spec stands for in one realisation."""
-    mean = float(first.means[0, first.baselines[0]])
-    actions, dim = first.features.shape[1:]
-    told: dict[str, Any] = dict(spec.settings_in(realisation, dim))
+class BlockRunner(Protocol):
+    """One policy in one realisation, compiled or not: it plays block after block, and counts."""
+
+    def play(
+        self,
+        block: Block,
+        realisation: Realisation,
+        watched: Vector,
+        tally: Vector,
+        checkpoints: NDArray[np.int64],
+        kept: Matrix,
+        trace: NDArray[np.int64],
+    ) -> None:
+        """Play one block of rounds; counts at checkpoints go to `kept`, actions to `trace` if that has room."""
+        ...
+
+
+def policy_of(spec: Spec, problem: Problem) -> Policy:
+    """The policy object that a spec stands for."""
+    mean, dim = problem.baseline_reward or 0.0, problem.dim
+    told: dict[str, Any] = dict(spec.settings_in(problem))
     if spec.radius is not None and spec.policy not in ("UCB", "ConservativeUCB"):
         told["radius"] = spec.radius
     if spec.policy == "LUCB":
         return LUCB(dim=dim, **told)
     if spec.policy == "UCB":
-        return UCB(arms=actions, noise=told["noise"])
+        return UCB(arms=problem.actions, noise=told["noise"])
     assert spec.alpha is not None
     if spec.policy == "CLUCB":
         return CLUCB(dim=dim, alpha=spec.alpha, **told)
     if spec.policy == "ConservativeUCB":
         known = mean if spec.knows_baseline else None
         return ConservativeUCB(
-            arms=actions, alpha=spec.alpha, delta=spec.delta, noise=told["noise"], baseline_reward=known
+            arms=problem.actions, alpha=spec.alpha, delta=spec.delta, noise=told["noise"], baseline_reward=known
         )
     if spec.policy == "SafeLUCB":
         floor = spec.floor_share * mean
+        told["misspecification"] = problem.misspecification
         return SafeLUCB(dim=dim, alpha=spec.alpha, reward_floor=floor, **spec.safe_settings(), **told)
     nesting: Any = "exact" if spec.policy == "CLUCB2-exact" else "latest"
     return CLUCB2(dim=dim, alpha=spec.alpha, reward_floor=spec.floor_share * mean, nesting=nesting, **told)
 
 
+def new_object(entrant: Entrant, problem: Problem) -> Playable:
+    """The policy object of a spec or of a contestant."""
+    return policy_of(entrant, problem) if isinstance(entrant, Spec) else entrant.new_policy(problem)
+
+
 class ObjectRunner:
     """One policy object in one realisation, with the same counts and the same late rewards as the compiled loop."""
 
-    def __init__(self, spec: Spec, realisation: Realisation, first: Block, *, fixed: bool) -> None:
-        self.policy = policy_of(spec, realisation, first)
-        self._tells = spec.policy == "CLUCB" or (spec.policy == "SafeLUCB" and spec.knows_baseline)
-        self._catalogue = Catalogue(first.features[0]) if fixed else None
+    def __init__(self, entrant: Entrant, problem: Problem, rows: Matrix | None = None, *, run: int = 0) -> None:
+        self.policy = new_object(entrant, problem)
+        if isinstance(entrant, Spec):
+            self._tells = entrant.policy == "CLUCB" or (entrant.policy == "SafeLUCB" and entrant.knows_baseline)
+        else:
+            self._tells = entrant.tells(self.policy)
+        self._entrant, self._run = entrant, run
+        # A catalogue is not an array, so that only policies that know of it get one.
+        takes_catalogue = isinstance(self.policy, LinearPolicy) or isinstance(entrant, Spec)
+        self._catalogue = Catalogue(rows) if rows is not None and takes_catalogue else None
         self._pending: list[tuple[int, Any, float]] = []
 
     def play(
@@ -56,28 +88,39 @@ class ObjectRunner:
         watched: Vector,
         tally: Vector,
         checkpoints: NDArray[np.int64],
-        kept: NDArray[np.float64],
+        kept: Matrix,
         trace: NDArray[np.int64],
     ) -> None:
-        """One block of rounds."""
+        """Play one block of rounds."""
+        shown = block.features.view()
+        # A policy of somebody's own must not change the world by accident.
+        shown.flags.writeable = False
         for t in range(block.draws.size):
             k = 0 if len(block.features) == 1 else t
             round_ = int(tally[simulation_kernel.ROUND]) + 1
-            self._learn_due(round_)
             baseline = int(block.baselines[t])
             owed = float(block.means[k, baseline])
-            rows: Any = self._catalogue if self._catalogue is not None else block.features[k]
-            decision = self.policy.decide(rows, baseline=baseline, baseline_reward=owed if self._tells else None)
-            mean = float(block.means[k, decision.action])
-            reward = reward_of.function(realisation.rewards.kind, realisation.rewards.scale, mean, block.draws[t])
-            if block.delays[t] > 0:
-                self._pending.append((round_ + int(block.delays[t]), decision, reward))
-            else:
-                self.policy.observe(decision, reward)
-            is_learner = decision.source == "learner"
+            try:
+                self._learn_due(round_)
+                rows: Any = self._catalogue if self._catalogue is not None else shown[k]
+                decision = self.policy.decide(rows, baseline=baseline, baseline_reward=owed if self._tells else None)
+                row, is_learner = played_row(decision, block.means.shape[1], baseline)
+                mean = float(block.means[k, row])
+                reward = reward_of.function(realisation.rewards.kind, realisation.rewards.scale, mean, block.draws[t])
+                if block.delays[t] > 0:
+                    self._pending.append((round_ + int(block.delays[t]), decision, reward))
+                else:
+                    self.policy.observe(decision, reward)
+            except Exception as error:
+                if isinstance(self._entrant, Spec):
+                    raise
+                raise PolicyError(
+                    f"{self._entrant.policy!r} failed in run {self._run}, round {round_}: "
+                    f"{type(error).__name__}: {error!s:.300}"
+                ) from error
             simulation_kernel.count_round.function(tally, watched, mean, float(block.means[k].max()), owed, is_learner)
             if t < trace.size:
-                trace[t] = decision.action if is_learner else -1 - decision.action
+                trace[t] = row if is_learner else -1 - row
             kept[checkpoints == round_] = tally
 
     def _learn_due(self, round_: int) -> None:

@@ -10,7 +10,7 @@ from surefoot.hints import nearest
 from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 from surefoot.simulation import simulation_kernel
-from surefoot.simulation.realisations import Realisation
+from surefoot.simulation.problem import Problem
 from surefoot.simulation.worlds import World
 
 CODES: dict[str, int | None] = {
@@ -109,24 +109,22 @@ class Spec:
         if not 0 <= self.floor_share <= 1:
             raise ConfigError(f"`0 <= floor_share <= 1` must hold, but got {self.floor_share}.")
 
-    def settings_in(self, realisation: Realisation, dim: int) -> dict[str, float]:
-        """What the policy is told of a realisation, the ridge included.
+    def settings_in(self, problem: Problem) -> dict[str, float]:
+        """What the policy is told of a problem, the ridge included.
 
         Parameters
         ----------
-        realisation : Realisation
-            The drawn world.
-        dim : int
-            Number of features.
+        problem : Problem
+            What is known of the world or the log.
 
         Returns
         -------
         dict
             Settings, as linear policies take them.
         """
-        told = realisation.settings(ridge=self.ridge or 1.0, delta=self.delta)
+        told = problem.settings(ridge=self.ridge or 1.0, delta=self.delta)
         if self.ridge is None and self.policy == "SafeLUCB":
-            told["ridge"] = suitable_ridge(dim, told["noise"], told["theta_bound"], told["feature_bound"])
+            told["ridge"] = suitable_ridge(problem.dim, told["noise"], told["theta_bound"], told["feature_bound"])
         return told
 
     def safe_settings(self) -> dict[str, Any]:

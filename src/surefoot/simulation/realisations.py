@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, count
 from surefoot.errors import ConfigError, InputError
+from surefoot.simulation.problem import Problem
 from surefoot.simulation.rewards import Rewards
 
 
@@ -143,6 +144,8 @@ class Realisation(ABC):
     Worlds make realisations. One of your own defines `_features(rounds)` and, if means are not linear, `_means`.
     """
 
+    misspecification = 0.0  # what policies are told of how far means may lie from <theta, features>
+
     def __init__(
         self,
         *,
@@ -202,6 +205,33 @@ class Realisation(ABC):
             # The generator may give 0 and never 1, so 1 minus it has a logarithm.
             delays = np.floor(-scale * np.log1p(-self._delay_rng.random(rounds))).astype(np.int64)
         return Block(features, means, baselines, draws, delays)
+
+    def problem(self, first: Block, *, seed: int = 0) -> Problem:
+        """What a policy may know of this world.
+
+        Parameters
+        ----------
+        first : Block
+            Its first round, or more.
+        seed : int
+            For a policy that draws.
+
+        Returns
+        -------
+        Problem
+            Sizes, bounds, and the baseline's mean reward in the first round.
+        """
+        actions, dim = first.features.shape[1:]
+        return Problem(
+            dim=dim,
+            actions=actions,
+            noise=self.rewards.noise,
+            theta_bound=self.theta_bound,
+            feature_bound=self.feature_bound,
+            baseline_reward=float(first.means[0, first.baselines[0]]),
+            misspecification=self.misspecification,
+            seed=seed,
+        )
 
     def settings(self, *, ridge: float, delta: float) -> dict[str, float]:
         """What a linear policy is told of this world.

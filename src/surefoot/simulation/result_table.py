@@ -9,8 +9,8 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.simulation.atomic_files import whole_file
+from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome
-from surefoot.simulation.policy_specs import Spec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,7 @@ def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
         yield "violated_share", alpha, outcome.violations[:, :, outcome.watched.index(alpha)] / rounds
 
 
-def shown_name(spec: Spec) -> str:
+def shown_name(spec: Entrant) -> str:
     """What the table calls a policy: its own name if it has one, so that variants stay apart."""
     return spec.name or spec.policy
 

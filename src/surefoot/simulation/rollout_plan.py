@@ -22,6 +22,7 @@ from surefoot import theory
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
+from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline, FixedRealisation
@@ -262,9 +263,11 @@ def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world:
     )
 
 
-def _bound(world: PlanWorld, spec: Spec, seed: int) -> float:
+def _bound(world: PlanWorld, spec: Entrant, seed: int) -> float:
     """The theorem's bound on CLUCB's baseline rounds: the median over worlds, in rewards scaled to at most 1."""
-    if spec.policy != "CLUCB":  # Theorem 4 is about exact nesting and a floor that is known; neither is the case here
+    if (
+        not isinstance(spec, Spec) or spec.policy != "CLUCB"
+    ):  # Theorem 4 is about exact nesting and a floor that is known; neither is the case here
         return math.inf
     best, ridge = max(1.0, world.baseline_reward * (1 + world.gain)), spec.ridge or 1.0
     gap = world.gain * world.baseline_reward / best

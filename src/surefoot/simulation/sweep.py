@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import threading
-import types
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, fields
@@ -21,8 +20,10 @@ from numpy.typing import NDArray
 from surefoot.arrays import count
 from surefoot.errors import ConfigError
 from surefoot.simulation.atomic_files import is_left_behind, whole_file
+from surefoot.simulation.contestants import Entrant, Entry, entrants
 from surefoot.simulation.engine import Outcome, chunks_of, default_checkpoints, outcome, play_chunk
-from surefoot.simulation.object_runner import policy_of
+from surefoot.simulation.object_runner import new_object
+from surefoot.simulation.plain_settings import code_of, plain
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.result_table import shown_name, to_table, write_table
 from surefoot.simulation.simulation_kernel import play_block
@@ -45,8 +46,9 @@ class Part:
         Name of the world in the table.
     world : World
         Where realisations are drawn from.
-    specs : sequence of Spec
-        The policies, each with its own name or alpha.
+    specs : sequence of Spec, Contestant, Policy or callable
+        The policies as in `simulate`, each with its own name or alpha. A folder knows a policy of your own by its
+        settings, its methods and its factory, not by other functions that they call.
     runs : int
         Number of realisations.
     horizon : int
@@ -70,7 +72,7 @@ class Part:
 
     name: str
     world: World
-    specs: Sequence[Spec]
+    specs: Sequence[Entry]
     runs: int
     horizon: int
     seed: int = 0
@@ -81,14 +83,14 @@ class Part:
         count("horizon", self.horizon, hint="horizon is the number of rounds of a run.")
         if not self.specs:
             raise ConfigError("A sweep must have at least one policy.")
-        for spec in self.specs:
+        for spec in self.entrants:
             spec.check(self.world)
         self._check_names()
         self._check_settings()
 
     def _check_names(self) -> None:
         """Refuse two policies that the table could not tell apart."""
-        seen = [(shown_name(spec), spec.alpha) for spec in self.specs]
+        seen = [(shown_name(spec), spec.alpha) for spec in self.entrants]
         for name, alpha in seen:
             if seen.count((name, alpha)) > 1:
                 called = name if alpha is None else f"{name} with alpha {alpha:g}"
@@ -101,14 +103,19 @@ class Part:
         """Let every policy check its settings before any work is done."""
         # Some settings can only be judged in a world, by its bounds and dimension: better now than after an hour.
         (realisation,) = self.world.realisations(self.seed, [0])
-        first = realisation.take(1)
-        for spec in self.specs:
-            policy_of(spec, realisation, first)
+        problem = realisation.problem(realisation.take(1))
+        for spec in self.entrants:
+            new_object(spec, problem)
+
+    @property
+    def entrants(self) -> list[Entrant]:
+        """The policies as specs and contestants."""
+        return entrants(self.specs)
 
     @property
     def alphas(self) -> list[float]:
         """The alphas by which violations are counted."""
-        return sorted({*self.watched, *(spec.alpha for spec in self.specs if spec.alpha is not None)})
+        return sorted({*self.watched, *(spec.alpha for spec in self.entrants if spec.alpha is not None)})
 
     @property
     def checkpoints(self) -> NDArray[np.int64]:
@@ -117,15 +124,29 @@ class Part:
 
     def describe(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data."""
-        world = {f.name: _plain(getattr(self.world, f.name)) for f in fields(self.world)}
+        world = {f.name: plain(getattr(self.world, f.name)) for f in fields(self.world)}
         return {
             "name": self.name,
             "world": {"kind": type(self.world).__name__, **world},
-            "policies": [asdict(spec) for spec in self.specs],
+            "policies": [self._described(spec) for spec in self.entrants],
             "runs": self.runs,
             "horizon": self.horizon,
             "seed": self.seed,
             "watched": list(self.watched),
+        }
+
+    def _described(self, entrant: Entrant) -> dict[str, Any]:
+        if isinstance(entrant, Spec):
+            return asdict(entrant)
+        (realisation,) = self.world.realisations(self.seed, [0])
+        policy = entrant.new_policy(realisation.problem(realisation.take(1)))
+        settings = {name: repr(value) for name, value in getattr(policy, "settings", {}).items()}
+        return {
+            "name": entrant.policy,
+            "alpha": entrant.alpha,
+            "knows_baseline": entrant.knows_baseline,
+            "factory": None if entrant.is_object or isinstance(entrant.make, type) else plain(entrant.make),
+            "class": {"kind": type(policy).__qualname__, "code": code_of(type(policy)), "settings": settings},
         }
 
 
@@ -282,7 +303,7 @@ def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) 
         return
     kept = play_chunk(
         part.world,
-        part.specs,
+        part.entrants,
         runs=chunk,
         horizon=part.horizon,
         seed=part.seed,
@@ -296,27 +317,5 @@ def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) 
 def _collect(part: Part, cells: Path) -> Iterator[Outcome]:
     """One policy after the other, so that only one is in memory."""
     chunks = [np.load(_path(part, chunk, cells), mmap_mode="r") for chunk in chunks_of(part.runs)]
-    for i, spec in enumerate(part.specs):
+    for i, spec in enumerate(part.entrants):
         yield outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return {"kind": type(value).__name__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
-    if callable(value):
-        return {"function": getattr(value, "__qualname__", type(value).__qualname__), "digest": _digest(value)}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _digest(function: Any) -> str:
-    """What a function is made of: its code, its constants, its defaults and what it closes over."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        raise ConfigError(f"A world's function must be a plain function to be kept in a folder, but got {function!r}.")
-    cells = [repr(cell.cell_contents) for cell in function.__closure__ or ()]
-    # The repr of a code object holds its address, which no other process would find again.
-    consts = [c.co_code.hex() if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
-    parts = (code.co_code.hex(), consts, code.co_names, repr(function.__defaults__), cells)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

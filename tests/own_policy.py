@@ -1,0 +1,57 @@
+"""A policy of one's own, as a user would write it: epsilon-greedy over a ridge regression, without a floor."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import surefoot
+from surefoot.arrays import Vector
+from surefoot.safety import Certificate, Proof
+
+
+class EpsilonGreedy(surefoot.Policy):
+    def __init__(self, *, dim: int, epsilon: float = 0.1, ridge: float = 0.3, seed: int = 0) -> None:
+        super().__init__({"dim": dim, "epsilon": epsilon, "ridge": ridge, "seed": seed})
+        self.dim, self.epsilon, self.seed = dim, epsilon, seed
+        self._gram, self._sums = ridge * np.eye(dim), np.zeros(dim)
+
+    def decide(
+        self,
+        features: Any,
+        *,
+        baseline: int | None = None,
+        baseline_reward: Any = None,
+        hold: bool = False,
+    ) -> surefoot.Decision:
+        rows = np.asarray(features, dtype=np.float64)
+        theta = np.linalg.solve(self._gram, self._sums)
+        # By the round, so that a restored policy draws what the old one would have drawn.
+        rng = np.random.default_rng([self.seed, self.rounds])
+        row = int(rng.integers(len(rows))) if rng.random() < self.epsilon else int(np.argmax(rows @ theta))
+        return self._play(rows, int(baseline or 0) if hold else row, row, hold)
+
+    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> surefoot.Decision:
+        row = int(baseline) if action is None else action
+        return self._play(np.asarray(features, dtype=np.float64), row, row, action is None)
+
+    def _play(self, rows: Any, row: int, proposal: int, hold: bool) -> surefoot.Decision:
+        def certify() -> Certificate:
+            claim = Proof(np.zeros(self.dim), (), -math.inf)
+            return Certificate(-math.inf, -math.inf, proposal, math.inf, lambda: claim, is_held=hold)
+
+        return self._decided(row, not hold, rows[row].copy(), certify)
+
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        self._gram += np.outer(features, features)
+        self._sums += reward * features
+
+    def _feature_size(self) -> int:
+        return self.dim
+
+    def _arrays(self) -> dict[str, Any]:
+        return {"gram": self._gram.copy(), "sums": self._sums.copy()}
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        self._gram[:], self._sums[:] = arrays["gram"], arrays["sums"]
