@@ -67,6 +67,11 @@ class ArmPolicy(Policy):
             raise InputError(f"`0 <= action < {self.arms}` must hold for {self.arms} arms, but got {action}.")
         return self._decide(features, baseline, baseline_reward, HOLD if action is None else action)
 
+    @property
+    def core(self) -> Any:
+        """Its state and steps in the core, which simulations and replays drive directly."""
+        return self._core
+
     @abstractmethod
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         """Choose an arm, unless the order names one."""

@@ -80,6 +80,11 @@ class LinearPolicy(Policy):
         """The gate's condition as a split over facts."""
 
     @property
+    def core(self) -> Any:
+        """Its state and steps in the core, which simulations and replays drive directly."""
+        return self._core
+
+    @property
     def ledger(self) -> Ledger:
         """What has been played."""
         return self._ledger
@@ -171,7 +176,7 @@ class LinearPolicy(Policy):
         self._enter(rows, values)
 
     def _learn_row(self, features: Vector, reward: float) -> None:
-        if first_bad_row(features[None], float(self._settings[FEATURE_BOUND])) >= 0:
+        if first_bad_row(features[None], self._settings.feature_bound) >= 0:
             raise self._bad_row(features[None], 0)
         self._enter(features[None], np.array([reward]))
         self._catalogue = None  # its scores are those of before

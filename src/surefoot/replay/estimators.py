@@ -18,25 +18,33 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import ConfigError, LogError
-from surefoot.linear.ridge_layout import new_state
-from surefoot.replay import replay_kernel
+from surefoot.linear.ridge import Ridge
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
 from surefoot.replay.intervals import NORMAL, Estimate, Moments
 from surefoot.replay.propensities import Propensities, check_rewards, check_support
-from surefoot.replay.replay_kernel import predict_block
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
-from surefoot.replay.replayed_policy import Declared, PlayedRows, check_length, log_player
+from surefoot.replay.replayed_policy import (
+    FULL,
+    IMPORTANCE,
+    LEARNER,
+    REJECTED,
+    REJECTION,
+    Declared,
+    PlayedRows,
+    check_length,
+    log_player,
+)
 from surefoot.simulation.contestants import Entrant, Entry, entrants
 
 OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
 Progress = Callable[[int, int], None]
 MODES: dict[str, int] = {
-    "rejection": replay_kernel.REJECTION,
-    "importance": replay_kernel.IMPORTANCE,
-    "full": replay_kernel.FULL,
+    "rejection": REJECTION,
+    "importance": IMPORTANCE,
+    "full": FULL,
 }
 ASSUMES: dict[str, tuple[str, ...]] = {
     "rejection": (
@@ -138,11 +146,10 @@ def replay(
     policies = entrants(specs)
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     trials: list[_PolicyRun] = []
-    done, model = 0, np.zeros(0)
+    done, model = 0, Ridge(dim=log.dim, ridge=1.0)
     for batch in log.batches():
         if not trials:
             trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances.least, seed) for spec in policies]
-            model = new_state(batch.features.shape[2], 1.0)
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
         given = chances.of(batch)
@@ -187,7 +194,7 @@ class _PolicyRun:
         )
 
     def _reject(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
-        counted = played.fates > replay_kernel.REJECTED
+        counted = played.fates > REJECTED
         rewards = batch.rewards[:, 0]
         self._paid["reward"].add(rewards[counted])
         weight = weights(batch.actions, batch.baselines, given)
@@ -196,7 +203,7 @@ class _PolicyRun:
         self._weighted.add(both, rewards, both * rewards)
         owed = np.full(int(counted.sum()), self._declared.baseline_reward)
         # A baseline round counts alike on both sides: its luck must not look like a broken floor.
-        earned = np.where(played.fates[counted] == replay_kernel.LEARNER, rewards[counted], owed)
+        earned = np.where(played.fates[counted] == LEARNER, rewards[counted], owed)
         self._tally.add(earned, owed, played.fates[counted], played.margins[counted])
 
     def _importance(self, batch: Batch, given: Vector, played: PlayedRows, predicted: Matrix) -> None:
@@ -234,9 +241,9 @@ class _PolicyRun:
         return {"rejection": {"reward": reward, "baseline": baseline, "gain": gained}}
 
 
-def _predict(model: Vector, batch: Batch, declared: Declared) -> Matrix:
+def _predict(model: Ridge, batch: Batch, declared: Declared) -> Matrix:
     predicted = np.empty(batch.features.shape[:2])
-    predict_block(model, batch.features, batch.actions, np.ascontiguousarray(batch.rewards[:, 0]), predicted)
+    model.core.learn_rows(batch.features, batch.actions, np.ascontiguousarray(batch.rewards[:, 0]), predicted)
     if declared.reward_bounds is not None:
         np.clip(predicted, *declared.reward_bounds, out=predicted)
     return predicted

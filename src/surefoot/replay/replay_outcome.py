@@ -9,7 +9,7 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.replay.intervals import Estimate
-from surefoot.replay.replay_kernel import LEARNER
+from surefoot.replay.replayed_policy import LEARNER
 from surefoot.simulation.contestants import Entrant
 
 SLACK = 1e-12  # relative rounding of the sums that the floor is judged by

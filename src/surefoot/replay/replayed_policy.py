@@ -9,25 +9,18 @@ from numpy.typing import NDArray
 
 from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
+from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError, PolicyError
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.replay_kernel import (
-    BASELINE,
-    FULL,
-    IMPORTANCE,
-    LEARNER,
-    REJECTED,
-    REJECTION,
-    first_long,
-    replay_block,
-)
 from surefoot.simulation.contestants import Contestant, Entrant, Playable, played_row
 from surefoot.simulation.engine import Runner
-from surefoot.simulation.policy_specs import CODES, Spec
+from surefoot.simulation.policy_specs import EXACT, LINEAR, Spec
 from surefoot.simulation.problem import Problem
 
-ARMS = ("UCB", "ConservativeUCB")
-PLAYABLE = tuple(name for name, code in CODES.items() if code is not None and name not in ARMS)
+PLAYABLE = tuple(name for name in LINEAR if name != EXACT)
+# How a logged round answers a decision, and what became of a row; in the order of the core's `Evaluator` and `Fate`.
+REJECTION, IMPORTANCE, FULL = range(3)
+REJECTED, BASELINE, LEARNER = range(3)
 
 
 @takes_old_name("reward_range", "reward_bounds")
@@ -120,41 +113,25 @@ class ReplayedPolicy:
             )
         if problem.dim < 2:
             raise ConfigError("Features must have at least two columns for the paper's radius, but the log has one.")
-        self._mode, self._rounds, self._baseline_reward = mode, 0, problem.baseline_reward or 0.0
+        self._mode, self._baseline_reward = mode, problem.baseline_reward or 0.0
         self._runner = Runner(spec, problem)
-        self._before = self._runner.ledger.copy(), self._runner.memory.copy()
 
     def play(self, batch: Batch, rewards: Matrix, usable: NDArray[np.bool_]) -> PlayedRows:
         """Take the policy through the rows of a batch whose lengths were checked."""
         played = PlayedRows(np.empty(len(batch), np.int64), np.empty(len(batch), np.int64), np.empty(len(batch)))
-        runner = self._runner
-        failed = replay_block(
+        self._runner.core.replay(
             self._mode,
-            runner.kind,
-            runner.settings,
-            runner.state,
-            runner.ledger,
-            runner.memory,
-            runner.arms,
-            runner.scores,
-            runner.record,
-            runner.columns,
-            *self._before,
             batch.features,
             batch.baselines,
-            np.full(len(batch), self._baseline_reward),
-            runner.is_told,
+            self._baseline_reward,
+            self._runner.is_told,
             batch.actions,
-            rewards,
+            np.ascontiguousarray(rewards),
             usable,
-            self._rounds,
             played.chosen,
             played.fates,
             played.margins,
         )
-        if failed >= 0:
-            raise _too_long(batch, failed)
-        self._rounds += int((played.fates > 0).sum())
         return played
 
 
@@ -212,7 +189,7 @@ class ReplayedObject:
 
 def check_length(batch: Batch, bound: float) -> None:
     """Raise where a feature row is longer than the bound; done once for all policies that play the batch."""
-    failed = first_long(batch.features, bound)
+    failed = native.first_long(batch.features, bound)
     if failed >= 0:
         raise _too_long(batch, failed)
 

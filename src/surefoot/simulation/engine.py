@@ -10,24 +10,16 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Matrix, Vector, count
+from surefoot.arrays import Matrix, count
+from surefoot.core import native
 from surefoot.errors import ConfigError
-from surefoot.linear.ridge_layout import new_state
-from surefoot.linear.scores import new_scores, score_rows
-from surefoot.policies.conservative_ucb import arm_settings
-from surefoot.policies.linear_settings import setting_array
-from surefoot.policies.safe_lucb import safe_settings
-from surefoot.safety.facts_gate import new_safe_record
-from surefoot.safety.ledger import new_ledger
-from surefoot.safety.paper_gates import new_record
-from surefoot.safety.safe_state import new_memory
-from surefoot.simulation import simulation_kernel
 from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.object_runner import BlockRunner, ObjectRunner
+from surefoot.simulation.object_runner import BlockRunner, ObjectRunner, policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem, seed_of_run
 from surefoot.simulation.realisations import Block, Realisation
@@ -36,15 +28,8 @@ from surefoot.simulation.worlds import World
 BLOCK = 8_000  # rounds unrolled at once
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
 CHUNK = 20  # runs that one task plays
+# In the order of the core's `Tally`; violations follow, one column per watched alpha.
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
-_COLUMNS = (
-    simulation_kernel.REGRET,
-    simulation_kernel.EARNED,
-    simulation_kernel.OWED,
-    simulation_kernel.BASELINE_ROUNDS,
-    simulation_kernel.LAST_BASELINE,
-    simulation_kernel.WORST_SHARE,
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,97 +90,49 @@ def default_checkpoints(horizon: int, *, points: int = 160) -> NDArray[np.int64]
 
 
 class Runner:
-    """One policy in one realisation, with the same arrays that the policy object would hold."""
+    """One of the core's policies in one realisation: what its object holds, in the core's own loop."""
 
-    def __init__(self, spec: Spec, problem: Problem, rows: Matrix | None = None) -> None:
-        actions, dim = problem.actions, problem.dim
-        assert spec.code is not None
-        self.kind = spec.code
-        mean = problem.baseline_reward or 0.0
-        told = spec.settings_in(problem)
-        radius = spec.radius or ("amm" if self.kind == simulation_kernel.SAFE_LUCB else "paper")
-        self.settings = setting_array(
-            dim=dim,
-            alpha=spec.alpha,
-            reward_floor=spec.floor_share * mean,
-            radius=radius,
-            delta=told["delta"],
-            noise=told["noise"],
-            ridge=told["ridge"],
-            theta_bound=told["theta_bound"],
-            feature_bound=told["feature_bound"],
-            misspecification=problem.misspecification if self.kind == simulation_kernel.SAFE_LUCB else 0.0,
-        )
-        if self.kind in (simulation_kernel.UCB, simulation_kernel.CONSERVATIVE_UCB):
-            known = mean if spec.knows_baseline else None
-            # UCB has no alpha, and takes none of these: its settings follow.
-            self.settings = arm_settings(actions, spec.alpha or 0.5, spec.delta, told["noise"], known)
-            if self.kind == simulation_kernel.UCB:
-                self.settings = np.array([told["noise"]])
-        elif self.kind == simulation_kernel.SAFE_LUCB:
-            safe_settings(self.settings, **spec.safe_settings())
-        self.state, self.ledger, self.memory = new_state(dim, told["ridge"]), new_ledger(dim), new_memory(dim)
-        self.arms = np.zeros((4, actions))
-        self.record = new_safe_record(dim) if self.kind == simulation_kernel.SAFE_LUCB else new_record(dim)
+    def __init__(self, spec: Spec, problem: Problem, rows: Matrix | None = None, *, lanes: int = 0) -> None:
+        self.core = policy_of(spec, problem).core
         self.is_told = spec.knows_baseline
-        self.scores, self.columns = new_scores(actions), np.zeros((0, 0))
-        if rows is not None and self.kind in (
-            simulation_kernel.LUCB,
-            simulation_kernel.CLUCB,
-            simulation_kernel.CLUCB2,
-            simulation_kernel.SAFE_LUCB,
-        ):
-            self.columns = np.ascontiguousarray(rows.T)
-            score_rows(self.state, rows, self.scores)
-        self.pending = np.zeros((0, 4 + dim))
+        self._keeps_floor, self._lanes = spec.is_conservative, lanes
+        if spec.is_linear:
+            # The means are those of the world: nothing was declared that a row could contradict.
+            self.core.settings.watchful = False
+            if rows is not None:
+                self.core.adopt(rows)
 
     def play(
         self,
         block: Block,
         realisation: Realisation,
-        watched: Vector,
-        tally: Vector,
+        tally: Any,
         checkpoints: NDArray[np.int64],
         kept: Matrix,
         trace: NDArray[np.int64],
     ) -> None:
         """Play one block of rounds."""
         owed = block.means[np.arange(block.draws.size) % len(block.means), block.baselines]
-        if self.kind not in (simulation_kernel.LUCB, simulation_kernel.UCB) and owed.min() < 0:
+        if self._keeps_floor and owed.min() < 0:
             raise ConfigError(
                 "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
                 f"{owed.min():.6g}. Add a constant to every reward."
             )
-        if block.delays.any() or self.pending.any():
-            # For all that wait and all of this block, so that the compiled loop always finds a free row.
-            room = int((self.pending[:, 0] > 0).sum()) + block.draws.size + 1
-            grown = np.zeros((room, self.pending.shape[1]))
-            grown[: min(room, len(self.pending))] = self.pending[:room]
-            self.pending = grown
-        failed = simulation_kernel.play_block(
-            self.kind,
-            self.settings,
-            self.state,
-            self.ledger,
-            self.memory,
-            self.arms,
-            self.scores,
-            self.record,
-            self.pending,
+        failed = self.core.play(
             block.features,
-            self.columns,
             block.means,
             block.baselines,
             block.draws,
             block.delays,
+            bool(block.delays.any()),
             self.is_told,
             realisation.rewards.kind,
             realisation.rewards.scale,
-            watched,
             tally,
-            trace,
             checkpoints,
             kept,
+            trace,
+            self._lanes,
         )
         if failed >= 0:
             raise ConfigError(
@@ -206,7 +143,7 @@ class Runner:
 
 def new_runner(entrant: Entrant, problem: Problem, rows: Matrix | None, run: int) -> BlockRunner:
     """The compiled loop where there is one for the policy, else the policy object; `rows` where they stay the same."""
-    if isinstance(entrant, Spec) and entrant.code is not None:
+    if isinstance(entrant, Spec) and entrant.is_compiled:
         return Runner(entrant, problem, rows)
     return ObjectRunner(entrant, problem, rows, run=run)
 
@@ -223,12 +160,12 @@ def play_chunk(
     blocks: int = BLOCK,
 ) -> list[NDArray[np.float64]]:
     """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
-    watch = np.array(watched, dtype=np.float64)
-    kept = [np.zeros((len(runs), checkpoints.size, simulation_kernel.TALLY_HEAD + watch.size)) for _ in specs]
+    alphas = [float(alpha) for alpha in watched]
+    kept = [np.zeros((len(runs), checkpoints.size, len(MEASURES) + len(alphas))) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
         runners: list[BlockRunner] = []
-        tallies = [_new_tally(watch.size) for _ in specs]
+        tallies = [native.Tally(alphas) for _ in specs]
         for block in _unroll(world, realisation, horizon, blocks):
             # What a policy is told may depend on the first round, such as the baseline's mean.
             if not runners:
@@ -236,7 +173,7 @@ def play_chunk(
                 rows = block.features[0] if world.fixed else None
                 runners = [new_runner(spec, problem, rows, runs[place]) for spec in specs]
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
-                runner.play(block, realisation, watch, tally, checkpoints, counts[place], nothing)
+                runner.play(block, realisation, tally, checkpoints, counts[place], nothing)
     return kept
 
 
@@ -323,8 +260,8 @@ def outcome(
 ) -> Outcome:
     """Join the chunks of one policy."""
     counts = np.concatenate(parts)
-    measures = {name: counts[:, :, column].copy() for name, column in zip(MEASURES, _COLUMNS, strict=True)}
-    return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, simulation_kernel.TALLY_HEAD :].copy())
+    measures = {name: counts[:, :, column].copy() for column, name in enumerate(MEASURES)}
+    return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, len(MEASURES) :].copy())
 
 
 def chunks_of(runs: int) -> list[range]:
@@ -338,8 +275,3 @@ def _unroll(world: World, realisation: Realisation, horizon: int, blocks: int) -
     for start in range(0, horizon, size):
         yield realisation.take(min(size, horizon - start))
 
-
-def _new_tally(watched: int) -> Vector:
-    tally = np.zeros(simulation_kernel.TALLY_HEAD + watched)
-    tally[simulation_kernel.WORST_SHARE] = np.inf
-    return tally

@@ -5,12 +5,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Matrix, Vector
+from surefoot.arrays import Matrix
 from surefoot.errors import PolicyError
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy, SafeLUCB
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.simulation import simulation_kernel
 from surefoot.simulation.contestants import Entrant, Playable, played_row
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem
@@ -25,8 +24,7 @@ class BlockRunner(Protocol):
         self,
         block: Block,
         realisation: Realisation,
-        watched: Vector,
-        tally: Vector,
+        tally: Any,
         checkpoints: NDArray[np.int64],
         kept: Matrix,
         trace: NDArray[np.int64],
@@ -85,8 +83,7 @@ class ObjectRunner:
         self,
         block: Block,
         realisation: Realisation,
-        watched: Vector,
-        tally: Vector,
+        tally: Any,
         checkpoints: NDArray[np.int64],
         kept: Matrix,
         trace: NDArray[np.int64],
@@ -97,7 +94,7 @@ class ObjectRunner:
         shown.flags.writeable = False
         for t in range(block.draws.size):
             k = 0 if len(block.features) == 1 else t
-            round_ = int(tally[simulation_kernel.ROUND]) + 1
+            round_ = int(tally.round) + 1
             baseline = int(block.baselines[t])
             owed = float(block.means[k, baseline])
             try:
@@ -106,7 +103,7 @@ class ObjectRunner:
                 decision = self.policy.decide(rows, baseline=baseline, baseline_reward=owed if self._tells else None)
                 row, is_learner = played_row(decision, block.means.shape[1], baseline)
                 mean = float(block.means[k, row])
-                reward = reward_of.function(realisation.rewards.kind, realisation.rewards.scale, mean, block.draws[t])
+                reward = reward_of(realisation.rewards.kind, realisation.rewards.scale, mean, block.draws[t])
                 if block.delays[t] > 0:
                     self._pending.append((round_ + int(block.delays[t]), decision, reward))
                 else:
@@ -118,10 +115,10 @@ class ObjectRunner:
                     f"{self._entrant.policy!r} failed in run {self._run}, round {round_}: "
                     f"{type(error).__name__}: {error!s:.300}"
                 ) from error
-            simulation_kernel.count_round.function(tally, watched, mean, float(block.means[k].max()), owed, is_learner)
+            tally.count(mean, float(block.means[k].max()), owed, is_learner)
             if t < trace.size:
                 trace[t] = row if is_learner else -1 - row
-            kept[checkpoints == round_] = tally
+            kept[checkpoints == round_] = tally.row()
 
     def _learn_due(self, round_: int) -> None:
         # In the order of decisions, since that is how they were put here.

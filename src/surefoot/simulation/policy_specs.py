@@ -9,20 +9,11 @@ from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
-from surefoot.simulation import simulation_kernel
 from surefoot.simulation.problem import Problem
 from surefoot.simulation.worlds import World
 
-CODES: dict[str, int | None] = {
-    "LUCB": simulation_kernel.LUCB,
-    "CLUCB": simulation_kernel.CLUCB,
-    "CLUCB2": simulation_kernel.CLUCB2,
-    "UCB": simulation_kernel.UCB,
-    "ConservativeUCB": simulation_kernel.CONSERVATIVE_UCB,
-    "SafeLUCB": simulation_kernel.SAFE_LUCB,
-    "CLUCB2-exact": None,  # not compiled: the policy object plays
-}
-
+NAMES = ("LUCB", "CLUCB", "CLUCB2", "UCB", "ConservativeUCB", "SafeLUCB", "CLUCB2-exact")
+EXACT = "CLUCB2-exact"  # not in the core: the policy object plays
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", "SafeLUCB")
 # Settings that not every policy has; given to another policy, they are refused rather than ignored.
 TAKERS: dict[str, tuple[str, ...]] = {
@@ -86,9 +77,9 @@ class Spec:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.policy not in CODES:
+        if self.policy not in NAMES:
             raise ConfigError(
-                f"`policy` must be one that can be simulated, but got {self.policy!r}. {nearest(self.policy, CODES)}"
+                f"`policy` must be one that can be simulated, but got {self.policy!r}. {nearest(self.policy, NAMES)}"
             )
         fraction("delta", self.delta, hint="delta is the probability that the guarantee fails.")
         if self.ridge is not None:
@@ -138,9 +129,14 @@ class Spec:
         }
 
     @property
-    def code(self) -> int | None:
-        """The compiled loop's number for the policy; None if only the policy object can play."""
-        return CODES[self.policy]
+    def is_compiled(self) -> bool:
+        """Whether the core plays it; otherwise the policy object does."""
+        return self.policy != EXACT
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it plays over features rather than plain arms."""
+        return self.policy in LINEAR
 
     @property
     def is_conservative(self) -> bool:

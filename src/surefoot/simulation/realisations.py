@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, Vector, count
 from surefoot.errors import ConfigError, InputError
 from surefoot.simulation.problem import Problem
-from surefoot.simulation.rewards import Rewards
+from surefoot.simulation.rewards import Rewards, RoundDraws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +164,8 @@ class Realisation(ABC):
         self.feature_bound = feature_bound
         self._delay = delay
         streams = children(seed, 3)
-        self._feature_rng, self._noise_rng, self._delay_rng = (np.random.default_rng(stream) for stream in streams)
+        self._feature_rng, self._delay_rng = np.random.default_rng(streams[0]), np.random.default_rng(streams[2])
+        self._noise_rng = RoundDraws(int(streams[1].generate_state(1, np.uint64)[0]))
 
     @abstractmethod
     def _features(self, rounds: int) -> NDArray[np.float64]:
@@ -196,8 +197,7 @@ class Realisation(ABC):
         means = self._means(features)
         self.rewards.check(means)
         rows = [self.baseline.row(x, m) for x, m in zip(features, means, strict=True)]
-        # A copy, because what is broadcast is read-only, and numba would compile anew for it.
-        baselines = np.broadcast_to(np.array(rows, dtype=np.int64), (rounds,)).copy()
+        baselines = np.ascontiguousarray(np.broadcast_to(np.array(rows, dtype=np.int64), (rounds,)))
         draws = self.rewards.draw(self._noise_rng, rounds)
         delays = np.zeros(rounds, dtype=np.int64)
         if self._delay > 0:  # an exponential number rounded down is geometric, and has this mean with this scale

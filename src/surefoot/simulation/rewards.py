@@ -1,26 +1,44 @@
 """Rewards around a mean: Gaussian, Bernoulli, bounded. Each states its sub-Gaussian scale."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector, positive
-from surefoot.compiled import compiled
+from surefoot.core import native
 from surefoot.errors import ConfigError
 
-GAUSSIAN, BERNOULLI, BOUNDED = range(3)
+GAUSSIAN, BERNOULLI, BOUNDED = range(3)  # in the order of the core's `Rewards`
 ROUNDING = 1e-9  # how far outside [0, 1] a mean may lie by rounding
 
 
-@compiled
+class RoundDraws:
+    """Draws that are a function of a seed and of the round: the same on any thread and machine, in blocks of any size.
+
+    Like a `numpy.random.Generator`, as far as `Rewards.draw` asks it.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._round = seed, 0
+
+    def random(self, rounds: int) -> Vector:
+        """Uniform numbers of the next rounds."""
+        return self._next(native.uniforms, rounds)
+
+    def standard_normal(self, rounds: int) -> Vector:
+        """Normal numbers of the next rounds."""
+        return self._next(native.normals, rounds)
+
+    def _next(self, draw: Any, rounds: int) -> Vector:
+        drawn: Vector = draw(self._seed, self._round, rounds)
+        self._round += rounds
+        return drawn
+
+
 def reward_of(kind: int, scale: float, mean: float, draw: float) -> float:
     """The reward with this mean for one draw: standard normal for Gaussian rewards, else uniform."""
-    if kind == GAUSSIAN:
-        return mean + scale * draw
-    if kind == BERNOULLI:
-        return 1.0 if draw < mean else 0.0
-    # Narrower near 0 and 1: cutting rewards off there would move their mean.
-    return mean + min(scale, mean, 1.0 - mean) * (2.0 * draw - 1.0)
+    return float(native.reward_of(kind, scale, mean, draw))
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ class Rewards:
         """Sub-Gaussian scale: what a policy is told."""
         raise NotImplementedError
 
-    def draw(self, rng: np.random.Generator, rounds: int) -> Vector:
+    def draw(self, rng: "np.random.Generator | RoundDraws", rounds: int) -> Vector:
         """The randomness of some rounds.
 
         Parameters
@@ -112,7 +130,7 @@ class Gaussian(Rewards):
         """sigma."""
         return self.sigma
 
-    def draw(self, rng: np.random.Generator, rounds: int) -> Vector:
+    def draw(self, rng: "np.random.Generator | RoundDraws", rounds: int) -> Vector:
         """Standard normal numbers."""
         return rng.standard_normal(rounds)
 

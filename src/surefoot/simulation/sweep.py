@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import count
+from surefoot.core import native
 from surefoot.errors import ConfigError
 from surefoot.simulation.atomic_files import is_left_behind, whole_file
 from surefoot.simulation.contestants import Entrant, Entry, entrants
@@ -26,7 +27,6 @@ from surefoot.simulation.object_runner import new_object
 from surefoot.simulation.plain_settings import code_of, plain
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.result_table import shown_name, to_table, write_table
-from surefoot.simulation.simulation_kernel import play_block
 from surefoot.simulation.worlds import World
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Sweep:
         """Everything that the result depends on, as plain data."""
         parts = [part.describe() for part in self.parts]
         # The code is a setting, too: chunks of two versions must not end in one table.
-        return {"format": FORMAT, "code": play_block.digest, "title": self.title, "parts": parts}
+        return {"format": FORMAT, "code": native.SOURCES, "title": self.title, "parts": parts}
 
     @property
     def rounds(self) -> int:
@@ -283,7 +283,7 @@ def _tasks(sweep: Sweep, cells: Path) -> Iterator[tuple[Part, range, Path]]:
 
 
 def _path(part: Part, chunk: range, cells: Path) -> Path:
-    text = json.dumps([FORMAT, play_block.digest, part.describe()], sort_keys=True)
+    text = json.dumps([FORMAT, native.SOURCES, part.describe()], sort_keys=True)
     return cells / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{chunk.start:06d}.npy"
 
 

@@ -11,8 +11,7 @@ from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.linear.radius import RADII
 from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
-from surefoot.safety.facts_gate import GATES
-from surefoot.safety.optimism import OPTIMISMS
+from surefoot.safety.facts_gate import GATES, OPTIMISMS
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards

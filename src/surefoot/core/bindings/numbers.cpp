@@ -1,14 +1,27 @@
 // Functions of single numbers, and draws.
 #include <nanobind/stl/array.h>
 
+#include "bindings/arrays.hpp"
 #include "bindings/rooms.hpp"
 #include "elementary.hpp"
 #include "philox.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace nanobind::literals;
 
 namespace surefoot {
+namespace {
+
+template <class Draw>
+Array drawn(int count, Draw draw) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  {
+    nb::gil_scoped_release unlocked;
+    for (int i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = draw(i);
+  }
+  return array_of(std::move(values), {static_cast<std::size_t>(count)});
+}
+
+}  // namespace
 
 void bind_numbers(nb::module_& module) {
   module.def("log", &log_of, "x"_a, "ln x.");
@@ -29,6 +42,19 @@ void bind_numbers(nb::module_& module) {
         return normal_at({seed, stream, run, round});
       },
       "seed"_a, "stream"_a, "run"_a, "round_"_a, "Normal with mean 0 and variance 1, a function of its place.");
+  module.def(
+      "uniforms",
+      [](std::uint64_t seed, std::uint64_t first, int count) {
+        return drawn(count, [&](int i) { return uniform_at({seed, 0, 0, first + static_cast<std::uint64_t>(i)}); });
+      },
+      "seed"_a, "first"_a, "count"_a, "Uniform draws of consecutive rounds.");
+  module.def(
+      "normals",
+      [](std::uint64_t seed, std::uint64_t first, int count) {
+        return drawn(count, [&](int i) { return normal_at({seed, 0, 0, first + static_cast<std::uint64_t>(i)}); });
+      },
+      "seed"_a, "first"_a, "count"_a, "Normal draws of consecutive rounds.");
+  module.attr("SOURCES") = SUREFOOT_SOURCES;
 }
 
 }  // namespace surefoot
