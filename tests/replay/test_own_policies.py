@@ -47,8 +47,8 @@ def test_an_object_is_evaluated_as_the_compiled_policy_is(spec: Spec, evaluator:
     compiled, found = run(log_for(evaluator), [spec, own(spec)], evaluator)
     assert compiled.learner_rounds > 20
     ours, theirs = compiled.as_dict(), found.as_dict()
-    margins = [np.array(one["curves"].pop("margin"), dtype=np.float64) for one in (ours, theirs)]
-    np.testing.assert_allclose(*margins, rtol=1e-9)
+    margin, same = (np.array(one["curves"].pop("margin"), dtype=np.float64) for one in (ours, theirs))
+    np.testing.assert_allclose(margin, same, rtol=1e-9)
     assert theirs == ours
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from surefoot.errors import ConfigError, InputError
+from surefoot.simulation.broken_worlds import DriftingWorld, MisspecifiedWorld
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
 from surefoot.simulation.worlds import (
     ArmsWorld,
@@ -64,9 +65,14 @@ WORLDS: dict[str, World] = {
     ),
     "arms": ArmsWorld(low=0.2, high=0.9, rewards=Bernoulli()),
     "arms, late": ArmsWorld(actions=4, dim=4, high=3.0, baseline=Baseline(action=1), delay=20.0),
+    "drifting": DriftingWorld(dim=4, actions=6, period=37.0, rewards=Bernoulli()),
+    "drifting, jumps, late": DriftingWorld(dim=3, actions=5, period=20.5, drift="jump", delay=2.0),
+    "misspecified": MisspecifiedWorld(dim=4, actions=6, epsilon=0.2, rewards=Bernoulli()),
+    "misspecified, not declared": MisspecifiedWorld(dim=3, actions=5, epsilon=0.01, waves=9.0, declared=False),
     "function": function_world(),
     "function, not linear": function_world(means=logistic, rewards=Bernoulli(), delay=1.0),
 }
+LINEAR = {name: world for name, world in WORLDS.items() if not isinstance(world, DriftingWorld | MisspecifiedWorld)}
 every_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
 
 
@@ -169,7 +175,7 @@ def test_blocks_have_the_shapes_they_promise(world: World) -> None:
     assert block.delays.min() >= 0
 
 
-@every_world
+@pytest.mark.parametrize("world", LINEAR.values(), ids=LINEAR.keys())
 def test_means_are_linear_unless_a_function_says_otherwise(world: World) -> None:
     realisation = run(world)
     block = realisation.take(10)

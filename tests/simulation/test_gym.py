@@ -1,6 +1,7 @@
 """The Gymnasium environment: it passes Gymnasium's own checks, and its episodes are the engine's rounds to the bit."""
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from surefoot.errors import ConfigError, InputError
 from surefoot.simulation.engine import simulate
 from surefoot.simulation.guarded_env import GuardedEnv
 from surefoot.simulation.gym import BanditEnv
+from surefoot.simulation.gym_ids import IDS
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli
 from surefoot.simulation.worlds import ArmsWorld, ContextualWorld, PaperWorld, World
@@ -49,6 +51,33 @@ def test_gymnasiums_own_checks_pass_without_a_warning(world: World) -> None:
     env = gymnasium.make(spec, disable_env_checker=True).unwrapped
     assert env.spec is not None  # without one the checker leaves out determinism and render modes
     check_env(env)
+
+
+@pytest.mark.parametrize("id_", IDS)
+def test_a_registered_id_makes_an_environment_that_passes_the_checks(id_: str) -> None:
+    env = gymnasium.make(id_, horizon=7, disable_env_checker=True)
+    assert env.spec is not None
+    assert env.spec.id == id_
+    bandit = env.unwrapped
+    assert isinstance(bandit, BanditEnv)
+    assert (bandit.horizon, type(bandit.world).__name__) == (7, f"{id_.removeprefix('surefoot/')[:-3]}World")
+    check_env(bandit)
+
+
+def test_settings_of_a_world_are_arguments_of_make() -> None:
+    env = gymnasium.make("surefoot/Paper-v0", actions=20, dim=3, rewards=Bernoulli()).unwrapped
+    assert isinstance(env, BanditEnv)
+    assert env.world == PaperWorld(actions=20, dim=3, rewards=Bernoulli())
+    with pytest.raises(ConfigError, match="dim"):
+        gymnasium.make("surefoot/Paper-v0", dim=1)
+
+
+def test_gymnasium_alone_finds_the_ids() -> None:
+    """The module before the colon registers them: the program itself imports nothing of surefoot."""
+    made = "gymnasium.make('surefoot.simulation.gym:surefoot/Drifting-v0', horizon=3)"
+    code = f"import gymnasium; print({made}.reset(seed=1)[0]['baseline'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) in range(20)
 
 
 @every_world

@@ -6,6 +6,8 @@ from surefoot._lazy import lazy
 
 if TYPE_CHECKING:
     from surefoot.simulation import rollout_plan as rollout_plan
+    from surefoot.simulation.broken_worlds import DriftingWorld as DriftingWorld
+    from surefoot.simulation.broken_worlds import MisspecifiedWorld as MisspecifiedWorld
     from surefoot.simulation.contestants import Contestant as Contestant
     from surefoot.simulation.contestants import Playable as Playable
     from surefoot.simulation.engine import Outcome as Outcome
@@ -42,6 +44,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "": ("rollout_plan",),
+        "broken_worlds": ("DriftingWorld", "MisspecifiedWorld"),
         "contestants": ("Contestant", "Playable"),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
         "guard_plan": ("GuardRollout", "plan_guard"),
@@ -67,6 +70,7 @@ __all__ = [
     "Bounded",
     "Contestant",
     "ContextualWorld",
+    "DriftingWorld",
     "FixedRealisation",
     "FreshRealisation",
     "FunctionWorld",
@@ -74,6 +78,7 @@ __all__ = [
     "GuardOutcome",
     "GuardRollout",
     "GuardedEnv",
+    "MisspecifiedWorld",
     "Outcome",
     "PaperWorld",
     "Part",

@@ -6,6 +6,7 @@ import numpy as np
 
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError, InputError
+from surefoot.simulation.gym_ids import register_envs
 from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.rewards import reward_of
 from surefoot.simulation.worlds import PaperWorld, World
@@ -15,6 +16,8 @@ try:
     from gymnasium import spaces
 except ImportError as error:
     raise ImportError("BanditEnv needs Gymnasium. Install it with: pip install 'surefoot[simulation]'") from error
+
+register_envs()
 
 NORMAL_LIMIT = 40.0  # a standard normal number lies outside with a probability below 1e-349
 
@@ -35,6 +38,9 @@ class BanditEnv(gymnasium.Env[Observation, Action]):
     A realisation comes from `np_random`: the same seed gives the same episode to the bit. To play the rounds that the
     engine plays in run 3 under seed 7, reset with `options={"seed_sequence": np.random.SeedSequence(7,
     spawn_key=(3,))}`.
+
+    Our worlds have Gymnasium ids, to which settings are given by name: `gymnasium.make("surefoot/Paper-v0", actions=20,
+    horizon=100)`, and likewise `Contextual`, `Arms`, `Drifting` and `Misspecified`.
 
     Parameters
     ----------

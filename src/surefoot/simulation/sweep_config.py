@@ -12,6 +12,7 @@ from surefoot.hints import nearest
 from surefoot.linear.radius import RADII
 from surefoot.safety.constraints import Checkpoints, Cumulative, RealisedPath, Reserve, Stagewise
 from surefoot.safety.facts_gate import GATES, OPTIMISMS
+from surefoot.simulation.broken_worlds import DriftingWorld, MisspecifiedWorld
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian, Rewards
@@ -22,6 +23,8 @@ WORLDS: dict[str, tuple[type[World], tuple[str, ...]]] = {
     "paper": (PaperWorld, ("instance",)),
     "contextual": (ContextualWorld, ("sign",)),
     "arms": (ArmsWorld, ("low", "high")),
+    "drifting": (DriftingWorld, ("period", "drift")),
+    "misspecified": (MisspecifiedWorld, ("epsilon", "declared", "waves")),
 }
 REWARDS: dict[str, tuple[type[Rewards], tuple[str, ...]]] = {
     "gaussian": (Gaussian, ("sigma",)),

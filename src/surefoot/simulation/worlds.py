@@ -26,7 +26,8 @@ Instance = Literal["as-written", "normalized"]
 class World(ABC):
     """A distribution over realisations: the base of all worlds.
 
-    A world of your own is a frozen dataclass that defines `realise`; `fixed` says whether rows stay the same.
+    A world of your own is a frozen dataclass that defines `realise`; `fixed` says whether rows stay the same, and means
+    with them. `_parts(seed)` gives `realise` a generator and what every realisation takes.
 
     Parameters
     ----------
@@ -45,6 +46,19 @@ class World(ABC):
     ------
     ConfigError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Halves(World):
+    ...     def realise(self, seed):
+    ...         rng, shared = self._parts(seed)
+    ...         rows = rng.random((self.actions, self.dim)) / self.dim
+    ...         theta = np.full(self.dim, 0.5)
+    ...         return FixedRealisation(rows=rows, theta=theta, theta_bound=1.0, feature_bound=1.0, **shared)
+    >>> (run,) = Halves(actions=12).realisations(seed=1, runs=[0])
+    >>> run.take(3).means.shape
+    (1, 12)
     """
 
     dim: int = 4
@@ -193,7 +207,7 @@ class ContextualWorld(World):
         else:  # rows are (1, u) / sqrt(2) with ||u|| = 1: means are (t_0 + <t, u>) / sqrt(2) with t_0 = ||t||
             theta[0] = np.linalg.norm(theta[1:])
             theta = theta / (math.sqrt(2) * theta[0])
-        draw = _nonnegative_rows if self.sign == "nonnegative" else _intercept_rows
+        draw = nonnegative_rows if self.sign == "nonnegative" else intercept_rows
         return FreshRealisation(
             draw=lambda features: draw(features, self.actions, self.dim),
             theta=theta,
@@ -322,13 +336,15 @@ class _FunctionRealisation(FreshRealisation):
         return means
 
 
-def _nonnegative_rows(rng: np.random.Generator, actions: int, dim: int) -> Matrix:
+def nonnegative_rows(rng: np.random.Generator, actions: int, dim: int) -> Matrix:
+    """Rows of length 1 without a negative entry."""
     rows = np.abs(rng.standard_normal((actions, dim)))
     unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 
 
-def _intercept_rows(rng: np.random.Generator, actions: int, dim: int) -> Matrix:
+def intercept_rows(rng: np.random.Generator, actions: int, dim: int) -> Matrix:
+    """Rows (1, u) / sqrt(2) with ||u|| = 1."""
     rows = rng.standard_normal((actions, dim))
     rows[:, 0] = 0.0
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
