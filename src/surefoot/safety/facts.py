@@ -23,6 +23,10 @@ class Fact(Protocol):
     A fact of your own needs these two members. `surefoot.check` computes the bounds of balls, ellipsoids, boxes and
     linear facts by itself, and trusts `lower` of any other fact.
 
+    `surefoot.prove` uses a fact for the question as a whole. If it also has `separate(theta)`, it is used for parts of
+    the question as well: asked about a theta that it rules out, it returns a direction g with <theta, g> < lower(g),
+    and None for any other. The search then knows <theta, g> >= lower(g), and asks again.
+
     Examples
     --------
     >>> class Positive:
@@ -30,9 +34,18 @@ class Fact(Protocol):
     ...
     ...     def lower(self, q):
     ...         return 0.0 if min(q) >= 0 else -math.inf
+    ...
+    ...     def separate(self, theta):
+    ...         return np.eye(len(theta))[theta.argmin()] if theta.min() < 0 else None
     >>> fact: Fact = Positive()
     >>> fact.lower([1.0, 0.5])
     0.0
+    >>> import surefoot
+    >>> from surefoot.linear import Ball
+    >>> proof = surefoot.prove([1.0, -0.5], [Ball(1.0), fact])
+    >>> round(proof.value, 6), proof.reason()
+    (-0.5, 'the sign of theta and the ball')
+    >>> surefoot.check(proof, facts=[Ball(1.0), fact])
     """
 
     @property
@@ -158,6 +171,27 @@ class Box(Value, frozen=True):
         piece = np.asarray(q, dtype=np.float64)
         terms = np.where(piece < 0, self.high * piece, self.low * piece)
         return math.fsum((terms - ROUNDING * np.abs(terms)).tolist())
+
+    def separate(self, theta: Vector, /) -> Vector | None:
+        """The axis along which theta lies furthest outside.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (dim,)
+            The vector asked about.
+
+        Returns
+        -------
+        ndarray or None
+            An axis g with <theta, g> < lower(g); None if theta lies in the box.
+        """
+        beyond = np.maximum(self.low - theta, theta - self.high)
+        worst = int(beyond.argmax())
+        if beyond[worst] <= 0:
+            return None
+        axis = np.zeros(theta.size)
+        axis[worst] = 1.0 if theta[worst] < self.low else -1.0
+        return axis
 
     def reach(self, dim: int) -> float:
         """The largest ||theta||.

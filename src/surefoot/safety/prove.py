@@ -5,7 +5,7 @@ search. `method="ascent"` is the compiled search that SafeLUCB uses, `method="ex
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,13 @@ from surefoot.errors import InputError, ProofError, SolverError
 from surefoot.linear.cone import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.ascent import REFUTED
+from surefoot.safety.cuts import Cut, Separable, cut_at
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Proof, assemble
 from surefoot.safety.split import GIVEN, KIND, LEVEL, NORMAL, OTHER, TANGENT, WEIGHT
 from surefoot.safety.split_search import search
 
-CUTS = 60  # tangents of further sets that may join
-OUTSIDE = 1e-7  # how far outside a set, relative to its size, the minimiser may lie
+CUTS = 60  # how often sets and facts of one's own may add half-spaces; a box of many dimensions needs more
 
 
 def prove(
@@ -41,7 +41,8 @@ def prove(
     question : array_like of shape (dim,)
         q, the vector asked about.
     facts : sequence of Fact
-        Balls, ellipsoids and linear facts, with at least one ball or ellipsoid.
+        What is known, with at least one ball or ellipsoid. A fact of your own takes part by its bound of the question
+        and, if it has `separate` (see `Fact`), by as many half-spaces as help.
     method : {"ascent", "exact"}
         The compiled search, or the cone program.
     budget : int
@@ -57,7 +58,8 @@ def prove(
     Raises
     ------
     InputError
-        If the question is not finite, the facts are of other kinds, or the method is unknown.
+        If the question is not finite, no fact is a ball or an ellipsoid, one is not a fact or its `separate` returns
+        no direction, or the method is unknown.
     ProofError
         If no theta satisfies all facts.
     SolverError
@@ -73,34 +75,43 @@ def prove(
     q = finite_array("question", question, ndim=1)
     sets = [fact for fact in facts if isinstance(fact, (Ball, Ellipsoid))]
     linear = [fact for fact in facts if isinstance(fact, Linear)]
-    if not sets or len(sets) + len(linear) < len(facts):
+    own = [fact for fact in facts if not isinstance(fact, (Ball, Ellipsoid, Linear))]
+    if not sets or not all(hasattr(fact, "name") and callable(getattr(fact, "lower", None)) for fact in own):
         raise InputError(
-            "`facts` must be balls, ellipsoids and linear facts, with at least one ball or ellipsoid among them: "
-            "linear facts alone may leave theta unbounded."
+            "`facts` must be balls, ellipsoids, linear facts, or have a `name` and `lower`, with at least one ball or "
+            "ellipsoid among them: the others may leave theta unbounded."
         )
-    best = max((assemble(q, [(known, q)]) for known in sets), key=lambda proof: proof.value)
+    best = max((assemble(q, [(known, q)]) for known in (*sets, *own)), key=lambda proof: proof.value)
+    cutting = [fact for fact in own if isinstance(fact, Separable)]
     if not q.any():
         return best
     if method == "exact":
-        found = _exact(q, sets, linear)
+        found = _exact(q, sets, linear, cutting)
     elif method == "ascent":
-        found = _ascent(q, sets, linear, budget, start)
+        found = _ascent(q, sets, linear, cutting, budget, start)
     else:
         raise InputError(f"`method` must be 'ascent' or 'exact', but got {method!r}.")
     return max(best, found, key=lambda proof: proof.value)
 
 
-def _ascent(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear], budget: int, start: Proof | None) -> Proof:
+def _ascent(
+    q: Vector,
+    sets: list[Ball | Ellipsoid],
+    linear: list[Linear],
+    own: Sequence[Any],
+    budget: int,
+    start: Proof | None,
+) -> Proof:
     """Every set but one joins through its tangents; that one is whichever alone bounds the question best."""
     main = max(sets, key=lambda known: known.lower(q))
-    others = [known for known in sets if known is not main]
+    others = [*(known for known in sets if known is not main), *own]
     flat, radius, bound = _flat(main, q.size)
     normals, levels = [fact.normal for fact in linear], [fact.level for fact in linear]
     owners: list[Fact] = list(linear)
     work = _start(q.size, linear, start)
     count = int((work[:, WEIGHT] > 0).sum())
     theta = np.zeros(q.size)
-    for _ in range(CUTS if others else 1):
+    for _ in range(CUTS + 2 * q.size if others else 1):
         given = np.array(normals).reshape(-1, q.size)
         _, _, count, status = search(
             flat, 0, radius, bound, q, np.zeros((0, q.size)), -np.inf, np.inf, given, np.array(levels), work, count,
@@ -110,14 +121,14 @@ def _ascent(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear], budge
             raise ProofError(
                 "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
             )
-        cuts = [cut for known in others if (cut := _cut(known, theta))]
+        cuts = [cut for known in others if (cut := cut_at(known, theta))]
         if not cuts:
             break
         for owner, normal, level in cuts:
             owners.append(owner)
             normals.append(normal)
             levels.append(level)
-    return _collect(q, main, owners, work[:count])
+    return _collect(q, main, owners, work[:count], own)
 
 
 def _flat(main: Ball | Ellipsoid, dim: int) -> tuple[Vector, float, float]:
@@ -142,73 +153,85 @@ def _start(dim: int, linear: list[Linear], start: Proof | None) -> Matrix:
     return work
 
 
-def _cut(known: Ball | Ellipsoid, theta: Vector) -> tuple[Fact, Vector, float] | None:
-    """A tangent of a set that theta violates, as a linear fact; None where theta lies within."""
-    if isinstance(known, Ball):
-        length = float(np.linalg.norm(theta))
-        normal = -theta / length if length > 0 else theta
-        return (known, normal, known.lower(normal)) if length > known.radius * (1 + OUTSIDE) else None
-    inverse = np.linalg.inv(known.whitener)
-    moved = inverse.T @ (theta - known.center)
-    length = float(np.linalg.norm(moved))
-    if length <= known.radius * (1 + OUTSIDE):
-        return None
-    normal = -inverse @ moved / length
-    # Of length 1: the normals of a flat ellipsoid may have any size.
-    normal /= np.linalg.norm(normal)
-    return known, normal, known.lower(normal)
-
-
-def _collect(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix) -> Proof:
+def _collect(
+    q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix, own: Sequence[Fact] = ()
+) -> Proof:
     """The split as a proof: tangents of one set become one piece, and the main set takes the rest.
 
     Where the facts alone may make up the question, a last step gives them all of it.
     """
     used = work[work[:, WEIGHT] > 0]
-    best = _as_proof(q, main, owners, used)
+    best = _as_proof(q, main, owners, used, own)
     if 0 < len(used) <= q.size:
         whole = used.copy()
         whole[:, WEIGHT] = np.linalg.lstsq(used[:, NORMAL:].T, q, rcond=None)[0]
         if (whole[:, WEIGHT] > 0).all():
-            best = max(best, _as_proof(q, main, owners, whole), key=lambda proof: proof.value)
+            best = max(best, _as_proof(q, main, owners, whole, own), key=lambda proof: proof.value)
     return best
 
 
-def _as_proof(q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix) -> Proof:
-    pieces: dict[int, tuple[Fact, Vector]] = {}
-    rest = q.copy()
+def _as_proof(
+    q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix, own: Sequence[Fact] = ()
+) -> Proof:
+    parts: list[tuple[Fact, Vector]] = []
     for row in work:
         if row[KIND] != TANGENT:  # the main set's own bound on ||theta|| never helps it
             kind = int(row[KIND])
-            owner = owners[kind if kind < GIVEN else kind - OTHER]
-            piece = row[WEIGHT] * row[NORMAL:]
-            pieces[id(owner)] = (owner, pieces.get(id(owner), (owner, np.zeros(q.size)))[1] + piece)
-            rest -= piece
+            parts.append((owners[kind if kind < GIVEN else kind - OTHER], row[WEIGHT] * row[NORMAL:]))
+    rest = q - sum((piece for _, piece in parts), np.zeros(q.size))
     if rest @ rest <= 1e-28 * (q @ q):
         rest = np.zeros(q.size)  # only rounding is left, which `rest` bounds
-    return assemble(q, [(main, rest), *pieces.values()], main)
+    return _best_of_own([(main, rest)], parts, own, q, main)
 
 
-def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear]) -> Proof:
+def _best_of_own(
+    first: list[tuple[Fact, Vector]],
+    parts: list[tuple[Fact, Vector]],
+    own: Sequence[Fact],
+    q: Vector,
+    rest: Ball | Ellipsoid,
+) -> Proof:
+    """Parts of one fact as one piece; those of one's own also apart, for their `lower` may speak of few directions."""
+    together = assemble(q, [*first, *_merged(parts, ())], rest)
+    if not any(fact is one for fact, _ in parts for one in own):
+        return together
+    apart = assemble(q, [*first, *_merged(parts, own)], rest)
+    return max(together, apart, key=lambda proof: proof.value)
+
+
+def _merged(parts: list[tuple[Fact, Vector]], apart: Sequence[Fact]) -> list[tuple[Fact, Vector]]:
+    pieces: dict[int, tuple[Fact, Vector]] = {}
+    for place, (fact, vector) in enumerate(parts):
+        key = -1 - place if any(fact is one for one in apart) else id(fact)
+        pieces[key] = (fact, pieces[key][1] + vector if key in pieces else vector)
+    return list(pieces.values())
+
+
+def _exact(q: Vector, sets: list[Ball | Ellipsoid], linear: list[Linear], own: Sequence[Any] = ()) -> Proof:
     """The cone program over all facts; its dual variables are the split, and the first set takes what they miss."""
     scale = float(np.linalg.norm(q))
     centers = [np.zeros(q.size) if isinstance(known, Ball) else known.center for known in sets]
     factors = [_factor(known, q.size) for known in sets]
-    normals, levels = [fact.normal for fact in linear], [fact.level for fact in linear]
-    found = minimise(q / scale, factors, centers, normals, levels)
-    if found.is_empty:
-        raise ProofError(
-            "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
-        )
-    if not all(np.isfinite(part).all() for part in (*found.pieces, found.weights)):
-        raise SolverError(f"The solver must give finite multipliers, but it ended with {found.status}.")
-    parts: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, found.pieces, strict=True)]
-    # The solver's weights are negative up to its tolerance, a proof's never.
+    flat = [Cut(fact, fact.normal, fact.level) for fact in linear]
+    for _ in range(CUTS + 2 * q.size):
+        found = minimise(q / scale, factors, centers, [cut.normal for cut in flat], [cut.level for cut in flat])
+        if found.is_empty:
+            raise ProofError(
+                "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
+            )
+        if not all(np.isfinite(part).all() for part in (found.theta, *found.pieces, found.weights)):
+            raise SolverError(f"The solver must give finite multipliers, but it ended with {found.status}.")
+        cuts = [cut for known in own if (cut := cut_at(known, found.theta))]
+        if not cuts:
+            break
+        flat += cuts
+    of_sets: list[tuple[Fact, Vector]] = [(known, scale * x) for known, x in zip(sets, found.pieces, strict=True)]
+    # The solver's weights are negative up to its tolerance, a proof's never; cuts of the last pass have none.
     weights = scale * np.maximum(found.weights, 0.0)
-    parts += [(fact, weight * fact.normal) for fact, weight in zip(linear, weights, strict=True) if weight > 0]
-    missing = q - np.sum([piece for _, piece in parts], axis=0)
-    parts[0] = (parts[0][0], parts[0][1] + missing)
-    return assemble(q, parts, sets[0])
+    parts = [(cut.owner, weight * cut.normal) for cut, weight in zip(flat, weights, strict=False) if weight > 0]
+    missing = q - np.sum([piece for _, piece in (*of_sets, *parts)], axis=0)
+    of_sets[0] = (of_sets[0][0], of_sets[0][1] + missing)
+    return _best_of_own(of_sets, parts, own, q, sets[0])
 
 
 def _factor(known: Ball | Ellipsoid, dim: int) -> Matrix:
