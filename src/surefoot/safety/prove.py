@@ -14,12 +14,10 @@ from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, ProofError, SolverError
 from surefoot.linear.cone import minimise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.safety.ascent import REFUTED
 from surefoot.safety.cuts import Cut, Separable, cut_at
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.proof import Proof, assemble
-from surefoot.safety.split import GIVEN, KIND, LEVEL, NORMAL, OTHER, TANGENT, WEIGHT
-from surefoot.safety.split_search import search
+from surefoot.safety.split_search import TANGENT, WorkingFact, kind_of, place_of, search
 
 CUTS = 60  # how often sets and facts of one's own may add half-spaces; a box of many dimensions needs more
 
@@ -105,79 +103,70 @@ def _ascent(
     """Every set but one joins through its tangents; that one is whichever alone bounds the question best."""
     main = max(sets, key=lambda known: known.lower(q))
     others = [*(known for known in sets if known is not main), *own]
-    flat, radius, bound = _flat(main, q.size)
-    normals, levels = [fact.normal for fact in linear], [fact.level for fact in linear]
-    owners: list[Fact] = list(linear)
-    work = _start(q.size, linear, start)
-    count = int((work[:, WEIGHT] > 0).sum())
-    theta = np.zeros(q.size)
+    center, whitener, radius, bound = _ellipsoid(main, q.size)
+    half_spaces = [Cut(fact, fact.normal, fact.level) for fact in linear]
+    work = _start(linear, start)
     for _ in range(CUTS + 2 * q.size if others else 1):
-        given = np.array(normals).reshape(-1, q.size)
-        _, _, count, status = search(
-            flat, 0, radius, bound, q, np.zeros((0, q.size)), -np.inf, np.inf, given, np.array(levels), work, count,
-            np.inf, budget, theta,
-        )  # fmt: skip
-        if status == REFUTED:
+        normals, levels = np.array([cut.normal for cut in half_spaces]), np.array([cut.level for cut in half_spaces])
+        room = 2 * q.size + 40
+        found = search(
+            center, whitener, radius, bound, q, normals, levels, start=work[:room], room=room, budget=budget
+        )
+        if found.is_refuted:
             raise ProofError(
                 "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."
             )
-        cuts = [cut for known in others if (cut := cut_at(known, theta))]
+        work = found.facts
+        cuts = [cut for known in others if (cut := cut_at(known, found.theta))]
         if not cuts:
             break
-        for owner, normal, level in cuts:
-            owners.append(owner)
-            normals.append(normal)
-            levels.append(level)
-    return _collect(q, main, owners, work[:count], own)
+        half_spaces += cuts
+    return _collect(q, main, [cut.owner for cut in half_spaces], work, own)
 
 
-def _flat(main: Ball | Ellipsoid, dim: int) -> tuple[Vector, float, float]:
-    """Center and whitener of the main set in one array, its radius, and a bound on ||theta|| that it implies."""
+def _ellipsoid(main: Ball | Ellipsoid, dim: int) -> tuple[Vector, Matrix, float, float]:
+    """Center, whitener and radius of the main set, and a bound on ||theta|| that it implies."""
     if isinstance(main, Ball):
-        return np.concatenate([np.zeros(dim), np.eye(dim).ravel()]), main.radius, main.radius * (1 + 1e-9)
+        return np.zeros(dim), np.eye(dim), main.radius, main.radius * (1 + 1e-9)
     bound = float(np.linalg.norm(main.center) + main.radius * np.linalg.norm(main.whitener))
-    return np.concatenate([main.center, main.whitener.ravel()]), main.radius, bound * (1 + 1e-9)
+    center, whitener = np.ascontiguousarray(main.center), np.ascontiguousarray(main.whitener)
+    return center, whitener, main.radius, bound * (1 + 1e-9)
 
 
-def _start(dim: int, linear: list[Linear], start: Proof | None) -> Matrix:
-    work = np.zeros((2 * dim + 40, 3 + dim))
-    known = [] if start is None else [piece for piece in start.pieces if any(piece.fact is fact for fact in linear)]
-    # Pieces beyond the room are left out: a start is only a hint.
-    for row, piece in zip(work, known, strict=False):
-        assert isinstance(piece.fact, Linear)
-        place = next(i for i, fact in enumerate(linear) if fact is piece.fact)
-        # Kinds from GIVEN on mean something of their own (`surefoot.safety.split`): later places go past them.
-        row[KIND], row[LEVEL] = (place if place < GIVEN else OTHER + place), piece.fact.level
-        row[WEIGHT] = float(piece.vector @ piece.fact.normal / (piece.fact.normal @ piece.fact.normal))
-        row[NORMAL:] = piece.fact.normal
+def _start(linear: list[Linear], start: Proof | None) -> list[WorkingFact]:
+    """The linear pieces of an earlier proof; where there is no room for all of them, the others are left out."""
+    work = []
+    for piece in () if start is None else start.pieces:
+        place = next((i for i, fact in enumerate(linear) if fact is piece.fact), None)
+        if place is not None:
+            normal = np.ascontiguousarray(linear[place].normal, dtype=np.float64)
+            weight = float(piece.vector @ normal / (normal @ normal))
+            work.append(WorkingFact(kind_of(place), float(linear[place].level), weight, normal))
     return work
 
 
 def _collect(
-    q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix, own: Sequence[Fact] = ()
+    q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: list[WorkingFact], own: Sequence[Fact] = ()
 ) -> Proof:
     """The split as a proof: tangents of one set become one piece, and the main set takes the rest.
 
     Where the facts alone may make up the question, a last step gives them all of it.
     """
-    used = work[work[:, WEIGHT] > 0]
+    used = [fact for fact in work if fact.weight > 0]
     best = _as_proof(q, main, owners, used, own)
     if 0 < len(used) <= q.size:
-        whole = used.copy()
-        whole[:, WEIGHT] = np.linalg.lstsq(used[:, NORMAL:].T, q, rcond=None)[0]
-        if (whole[:, WEIGHT] > 0).all():
+        weights = np.linalg.lstsq(np.array([fact.normal for fact in used]).T, q, rcond=None)[0]
+        if (weights > 0).all():
+            whole = [fact._replace(weight=float(weight)) for fact, weight in zip(used, weights, strict=True)]
             best = max(best, _as_proof(q, main, owners, whole, own), key=lambda proof: proof.value)
     return best
 
 
 def _as_proof(
-    q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: Matrix, own: Sequence[Fact] = ()
+    q: Vector, main: Ball | Ellipsoid, owners: Sequence[Fact], work: list[WorkingFact], own: Sequence[Fact] = ()
 ) -> Proof:
-    parts: list[tuple[Fact, Vector]] = []
-    for row in work:
-        if row[KIND] != TANGENT:  # the main set's own bound on ||theta|| never helps it
-            kind = int(row[KIND])
-            parts.append((owners[kind if kind < GIVEN else kind - OTHER], row[WEIGHT] * row[NORMAL:]))
+    # The main set's own bound on ||theta|| never helps it.
+    parts = [(owners[place_of(fact.kind)], fact.weight * fact.normal) for fact in work if fact.kind != TANGENT]
     rest = q - sum((piece for _, piece in parts), np.zeros(q.size))
     if rest @ rest <= 1e-28 * (q @ q):
         rest = np.zeros(q.size)  # only rounding is left, which `rest` bounds
