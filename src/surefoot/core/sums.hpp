@@ -2,12 +2,12 @@
 #pragma once
 #include <cmath>
 #include <cstring>
-#include <limits>
+
+#include "elementary.hpp"
 
 namespace surefoot {
 
 inline constexpr double EPS = 0x1p-53;  // unit roundoff of float64
-inline constexpr double INFINITE = std::numeric_limits<double>::infinity();
 inline constexpr int WIDE = 8;          // numbers side by side
 
 // Eight numbers, on which + - * / work one by one; a compiler maps them to the registers that the processor has.

@@ -234,7 +234,7 @@ class SafeLUCB(WatchedPolicy):
         least = max(self._settings.range_low, -reach)
         lost = max(0.0, (1.0 - self._settings.alpha) * most - least)
         # Rounded up: a debt must not come out too small.
-        return self._ledger.learner_rounds * lost * (1.0 + 1e-12)
+        return float(self._ledger.learner_rounds * lost * (1.0 + 1e-12))
 
     def _spend(self, restarts: int) -> None:
         shares = {name: self._config[name] for name in ("gate", "realised_share", "restart_share")}

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix
 from surefoot.errors import PolicyError
 from surefoot.linear.actions import Catalogue
-from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, Policy, SafeLUCB
+from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, SafeLUCB
+from surefoot.policies.arm_policy import ArmPolicy
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.simulation.contestants import Entrant, Playable, played_row
 from surefoot.simulation.policy_specs import Spec
@@ -33,7 +34,7 @@ class BlockRunner(Protocol):
         ...
 
 
-def policy_of(spec: Spec, problem: Problem) -> Policy:
+def policy_of(spec: Spec, problem: Problem) -> LinearPolicy | ArmPolicy:
     """The policy object that a spec stands for."""
     mean, dim = problem.baseline_reward or 0.0, problem.dim
     told: dict[str, Any] = dict(spec.settings_in(problem))
