@@ -14,7 +14,7 @@ from surefoot.linear.actions import Catalogue
 LIST_SHARE = 8  # a short list holds at most this part of the actions (`core/catalogue.hpp`)
 BEFORE_DEBT = 20  # numbers of a memory before its debt, which older ones have not
 # Rows of saved scores: means, squares, one without meaning, and the short list behind its length and three bounds.
-MEANS, SQUARES, _, LIST, ROWS = range(5)
+MEANS, SQUARES, _, LIST, ROWS = range(5)  # ROWS: how many
 BOUNDS = 4
 
 
@@ -65,7 +65,7 @@ def _numbers(saved: Any) -> NDArray[np.float64]:
 
 def _scores_of(core: Any, actions: int) -> Matrix:
     means, squares, listed, travel, reach, bar = core.catalogue_scores()
-    scores = np.zeros((ROWS - 1, actions))
+    scores = np.zeros((ROWS, actions))
     scores[MEANS], scores[SQUARES] = means, squares
     if listed:
         scores[LIST, : BOUNDS + len(listed)] = [len(listed), travel, reach, bar, *listed]
@@ -73,8 +73,8 @@ def _scores_of(core: Any, actions: int) -> Matrix:
 
 
 def _restore_scores(core: Any, saved: Matrix, actions: int) -> None:
-    if saved.shape not in ((ROWS - 1, actions), (LIST, actions)):  # older states have no short list
-        raise StateError(f"`catalogue_scores` must have shape {(ROWS - 1, actions)}, but got {saved.shape}.")
+    if saved.shape not in ((ROWS, actions), (LIST, actions)):  # older states have no short list
+        raise StateError(f"`catalogue_scores` must have shape {(ROWS, actions)}, but got {saved.shape}.")
     row = saved[LIST] if len(saved) > LIST else np.zeros(actions)
     length = row[0]
     is_length = 0 <= length <= actions // LIST_SHARE and length == np.floor(length)
