@@ -158,7 +158,7 @@ class _Runs:
         counted = (sides.astype(np.float64) if self.is_played else self.share)[:, None]
         self.slack += self.sign * counted * learner + (self.alpha - self.sign * counted) * baseline
         self.worst = np.minimum(self.worst, (self.slack + self.reserve).min(axis=1))
-        self.overclaim = np.maximum(self.overclaim, (self.core.held - self.reserve - self.slack).max(axis=1))
+        self.overclaim = np.maximum(self.overclaim, (self.core.held() - self.reserve - self.slack).max(axis=1))
         self.baseline += 1.0 - self.share
         self.earned += self.share * learner[:, 0] + (1.0 - self.share) * baseline[:, 0]
         self.owed += baseline[:, 0]

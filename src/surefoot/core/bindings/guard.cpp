@@ -155,9 +155,15 @@ void bind_bank(nb::module_& module) {
 
 void bind_guard(nb::module_& module) {
   bind_bank(module);
-  nb::class_<GuardSettings>(module, "GuardSettings", "What a guard is told; lists are given out and taken as copies.")
+  nb::class_<GuardSettings>(module, "GuardSettings", "What a guard is told.")
       .def(nb::new_(&settings_of), "metrics"_a, nb::kw_only(), "ramp"_a, "largest_share"_a, "unpredicted"_a)
-      .def_rw("metrics", &GuardSettings::metrics)
+      .def_prop_rw(
+          "metrics", [](const GuardSettings& settings) { return settings.metrics; },
+          [](GuardSettings& settings, std::vector<MetricSettings> metrics) {
+            check_size(metrics.size(), settings.unpredicted.size(), "Metrics");
+            settings.metrics = std::move(metrics);
+          },
+          "A copy of what is promised of each metric.")
       .def_ro("largest_share", &GuardSettings::largest_share);
   nb::class_<GuardBooks>(module, "GuardBooks", "The banks and lifts of one guard.")
       .def(nb::init<const GuardSettings&>(), "settings"_a)
@@ -177,7 +183,7 @@ void bind_guard(nb::module_& module) {
            "Take back what `save_lifts` gave; ValueError if that is of another size.");
   nb::class_<GuardRuns>(module, "GuardRuns", "Many runs of one guard.")
       .def(nb::init<const GuardSettings&, std::size_t, std::size_t>(), "settings"_a, nb::kw_only(), "runs"_a, "delay"_a)
-      .def_prop_ro("held", &held_by_runs, "What every bank holds: of runs, then of metrics.")
+      .def("held", &held_by_runs, "What every bank holds: of runs, then of metrics.")
       .def("share", &share_runs, "shares"_a, "Write the share of every run.")
       .def("step", &step_runs, "shares"_a, "is_learner"_a, "rewards"_a,
            "Book a round of every run, and take in the one whose rewards are due.");
