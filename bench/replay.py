@@ -10,12 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.plain import PlainCLUCB, settings
-from bench.timing import Ratio, compare
-from surefoot.replay.batch import ArrayLog, Batch
-from surefoot.replay.replay_kernel import FULL
-from surefoot.replay.replayed_policy import ReplayedPolicy, check_length
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import Problem
+from bench.timing import HEADER, Ratio, compare, one_core
+from surefoot.replay import ArrayLog, Declared, replay
+from surefoot.simulation import Spec
 
 ACTIONS = 20
 SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 20.0))  # actions, dims, bar
@@ -36,10 +33,8 @@ table.write_parquet(sys.argv[1], row_group_size=250_000)
 READ = """
 import json, re, sys, time
 from pathlib import Path
-from surefoot.replay.estimators import replay
-from surefoot.replay.replayed_policy import Declared
-from surefoot.replay.open_log import read_log
-from surefoot.simulation.policy_specs import Spec
+from surefoot.replay import Declared, read_log, replay
+from surefoot.simulation import Spec
 peak = 0
 def look(*_):
     # Memory of its own: pages of the mapped file belong to the system, which takes them back when it needs them.
@@ -56,40 +51,32 @@ print(json.dumps({"rows": found.rows, "dim": log.dim, "survey": read - start, "r
 """
 
 
-def _log(actions: int, dim: int) -> tuple[Batch, float]:
+def ratio(actions: int, dim: int, bar: float) -> Ratio:
+    """Rounds of CLUCB over a log in memory, every one decided and learned from, against the plain loop."""
     rng = np.random.default_rng(0)
     features = np.abs(rng.normal(size=(20_000, actions, dim)))
     theta = np.abs(rng.normal(size=dim))
-    means = features @ (theta / np.linalg.norm(theta))
-    log = ArrayLog(features=features, actions=0, rewards=means, baselines=3)
-    return log._batch, log.feature_bound
-
-
-def ratio(actions: int, dim: int, bar: float) -> Ratio:
-    """Rounds of CLUCB over a log in memory, every one decided and learned from, against the plain loop."""
-    batch, bound = _log(actions, dim)
-    told = settings(dim, bound)
+    rewards = features @ (theta / np.linalg.norm(theta))
+    log = ArrayLog(features=features, actions=0, rewards=rewards, baselines=3)
+    told = settings(dim, log.feature_bound)
     spec = Spec("CLUCB", alpha=told["alpha"], delta=told["delta"])
-    known = {"noise": told["noise"], "theta_bound": told["theta_bound"], "feature_bound": bound}
-    problem = Problem(dim=dim, actions=actions, baseline_reward=1.0, **known)
-    usable = np.ones(len(batch), dtype=np.bool_)
+    declared = Declared(noise=told["noise"], theta_bound=told["theta_bound"], baseline_reward=1.0)
 
     def ours() -> float:
-        player = ReplayedPolicy(spec, problem, mode=FULL)
         start = time.perf_counter()
-        check_length(batch, bound)
-        player.play(batch, batch.rewards, usable)
-        return (time.perf_counter() - start) / len(batch)
+        replay(log, [spec], declared=declared, evaluator="full")
+        return (time.perf_counter() - start) / len(features)
 
     def plain() -> float:
         policy, rounds = PlainCLUCB(**told), 2_000
         start = time.perf_counter()
         for t in range(rounds):
-            action, is_learner = policy.decide(batch.features[t], 3, 1.0)
-            policy.observe(batch.features[t, action], is_learner, float(batch.rewards[t, action]))
+            action, is_learner = policy.decide(features[t], 3, 1.0)
+            policy.observe(features[t, action], is_learner, float(rewards[t, action]))
         return (time.perf_counter() - start) / rounds
 
-    return compare(f"one replayed CLUCB round, {actions} actions x {dim} dims", ours, plain, bar=bar, turns=7)
+    with one_core():
+        return compare(f"one replayed CLUCB round, {actions} actions x {dim} dims", ours, plain, bar=bar, turns=7)
 
 
 def large(rows: int = ROWS) -> tuple[bool, list[str]]:
@@ -114,6 +101,7 @@ def large(rows: int = ROWS) -> tuple[bool, list[str]]:
 def main() -> bool:
     """Print everything; true where every bar holds."""
     found = [ratio(*shape) for shape in SHAPES]
+    print(HEADER)
     for one in found:
         print(one.row())
     is_bounded, lines = large()

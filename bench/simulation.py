@@ -10,38 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from bench.plain import PlainCLUCB
-from bench.timing import Ratio, compare
-from surefoot.simulation.engine import default_checkpoints, play_chunk, simulate
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.worlds import PaperWorld
+from bench.plain import PlainCLUCB, TextbookCLUCB
+from bench.timing import HEADER, Ratio, compare, one_core
+from surefoot.simulation import PaperWorld, Spec, simulate
 
-SPEC = Spec("CLUCB", alpha=0.1)
+SPEC, SAFE = Spec("CLUCB", alpha=0.1), Spec("SafeLUCB", alpha=0.1)
+RUNS = 4
+SAFE_MOST = 2.0  # times what CLUCB takes
+APART = 0.9  # of the rate of two processes, that two threads must reach
 MEMORY_BAR = 500
 
 
-def engine_seconds(rounds: int) -> float:
-    """Seconds per CLUCB round of the engine on one core, 100 actions x 4 dims, worlds and noise included."""
+def engine_seconds(rounds: int, spec: Spec = SPEC) -> float:
+    """Seconds per round of the engine on one core, 100 actions x 4 dims, worlds and noise included."""
     start = time.perf_counter()
-    play_chunk(
-        PaperWorld(),
-        [SPEC],
-        runs=range(2),
-        horizon=rounds,
-        seed=0,
-        watched=[0.1],
-        checkpoints=default_checkpoints(rounds),
-    )
-    return (time.perf_counter() - start) / (2 * rounds)
+    simulate(PaperWorld(), [spec], runs=RUNS, horizon=rounds, threads=1)
+    return (time.perf_counter() - start) / (RUNS * rounds)
 
 
-def plain_seconds(rounds: int) -> float:
+def plain_seconds(rounds: int, make: type[PlainCLUCB] = PlainCLUCB) -> float:
     """Seconds per round of the plain loop over the same world."""
     realisation = PaperWorld().realisations(0, [0])[0]
     block = realisation.take(rounds)
     rows, means = block.features[0], block.means[0]
     told: dict[str, Any] = realisation.settings(ridge=1.0, delta=0.001)
-    policy = PlainCLUCB(dim=4, alpha=0.1, **told)
+    policy = make(dim=4, alpha=0.1, **told)
     baseline = int(block.baselines[0])
     reward = float(means[baseline])
     start = time.perf_counter()
@@ -51,10 +44,26 @@ def plain_seconds(rounds: int) -> float:
     return (time.perf_counter() - start) / rounds
 
 
-def ratio() -> Ratio:
-    """Simulated CLUCB rounds against the plain loop, over the same horizon, both phases included."""
+def ratios() -> list[Ratio]:
+    """Simulated rounds against the plain loop over the same horizon, both phases included; and SafeLUCB's."""
     what = "one simulated CLUCB round, 100 actions x 4 dims, one core"
-    return compare(what, lambda: engine_seconds(40_000), lambda: plain_seconds(40_000), bar=100.0, turns=3)
+    with one_core():
+        plain = compare(what, lambda: engine_seconds(40_000), lambda: plain_seconds(40_000), bar=120.0, turns=5)
+        textbook = compare(
+            "  against NumPy before profiling",
+            lambda: engine_seconds(40_000),
+            lambda: plain_seconds(40_000, TextbookCLUCB),
+            bar=None,
+            turns=5,
+        )
+    safe = compare(
+        "one simulated SafeLUCB round, against one of CLUCB (right)",
+        lambda: engine_seconds(40_000, SAFE),
+        lambda: engine_seconds(40_000),
+        bar=1 / SAFE_MOST,
+        turns=9,
+    )
+    return [plain, textbook, safe]
 
 
 CHILD = """
@@ -83,7 +92,7 @@ def seconds_apart(processes: int) -> float:
     return max(float(child.communicate()[0]) for child in children)
 
 
-def scaling() -> list[str]:
+def scaling() -> tuple[bool, list[str]]:
     """Threads and rounds: close to linear in both, as far as the machine's cores are independent of each other."""
 
     def seconds(threads: int, horizon: int) -> float:
@@ -98,8 +107,10 @@ def scaling() -> list[str]:
     limit = statistics.median(2.0 * one / two for one, two in apart)
     pairs = [(seconds(2, 10_000), seconds(2, 40_000)) for _ in range(5)]
     growth = statistics.median(long / short for short, long in pairs)
-    return [
-        f"two threads / one thread: {speedup:.2f} times the rate (2 = linear; {os.cpu_count()} cores here)",
+    holds = speedup >= APART * limit
+    verdict = f"bar {APART} of the next line's: {'holds' if holds else 'DOES NOT HOLD'}"
+    return holds, [
+        f"two threads / one thread: {speedup:.2f} times the rate (2 = linear; {os.cpu_count()} cores here; {verdict})",
         f"two separate processes / one: {limit:.2f} times the rate, which is what the machine allows",
         f"four times the rounds take {growth:.2f} times as long (4 = linear)",
     ]
@@ -107,9 +118,7 @@ def scaling() -> list[str]:
 
 FULL_SCALE = """
 import json, resource, time
-from surefoot.simulation.engine import simulate
-from surefoot.simulation.worlds import PaperWorld
-from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation import PaperWorld, Spec, simulate
 grid = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 start = time.perf_counter()
 simulate(PaperWorld(), [Spec("LUCB"), *(Spec("CLUCB", alpha=alpha) for alpha in grid)], runs=1_000, horizon=40_000)
@@ -129,10 +138,13 @@ def full_scale() -> tuple[bool, str]:
 def main() -> bool:
     """Print everything; true where the bar holds."""
     np.seterr(all="raise")
-    found = ratio()
-    print(found.row())
-    for line in scaling():
-        print(line)
+    found = ratios()
+    print(HEADER)
+    for ratio in found:
+        print(ratio.row())
+    print(f"(SafeLUCB's bar says: at most {SAFE_MOST:g} times the time)")
+    is_parallel, lines = scaling()
+    print("\n".join(lines))
     is_small, line = full_scale()
     print(line)
-    return found.holds and is_small
+    return all(ratio.holds for ratio in found) and is_parallel and is_small
