@@ -83,3 +83,7 @@ def test_the_token_commands_create_list_and_revoke(tmp_path: Path) -> None:
     assert TokenFile(tmp_path / "tokens").find(token) is None
     assert isinstance(run(app, ["token", "revoke", identity, *tokens]).exception, ConfigError)
     assert isinstance(run(app, ["token", "create", "--role", "king", *tokens]).exception, ConfigError)
+
+
+def test_variables_of_the_core_are_no_settings_and_no_mistakes() -> None:
+    load(environment={"SUREFOOT_CORE": "x86_64", "SUREFOOT_CORE_DIR": "/opt/core"})

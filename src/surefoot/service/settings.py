@@ -23,7 +23,8 @@ from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 
 PREFIX = "SUREFOOT_"
-OTHERS = frozenset({"SUREFOOT_CONFIG", "SUREFOOT_URL", "SUREFOOT_TOKEN"})  # read by the command line and by clients
+# Read by the command line, by clients, and by the core when it is imported.
+OTHERS = frozenset({"SUREFOOT_CONFIG", "SUREFOOT_URL", "SUREFOOT_TOKEN", "SUREFOOT_CORE", "SUREFOOT_CORE_DIR"})
 
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
