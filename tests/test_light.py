@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,11 @@ def test_the_client_brings_httpx_and_msgspec_and_neither_numpy_nor_the_core() ->
     loaded = set(done.stdout.split())
     assert {"httpx", "msgspec", "surefoot.client.client"} <= loaded
     assert not loaded & {"numpy", "scipy", "numba", "clarabel", "surefoot.core", "surefoot.arrays"}
+
+
+def test_a_base_install_asks_for_three_packages() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert {re.split("[^a-z]", each)[0] for each in project["dependencies"]} == {"numpy", "msgspec", "clarabel"}
 
 
 def test_no_module_asks_for_scipy() -> None:
