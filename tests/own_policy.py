@@ -1,6 +1,5 @@
 """A policy of one's own, as a user would write it: epsilon-greedy over a ridge regression, without a floor."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 
 import surefoot
 from surefoot.arrays import Vector
-from surefoot.safety import Certificate, Proof
 
 
 class EpsilonGreedy(surefoot.Policy):
@@ -30,18 +28,13 @@ class EpsilonGreedy(surefoot.Policy):
         # By the round, so that a restored policy draws what the old one would have drawn.
         rng = np.random.default_rng([self.seed, self.rounds])
         row = int(rng.integers(len(rows))) if rng.random() < self.epsilon else int(np.argmax(rows @ theta))
-        return self._play(rows, int(baseline or 0) if hold else row, row, hold)
+        played = int(baseline or 0) if hold else row
+        return self._unproved(played, rows[played].copy(), proposal=row, is_held=hold)
 
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> surefoot.Decision:
         row = int(baseline) if action is None else action
-        return self._play(np.asarray(features, dtype=np.float64), row, row, action is None)
-
-    def _play(self, rows: Any, row: int, proposal: int, hold: bool) -> surefoot.Decision:
-        def certify() -> Certificate:
-            claim = Proof(np.zeros(self.dim), (), -math.inf)
-            return Certificate(-math.inf, -math.inf, proposal, math.inf, lambda: claim, is_held=hold)
-
-        return self._decided(row, not hold, rows[row].copy(), certify)
+        played = np.asarray(features, dtype=np.float64)[row].copy()
+        return self._unproved(row, played, proposal=row, is_held=action is None)
 
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         self._gram += np.outer(features, features)

@@ -22,6 +22,7 @@ PACKAGES = (
     "surefoot.learners",
     "surefoot.linear",
     "surefoot.policies",
+    "surefoot.policies.conformance",
     "surefoot.replay",
     "surefoot.safety",
     "surefoot.service",

@@ -1,62 +1,6 @@
-"""Small random worlds for tests: features, a baseline that may move, mean rewards in [0, 1], seeded noise."""
+"""Small random worlds for tests: those in which the conformance checks try a policy."""
 
-from dataclasses import dataclass
-from typing import Any
+from surefoot.policies.conformance import TrialWorld as World
+from surefoot.policies.conformance.trial_world import Array
 
-import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[np.float64]
-
-
-@dataclass
-class World:
-    """A linear world; `changing` draws new features every round, `moving` another baseline every round."""
-
-    rng: np.random.Generator
-    dim: int
-    actions: int
-    noise: float
-    changing: bool
-    moving: bool
-    best_reward: float = 1.0
-    rank: int | None = None  # where given, the baseline is the action of this rank, 0 the best
-
-    def __post_init__(self) -> None:
-        self.theta = np.abs(self.rng.normal(size=self.dim)) + 0.05
-        self.feature_bound = float(self.rng.uniform(0.5, 3.0))
-        # Rows are nonnegative and no longer than D, so dividing by B D keeps every mean reward in [0, 1].
-        self.theta *= self.best_reward / (np.linalg.norm(self.theta) * self.feature_bound)
-        self.theta_bound = float(np.linalg.norm(self.theta)) * 1.1
-        self._fixed = self._draw()
-        self._baseline = int(self.rng.integers(self.actions))
-
-    def _draw(self) -> Array:
-        rows = np.abs(self.rng.normal(size=(self.actions, self.dim)))
-        lengths = self.feature_bound * self.rng.uniform(0.2, 1.0, size=(self.actions, 1))
-        drawn: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths
-        return drawn
-
-    def round(self) -> tuple[Array, int, Array]:
-        """Features, the baseline's row, and the mean reward of every action."""
-        rows = self._draw() if self.changing else self._fixed
-        baseline = int(self.rng.integers(self.actions)) if self.moving else self._baseline
-        means = rows @ self.theta
-        if self.rank is not None:
-            baseline = int(np.argsort(-means)[self.rank])
-        return rows, baseline, means
-
-    def reward(self, mean: float) -> float:
-        """One noisy reward."""
-        return float(mean + self.noise * self.rng.normal())
-
-    def settings(self, *, ridge: float, delta: float, noise: float | None = None) -> dict[str, Any]:
-        """What a linear policy is told of this world."""
-        return {
-            "dim": self.dim,
-            "delta": delta,
-            "noise": self.noise if noise is None else noise,
-            "ridge": ridge,
-            "theta_bound": self.theta_bound,
-            "feature_bound": self.feature_bound,
-        }
+__all__ = ["Array", "World"]

@@ -1,7 +1,5 @@
-"""What every policy promises: a new one passes by being listed in `POLICIES`."""
+"""What every policy promises (`surefoot.policies.conformance`): a new one passes by being listed in `POLICIES`."""
 
-import copy
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +7,8 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot.policies.conformance import CHECKS, Subject
+from tests.own_policy import EpsilonGreedy
 from tests.worlds import World
 
 KNOWN = {
@@ -73,189 +73,69 @@ def reward_told(name: str, mean: float) -> Any:
     return mean if name in KNOWN else None
 
 
-def trace(decision: Any) -> tuple[Any, ...]:
-    c = decision.certificate
-    coin = decision.probability, str(decision.draw)
-    return decision.round, decision.action, decision.source, c.guaranteed, c.required, c.proposal, c.optimism, *coin
-
-
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    return np.asarray(a).dtype == np.asarray(b).dtype and np.array_equal(a, b)
-
-
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("changing", [True, False])
-@pytest.mark.parametrize("how", ["state", "pickle", "deepcopy"])
-def test_a_restored_policy_goes_on_as_if_it_had_never_stopped(name: str, changing: bool, how: str) -> None:
-    """To the bit, mid-run, with decisions pending."""
-    rounds = ROUNDS.get(name, 60)
-    world = new_world(5, changing=changing)
-    policy = POLICIES[name](world)
-    waiting = []
-    for index in range(rounds):
-        decision, mean = decide(name, policy, world)
-        waiting.append((decision, world.reward(mean)))
-        if index % 3 == 2:
-            policy.observe(*waiting.pop(0))
-    assert policy.pending
-    if how == "state":
-        restored = surefoot.Policy.from_state(policy.state())
-    else:
-        restored = pickle.loads(pickle.dumps(policy)) if how == "pickle" else copy.deepcopy(policy)
-    assert type(restored) is type(policy)
-    assert same(policy.state(), restored.state())
-    twin = copy.deepcopy(world)
-    for _ in range(rounds):
-        ours, mean = decide(name, policy, world)
-        theirs, _ = decide(name, restored, twin)
-        assert trace(ours) == trace(theirs)
-        waiting.append((ours, world.reward(mean)))
-        twin.reward(mean)
-        made, reward = waiting.pop(0)
-        policy.observe(made, reward)
-        restored.observe(made.round, reward)
-    assert same(policy.state(), restored.state())
+def subject(name: str) -> Subject:
+    return Subject(
+        POLICIES[name],
+        told=lambda mean: reward_told(name, mean),
+        most_rounds=ROUNDS.get(name, 1_000),
+        plays_rows=name in LINEAR,
+        # SafeLUCB's proof bounds <theta, q>, which must reach a level; the paper's bounds the margin itself.
+        proves="guaranteed" if name.startswith("SafeLUCB") else "margin",
+        may_stay=name == "CLUCB2-exact",
+    )
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_a_state_is_a_copy_that_later_rounds_do_not_change(name: str) -> None:
-    world = new_world(6)
-    policy = POLICIES[name](world)
-    before = policy.state()
-    kept = copy.deepcopy(before)
-    for _ in range(5):
-        decision, mean = decide(name, policy, world)
-        policy.observe(decision, world.reward(mean))
-    assert same(before, kept)
-    assert all(isinstance(value, (int, str, dict, np.ndarray)) for value in before.values())
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_policy_keeps_its_contract(check: Callable[[Subject], None], name: str) -> None:
+    check(subject(name))
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_every_certificate_carries_a_proof_that_holds(name: str) -> None:
-    world = new_world(7)
-    policy = POLICIES[name](world)
-    learner = 0
-    for _ in range(ROUNDS.get(name, 120)):
-        decision, mean = decide(name, policy, world)
-        certificate = decision.certificate
-        assert (certificate.margin >= 0) == certificate.is_safe
-        assert certificate.is_safe == (decision.source == "learner" or certificate.is_held_out)
-        proof = certificate.proof
-        surefoot.check(proof)
-        if np.isfinite(certificate.required) and np.isfinite(certificate.guaranteed):
-            scale = 1 + abs(certificate.guaranteed) + abs(certificate.required)
-            # SafeLUCB's proof bounds <theta, q>, which must reach a level; the paper's bounds the margin itself.
-            claimed = certificate.guaranteed if name.startswith("SafeLUCB") else certificate.margin
-            assert proof.value == pytest.approx(claimed, abs=1e-6 * scale)
-        assert certificate.explain().startswith(f"Played the {decision.source}")
-        learner += decision.source == "learner"
-        policy.observe(decision, world.reward(mean))
-    assert learner > 0
+class Unfaithful(EpsilonGreedy):
+    """Breaks one promise."""
+
+    how = ""
+
+    def decide(self, features: Any, **asked: Any) -> surefoot.Decision:
+        if self.how == "changes rows":
+            features[:] *= 0.5
+        return super().decide(features, **asked if self.how != "ignores hold" else asked | {"hold": False})
+
+    def _arrays(self) -> dict[str, Any]:
+        if self.how == "shares its state":
+            return {"gram": self._gram, "sums": self._sums}
+        return super()._arrays()
+
+    def _restore(self, arrays: Any) -> None:
+        if self.how != "forgets":
+            super()._restore(arrays)
+
+    def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> surefoot.Decision:
+        if self.how == "rewrites the past":
+            return self.decide(features, baseline=baseline)
+        return super()._recall(features, baseline, baseline_reward, action)
 
 
-def rounds_of(name: str, world: World, policy: Any, count: int) -> list[tuple[Any, dict[str, Any], float]]:
-    """Play some rounds, and note what was asked, what was decided, and what came of it, as a journal would."""
-    written = []
-    for _ in range(count):
-        rows, baseline, means = world.round()
-        asked = {"baseline": baseline, "baseline_reward": reward_told(name, float(means[baseline]))}
-        decision = policy.decide(rows, **asked)
-        reward = world.reward(float(means[decision.action]))
-        coin = {"draw": decision.draw} if name.endswith("-watched") else {}
-        written.append((rows, {**asked, "action": decision.action, "source": decision.source, **coin}, reward))
-        if decision.round % 4:
-            policy.observe(decision, reward)
-        elif decision.round % 8:
-            policy.abandon(decision)
-    return written
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_run_that_is_recalled_leaves_the_same_state_to_the_bit(name: str) -> None:
-    world = new_world(15)
-    policy = POLICIES[name](world)
-    written = rounds_of(name, world, policy, ROUNDS.get(name, 90))
-    assert name == "CLUCB2-exact" or {entry["source"] for _, entry, _ in written} >= {"learner"}
-    again = POLICIES[name](world)
-    for rows, entry, reward in written:
-        decision = again.recall(rows, **entry)
-        assert (decision.action, decision.source) == (entry["action"], entry["source"])
-        if decision.round % 4:
-            again.observe(decision, reward)
-        elif decision.round % 8:
-            again.abandon(decision)
-    ours, theirs = policy.state(), again.state()
-    assert same({**ours, "id": 0}, {**theirs, "id": 0})
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_recalled_round_is_booked_as_it_was_whatever_the_policy_would_do(name: str) -> None:
-    world = new_world(16)
-    policy = POLICIES[name](world)
-    rng = np.random.default_rng(16)
-    counts, sums = {"learner": 0, "baseline": 0}, np.zeros(world.dim)
-    default = 0 if name == "ConservativeUCB" else None
-    for _ in range(ROUNDS.get(name, 40)):
-        rows, baseline, means = world.round()
-        baseline = baseline if default is None else default
-        source = "learner" if rng.random() < 0.5 else "baseline"
-        action = int(rng.integers(world.actions)) if source == "learner" else baseline
-        asked = {"baseline": baseline, "baseline_reward": reward_told(name, float(means[baseline]))}
-        decision = policy.recall(rows, **asked, action=action, source=source)
-        assert (decision.action, decision.source) == (action, source)
-        assert name not in LINEAR or np.array_equal(decision.features, rows[action])
-        counts[source] += 1
-        sums += rows[action] if source == "learner" else 0.0
-        policy.observe(decision, world.reward(float(means[action])))
-    assert policy.rounds == counts["learner"] + counts["baseline"]
-    if name in LINEAR:
-        assert policy.ledger.learner_rounds == counts["learner"]
-        assert policy.ledger.played == pytest.approx(sums, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_held_round_plays_the_baseline_and_says_what_would_have_been(name: str) -> None:
-    world = new_world(17)
-    policy = POLICIES[name](world)
-    allowed = 0
-    for _ in range(ROUNDS.get(name, 60)):
-        rows, baseline, means = world.round()
-        asked = {"baseline": baseline, "baseline_reward": reward_told(name, float(means[baseline]))}
-        free = copy.deepcopy(policy).decide(rows, **asked)
-        held = policy.decide(rows, **asked, hold=True)
-        assert held.source == "baseline"
-        assert held.action == baseline
-        assert name not in LINEAR or np.array_equal(held.features, rows[baseline])
-        assert held.certificate.is_held
-        assert held.certificate.is_safe == free.certificate.is_safe
-        if np.isfinite(held.certificate.required):
-            assert held.certificate.explain().startswith("Played the baseline, as asked")
-        surefoot.check(held.certificate.proof)
-        allowed += held.certificate.is_safe
-        policy.observe(held, world.reward(float(means[baseline])))
-    assert allowed > 0 or name == "CLUCB2-exact"
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_certificate_stays_what_it_was_while_the_policy_learns(name: str) -> None:
-    world = new_world(8)
-    policy = POLICIES[name](world)
-    for _ in range(6):
-        decision, mean = decide(name, policy, world)
-        policy.observe(decision, world.reward(mean))
-    decision, mean = decide(name, policy, world)
-    before, value = trace(decision), decision.certificate.proof.value
-    features = decision.features.copy()
-    policy.observe(decision, world.reward(mean))
-    for _ in range(6):
-        later, mean = decide(name, policy, world)
-        policy.observe(later, world.reward(mean))
-    assert trace(decision) == before
-    assert decision.certificate.proof.value == value
-    assert np.array_equal(decision.features, features)
-    assert trace(pickle.loads(pickle.dumps(decision))) == before
+@pytest.mark.parametrize(
+    ("how", "broken"),
+    [
+        ("", None),
+        ("changes rows", "the_callers_arrays_are_neither_kept_nor_changed"),
+        ("ignores hold", "a_held_round_plays_the_baseline_and_says_what_would_have_been"),
+        ("shares its state", "a_state_is_a_copy_that_later_rounds_do_not_change"),
+        ("forgets", "a_restored_policy_goes_on_as_if_it_had_never_stopped"),
+        ("rewrites the past", "a_recalled_round_is_booked_as_it_was_whatever_the_policy_would_do"),
+    ],
+)
+def test_a_policy_that_breaks_a_promise_is_found_out(how: str, broken: str | None, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Unfaithful, "how", how)
+    failed = set()
+    for check in CHECKS:
+        try:
+            check(Subject(lambda world: Unfaithful(dim=world.dim)))
+        except (AssertionError, ValueError):
+            failed.add(check.__name__)
+    assert failed == set() if broken is None else broken in failed
 
 
 @pytest.mark.parametrize("name", LINEAR)

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from surefoot.policies.decision import check_recalled
 from surefoot.policies.orders import ALARMED, FREE, HOLD
 from surefoot.policies.saved_state import refill as refill
 from surefoot.policies.settlement import read_settlement
-from surefoot.safety.certificate import Certificate
+from surefoot.safety.certificate import Certificate, unproved
 
 
 class Policy(BasePolicy):
@@ -141,6 +142,13 @@ class Policy(BasePolicy):
     def _record_of(self, features: bytes, is_learner: bool) -> bytes:
         """What is kept of an open round, for its reward."""
         return features
+
+    def _unproved(self, row: int, features: Vector, *, proposal: int, is_held: bool = False) -> Decision:
+        """End `decide` or `_recall` of a policy that keeps no floor, and so has nothing to prove.
+
+        `is_held` says that the baseline plays; `proposal` is the row that the learner would have played.
+        """
+        return self._decided(row, not is_held, features, partial(unproved, features.size, proposal, is_held))
 
     def _decided(
         self, row: int, is_learner: bool, features: bytes | Vector, certify: Callable[[], Certificate]

@@ -2,6 +2,9 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
+
+import numpy as np
 
 from surefoot.safety.proof import Proof
 from surefoot.values import Value
@@ -90,3 +93,9 @@ class Certificate(Value, frozen=True):
                 f"{self.proof.reason()}; {CONDITION}."
             )
         return f"Played the baseline: playing {action} could have left us {-self.margin:.4g} below the floor."
+
+
+def unproved(dim: int, proposal: int, is_held: bool) -> Certificate:
+    """The certificate of a policy that keeps no floor: it claims nothing, and nothing is required."""
+    claim = partial(Proof, np.zeros(dim), (), -math.inf)
+    return Certificate(-math.inf, -math.inf, proposal, math.inf, claim, is_held=is_held)
