@@ -19,14 +19,44 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Playable(Protocol):
-    """What engine and replay ask of a policy; every `surefoot.Policy` has it."""
+    """What engine and replay ask of a policy; every `surefoot.Policy` has it.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> isinstance(surefoot.UCB(arms=2), Playable)
+    True
+    """
 
     def decide(self, features: Any, *, baseline: int, baseline_reward: float | None) -> Any:
-        """A decision with an `action`, a row of the features, and a `source`: "learner" or "baseline"."""
+        """Decide one round.
+
+        Parameters
+        ----------
+        features : ndarray of shape (actions, dim)
+            One row per action, read-only.
+        baseline : int
+            The row that the baseline plays.
+        baseline_reward : float or None
+            Its mean reward, for a policy that is told.
+
+        Returns
+        -------
+        Decision
+            Or anything with an `action`, a row of the features, and a `source`: "learner" or "baseline".
+        """
         ...
 
     def observe(self, decision: Any, reward: float) -> None:
-        """Take the reward of a decision, at any time after it."""
+        """Take the reward of a decision, at any time after it.
+
+        Parameters
+        ----------
+        decision : Decision
+            What `decide` returned.
+        reward : float
+            What its action brought.
+        """
         ...
 
 
