@@ -76,7 +76,7 @@ def test_a_restart_begins_new_bets_with_their_share_of_delta() -> None:
     policy = watched(seed=1, delta=0.1, watch_share=0.3, realised_share=0.2)
     spent = 0.0
     for _ in range(30):
-        spent += float(policy._settings[1] + policy._settings[11])  # of the set, and of the realised sum
+        spent += policy._settings.delta + policy._settings.sum_delta  # of the set, and of the realised sum
         policy.observe(policy.decide(ARMS, baseline=0), 1.0)
         assert policy.state()["watch"][0] == 1.0
         policy.report_breach("drift", "a test")
