@@ -31,7 +31,7 @@ def test_a_warm_start_enters_the_set_and_not_the_ledger() -> None:
     assert policy.ridge.gram == pytest.approx(gram)
     assert policy.ridge.theta == pytest.approx(np.linalg.solve(gram, rows.T @ rewards))
     assert (policy.rounds, policy.pending) == (0, ())
-    assert not policy.ledger.buffer.any()
+    assert not policy.ledger.core.save().any()
     again = surefoot.SafeLUCB.from_state(policy.state())
     assert again.decide(place.rows, baseline=0).action == policy.decide(place.rows, baseline=0).action
 
@@ -85,10 +85,10 @@ def test_a_warm_start_is_refused_once_there_is_anything_to_add_it_to(made: str) 
         policy.decide(place.rows, baseline=0)
     else:
         policy.warm_start(*history(place, rng, 3))
-    before = policy.ridge.buffer.copy()
+    before = policy.ridge.core.save()
     with pytest.raises(surefoot.errors.InputError, match=r"`warm_start` must come before the first decision, but"):
         policy.warm_start(*history(place, rng, 3))
-    assert np.array_equal(policy.ridge.buffer, before)
+    assert np.array_equal(policy.ridge.core.save(), before)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_warm_start_is_refused_once_there_is_anything_to_add_it_to(made: str) 
 def test_a_bad_history_changes_nothing(rows: Any, rewards: Any, message: str) -> None:
     place = Place(np.random.default_rng(31))
     policy = new_policy(place, radius="amm", gate="facts", facts="none", constraint="cumulative")
-    before = policy.ridge.buffer.copy()
+    before = policy.ridge.core.save()
     with pytest.raises(surefoot.errors.InputError, match=message):
         policy.warm_start(rows, rewards)
-    assert np.array_equal(policy.ridge.buffer, before)
+    assert np.array_equal(policy.ridge.core.save(), before)
     policy.warm_start([[0.1, 0.2, 0.3]], [0.1])

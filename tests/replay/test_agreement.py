@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from surefoot.linear.features import Disjoint
 from surefoot.policies import Policy
-from surefoot.replay import replay_kernel
+from surefoot.replay import replayed_policy
 from surefoot.replay.batch import Batch
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.feature_rows import RowMaker
@@ -27,33 +27,33 @@ def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, problem:
     tells = bool(getattr(policy, "needs_baseline_reward", False))
     fates = np.zeros(len(batch), dtype=np.int64)
     for t in range(len(batch)):
-        saved = policy.state() if mode == replay_kernel.REJECTION else None
+        saved = policy.state() if mode == replayed_policy.REJECTION else None
         known = declared.baseline_reward if tells else None
         decision = policy.decide(batch.features[t], baseline=int(batch.baselines[t]), baseline_reward=known)
         if saved is not None and decision.action != batch.actions[t]:
             policy = Policy.from_state(saved)
             continue
-        fates[t] = replay_kernel.LEARNER if decision.source == "learner" else replay_kernel.BASELINE
-        if mode == replay_kernel.IMPORTANCE:
+        fates[t] = replayed_policy.LEARNER if decision.source == "learner" else replayed_policy.BASELINE
+        if mode == replayed_policy.IMPORTANCE:
             _learn_logged(policy, batch, t)
         else:
-            column = decision.action if mode == replay_kernel.FULL else 0
+            column = decision.action if mode == replayed_policy.FULL else 0
             policy.observe(decision, float(batch.rewards[t, column]))
     return fates
 
 
 def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
-    policy._run_absorb(policy._state, batch.features[t, batch.actions[t]], float(batch.rewards[t, 0]))
+    policy.ridge.observe(batch.features[t, batch.actions[t]], float(batch.rewards[t, 0]))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.policy)
 @pytest.mark.parametrize(
     "mode",
-    [replay_kernel.REJECTION, replay_kernel.IMPORTANCE, replay_kernel.FULL],
+    [replayed_policy.REJECTION, replayed_policy.IMPORTANCE, replayed_policy.FULL],
     ids=["rejection", "importance", "full"],
 )
 def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: int) -> None:
-    truth = linear_log(600, seed=3, full=mode == replay_kernel.FULL, noise=0.05)
+    truth = linear_log(600, seed=3, full=mode == replayed_policy.FULL, noise=0.05)
     batch, problem = truth.log._batch, problem_of(truth.declared, truth.log)
     player = ReplayedPolicy(spec, problem, mode=mode)
     usable = np.ones(len(batch), dtype=np.bool_)
@@ -62,8 +62,8 @@ def test_the_compiled_replay_does_what_the_policy_object_does(spec: Spec, mode: 
     fates = np.concatenate([half.fates for half in halves])
     expected = by_objects(spec, mode, batch, truth.declared, problem)
     np.testing.assert_array_equal(fates, expected)
-    assert (fates == replay_kernel.LEARNER).sum() > 20
-    assert spec.alpha is None or (fates == replay_kernel.BASELINE).sum() >= 1
+    assert (fates == replayed_policy.LEARNER).sum() > 20
+    assert spec.alpha is None or (fates == replayed_policy.BASELINE).sum() >= 1
 
 
 def test_rows_of_a_block_are_the_feature_maps_to_the_bit() -> None:
@@ -104,7 +104,7 @@ def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float
     log = ContextLog(contexts=contexts, phi=phi, rewards=rewards, actions=actions, baselines=0)
     batch = next(log.batches())
     declared = Declared(noise=1e-13, theta_bound=theta_bound, baseline_reward=0.1)
-    player = ReplayedPolicy(Spec("LUCB", ridge=ridge), problem_of(declared, log), mode=replay_kernel.IMPORTANCE)
+    player = ReplayedPolicy(Spec("LUCB", ridge=ridge), problem_of(declared, log), mode=replayed_policy.IMPORTANCE)
     ours = player.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen
     theirs = peer_choices(contexts, actions, rewards, arms=arms, alpha=ridge**0.5 * theta_bound, ridge=ridge)
     assert ours[arms:].tolist() == theirs

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from surefoot.core import native
 from surefoot.errors import ConfigError
-from surefoot.simulation import simulation_kernel
 from surefoot.simulation.engine import Runner, default_checkpoints, play_chunk, simulate
 from surefoot.simulation.object_runner import ObjectRunner
 from surefoot.simulation.policy_specs import Spec
@@ -50,14 +50,14 @@ def trace(kind: Any, spec: Spec, world: World, *, run: int, rounds: int) -> tupl
     realisation = world.realisations(3, [run])[0]
     first = realisation.take(rounds // 2)
     runner = kind(spec, realisation.problem(first), first.features[0] if world.fixed else None)
-    tally = np.zeros(simulation_kernel.TALLY_HEAD + 1)
+    tally = native.Tally([0.3])
     played: list[int] = []
     for block in (first, realisation.take(rounds - rounds // 2)):
         rows = np.zeros(block.draws.size, dtype=np.int64)
         nothing = np.zeros(0, dtype=np.int64)
-        runner.play(block, realisation, np.array([0.3]), tally, nothing, np.zeros((0, tally.size)), rows)
+        runner.play(block, realisation, tally, nothing, np.zeros((0, tally.size)), rows)
         played.extend(rows.tolist())
-    return played, tally
+    return played, tally.row()
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -104,8 +104,8 @@ def test_counts_are_what_the_actions_say() -> None:
     assert isinstance(found.spec, Spec)
     runner = Runner(found.spec, realisation.problem(block), block.features[0])
     rows = np.zeros(400, dtype=np.int64)
-    tally = np.zeros(simulation_kernel.TALLY_HEAD)
-    runner.play(block, realisation, np.zeros(0), tally, points[:0], np.zeros((0, tally.size)), rows)
+    tally = native.Tally([])
+    runner.play(block, realisation, tally, points[:0], np.zeros((0, tally.size)), rows)
     means = block.means[0]
     earned = np.cumsum(means[np.where(rows >= 0, rows, -1 - rows)])
     owed = np.cumsum(means[block.baselines])

@@ -161,7 +161,7 @@ def test_a_policy_plays_through_the_environment_as_it_plays_the_realisation(name
         assert reward == expected
         direct.observe(ours, expected)
         through.observe(theirs, float(reward))
-    assert direct.ridge.buffer.tobytes() == through.ridge.buffer.tobytes()
+    assert direct.ridge.core.save().tobytes() == through.ridge.core.save().tobytes()
 
 
 def test_a_policy_in_the_environment_has_the_regret_that_the_engine_counts() -> None:

@@ -16,6 +16,7 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested, Split
 from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
+from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION
 from surefoot.policies.orders import FREE, HELD_OUT, HOLD
 from surefoot.policies.watch import WATCH_SHARE
@@ -177,8 +178,8 @@ class CLUCB2(WatchedPolicy):
         is_safe = bool(self._core.weigh_up(splits[0].value, splits[1].value, -splits[2].value, evidence))
         if nested.is_empty:  # anything follows from a contradiction, so nothing is promised
             evidence.guaranteed = -math.inf
-            return False, partial(Proof, question_of(self._settings, evidence), (), -math.inf)
-        return is_safe, partial(_nested_proof, self._settings, evidence, splits)
+            return False, partial(Proof, question_of(self._promise, evidence), (), -math.inf)
+        return is_safe, partial(_nested_proof, self._promise, evidence, splits)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if self._nested is not None:
@@ -220,9 +221,9 @@ class CLUCB2(WatchedPolicy):
             self._nested.restore(arrays)
 
 
-def _nested_proof(settings: Any, evidence: Any, splits: tuple[Split, Split, Split]) -> Proof:
+def _nested_proof(promise: Promise, evidence: Any, splits: tuple[Split, Split, Split]) -> Proof:
     """Algorithm 2 as a split over every set of the nest."""
-    alpha, conserved = settings.alpha, evidence.conserved
+    alpha, conserved = promise.alpha, evidence.conserved
     played, kept, owed = splits
     parts: list[tuple[Fact, Vector]] = list(played.pieces)
     if evidence.kept >= evidence.owed:
@@ -230,4 +231,4 @@ def _nested_proof(settings: Any, evidence: Any, splits: tuple[Split, Split, Spli
     else:
         parts += [(known, alpha * piece) for known, piece in kept.pieces]
     parts += [(known, (1 - alpha) * piece) for known, piece in owed.pieces]
-    return assemble(question_of(settings, evidence), parts, Ball(settings.theta_bound))
+    return assemble(question_of(promise, evidence), parts, Ball(promise.theta_bound))

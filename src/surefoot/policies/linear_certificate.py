@@ -1,19 +1,49 @@
 """The certificate of a linear decision, written out from what was kept of it only when somebody asks."""
 
+import copyreg
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+from surefoot.core import native
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.policies.orders import HELD_OUT, HOLD
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 
-Prover = Callable[[Any, Any, Ball | Ellipsoid], Proof]
+NUMBERS = ("guaranteed", "required", "optimism", "radius", "kept", "owed", "observations")
+VECTORS = ("played", "conserved", "displaced", "question", "features", "split")
+
+
+class Promise(NamedTuple):
+    """What a proof needs to know of a policy's settings."""
+
+    alpha: float
+    theta_bound: float
+
+
+Prover = Callable[[Promise, Any, Ball | Ellipsoid], Proof]
+
+
+def _plain(evidence: Any) -> tuple[Any, tuple[dict[str, Any]]]:
+    """Evidence as plain data: what is pickled must not depend on the build of the core that made it."""
+    kept = {name: getattr(evidence, name) for name in (*NUMBERS, *VECTORS)}
+    if evidence.observations > 0:
+        kept |= {"center": evidence.center, "whitener": evidence.whitener}
+    return _named, (kept,)
+
+
+def _named(kept: dict[str, Any]) -> SimpleNamespace:
+    return SimpleNamespace(**kept)
+
+
+for _kind in (native.Evidence4, native.EvidenceN):
+    copyreg.pickle(_kind, _plain)
 
 
 def certify(
-    prover: Prover, settings: Any, evidence: Any, proposal: int, order: int, method: str = "rows", gap: float = 0.0
+    prover: Prover, promise: Promise, evidence: Any, proposal: int, order: int, method: str = "rows", gap: float = 0.0
 ) -> Certificate:
     """The certificate of a round, from the core's `evidence` of it."""
     guaranteed, required = evidence.guaranteed, evidence.required
@@ -22,7 +52,7 @@ def certify(
         required,
         proposal,
         evidence.optimism,
-        partial(_prove, prover, settings, evidence),
+        partial(_prove, prover, promise, evidence),
         method,
         gap,
         order == HOLD,
@@ -30,8 +60,8 @@ def certify(
     )
 
 
-def _prove(prover: Prover, settings: Any, evidence: Any) -> Proof:
-    known: Ball | Ellipsoid = Ball(settings.theta_bound)
+def _prove(prover: Prover, promise: Promise, evidence: Any) -> Proof:
+    known: Ball | Ellipsoid = Ball(promise.theta_bound)
     if evidence.observations > 0:
         known = Ellipsoid(evidence.center, evidence.whitener, evidence.radius, evidence.observations)
-    return prover(settings, evidence, known)
+    return prover(promise, evidence, known)

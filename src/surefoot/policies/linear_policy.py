@@ -19,7 +19,7 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.ridge import Ridge, sized
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from surefoot.policies import linear_state
-from surefoot.policies.linear_certificate import certify
+from surefoot.policies.linear_certificate import Promise, certify
 from surefoot.policies.linear_settings import linear_settings, read_known_reward
 from surefoot.policies.orders import FREE, HOLD
 from surefoot.policies.policy import Decision, Policy
@@ -69,6 +69,7 @@ class LinearPolicy(Policy):
         told.watchful = True
         self._core = sized(self._rule, self.dim)(self.dim, told)
         self._settings = self._core.settings
+        self._promise = Promise(self._settings.alpha, self._settings.theta_bound)
         self._ridge = Ridge(dim=self.dim, ridge=told.ridge, core=self._core.ridge)
         self._ledger = Ledger(dim=self.dim, core=self._core.ledger)
         self._memory = self._core.memory
@@ -76,7 +77,7 @@ class LinearPolicy(Policy):
 
     @staticmethod
     @abstractmethod
-    def _prove(settings: Any, evidence: Any, known: Ball | Ellipsoid, /) -> Proof:
+    def _prove(promise: Any, evidence: Any, known: Ball | Ellipsoid, /) -> Proof:
         """The gate's condition as a split over facts."""
 
     @property
@@ -227,7 +228,7 @@ class LinearPolicy(Policy):
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
             evidence.guaranteed = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
-        written_out = partial(certify, self._prove, self._settings, evidence, proposal, order, method, gap)
+        written_out = partial(certify, self._prove, self._promise, evidence, proposal, order, method, gap)
         return self._decided(row, evidence.is_learner, evidence.features, written_out)
 
     def _raise_alarm(self) -> None:

@@ -7,7 +7,7 @@ from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.safety.proof import Proof, assemble
 
 
-def lucb_proof(settings: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
+def lucb_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     """What all learner rounds have earned at least, this one included."""
     played = evidence.played
     return assemble(played, [(known, played)])

@@ -19,12 +19,12 @@ GATES = {"joint": 0, "ledger": 1, "facts": 2}
 OPTIMISMS = {"set": 0, "facts": 1}
 
 
-def safe_proof(settings: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
+def safe_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     """The split that the gate found: linear facts by their weights, tangents by the ball, the rest by the set."""
     question, facts = evidence.question, evidence.split
     if not facts:  # the usual case, kept fast since a service writes a proof for every decision
         return summed(question, [Piece(known, question, known.lower(question))])
-    rest, tangents, ball = question.copy(), np.zeros_like(question), Ball(settings.theta_bound)
+    rest, tangents, ball = question.copy(), np.zeros_like(question), Ball(promise.theta_bound)
     carried = []
     for kind, level, weight, normal in facts:
         if weight <= 0.0:

@@ -17,6 +17,8 @@ class Ledger:
     ----------
     dim : int
         Number of features of an action.
+    core : optional
+        The core's sums, where a policy keeps them.
 
     Examples
     --------

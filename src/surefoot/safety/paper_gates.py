@@ -14,25 +14,25 @@ from surefoot.safety.proof import Proof, assemble
 FLOOR = "floor of the baseline's reward"
 
 
-def question_of(settings: Any, evidence: Any) -> Vector:
+def question_of(promise: Any, evidence: Any) -> Vector:
     """q = z + phi_a + alpha w - (1 - alpha)(v + phi_b).  (docs/mathematics.md, "The promise and the question")"""
-    alpha = settings.alpha
+    alpha = promise.alpha
     question: Vector = evidence.played + alpha * evidence.conserved - (1 - alpha) * evidence.displaced
     return question
 
 
-def known_proof(settings: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
+def known_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     """Algorithm 1 as a split: the learner's rounds by the confidence set, the baseline's by their known rewards."""
-    alpha, conserved, displaced = settings.alpha, evidence.conserved, evidence.displaced
+    alpha, conserved, displaced = promise.alpha, evidence.conserved, evidence.displaced
     kept = Linear(conserved, evidence.kept, "known reward of the rounds that kept the baseline")
     owed = Linear(-displaced, -evidence.owed, "known reward of the baseline where the learner played")
     parts = [(known, evidence.played), (kept, alpha * conserved), (owed, (1 - alpha) * -displaced)]
-    return assemble(question_of(settings, evidence), parts, Ball(settings.theta_bound))
+    return assemble(question_of(promise, evidence), parts, Ball(promise.theta_bound))
 
 
-def unknown_proof(settings: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
+def unknown_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     """Algorithm 2 as a split: three pieces, each by the same set; the second by the floor where that is better."""
-    alpha, conserved = settings.alpha, evidence.conserved
+    alpha, conserved = promise.alpha, evidence.conserved
     kept: Fact = Linear(conserved, evidence.kept, FLOOR) if evidence.kept >= evidence.owed else known
     parts = [(known, evidence.played), (kept, alpha * conserved), (known, (1 - alpha) * -evidence.displaced)]
-    return assemble(question_of(settings, evidence), parts, Ball(settings.theta_bound))
+    return assemble(question_of(promise, evidence), parts, Ball(promise.theta_bound))
