@@ -118,6 +118,17 @@ def test_what_others_played_must_be_learnable_for_importance_weighting() -> None
     assert found.learner_share == 1.0
 
 
+def test_decisions_that_were_never_played_do_not_stay_open() -> None:
+    made: list[EpsilonGreedy] = []
+
+    def make(problem: Problem) -> EpsilonGreedy:
+        made.append(EpsilonGreedy(dim=problem.dim))
+        return made[0]
+
+    run(log_for("importance", 50), [make], "importance")
+    assert (made[0].rounds, made[0].pending) == (50, ())
+
+
 def test_a_logged_row_is_learned_without_counting_a_round() -> None:
     policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.1, noise=0.1, theta_bound=1.0, feature_bound=1.0)
     twin = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.1, noise=0.1, theta_bound=1.0, feature_bound=1.0)
