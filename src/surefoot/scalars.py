@@ -42,6 +42,9 @@ def count(name: str, value: int, *, least: int = 1, hint: str) -> int:
 
 def finite(name: str, value: Any, *, hint: str) -> float:
     """A finite number given at run time, or an InputError that says what it means."""
+    # The usual case first: this runs on every decision and every reward.
+    if type(value) is float and -LARGEST <= value <= LARGEST:
+        return value
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

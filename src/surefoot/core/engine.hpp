@@ -14,6 +14,7 @@ namespace surefoot {
 struct Block {
   int rounds, actions, dim;
   bool is_fixed;
+  bool is_catalogue;  // the rows are those of the policy's catalogue
   const double *features, *means, *draws;
   const std::int64_t *baselines, *delays;
   bool has_delays;
@@ -87,7 +88,7 @@ struct Player {
       const double *rows = block.rows(t), *means = block.means_of(t);
       const int baseline = static_cast<int>(block.baselines[t]);
       const double owed = means[baseline];
-      const Situation now{rows, block.actions, block.dim, block.is_fixed, baseline, owed, block.is_told, round};
+      const Situation now{rows, block.actions, block.dim, block.is_catalogue, baseline, owed, block.is_told, round};
       decide<P>(state, P::meet(state, now), record, team);
       if (record.action < 0) return static_cast<std::int64_t>(round);
       const int row = record.is_learner ? record.action : baseline;

@@ -25,7 +25,10 @@ struct LinearState {
 
   LinearState(int dim, const LinearSettings& settings_)
       : settings(settings_), ridge(dim, settings_.ridge), ledger(dim), memory(dim), space(dim, dim + Facts<D>::SPARE),
-        facts(given, dim) {}
+        facts(given, dim) {
+    // Only the residual radius is made of them.
+    ridge.looks_closely = settings.radius == Radius::residual;
+  }
 
   int dim() const { return ridge.dim(); }
   double radius() const { return radius_of(settings, ridge); }

@@ -38,6 +38,10 @@ struct Ridge {
   Vector<D, RECENT> recent;
   Vector<D, 2> scratch;
   double ridge;
+  // Whether `surprises` must be as small as can be shown, which costs O(d^2) where a row lies beyond what was seen.
+  bool looks_closely = true;
+  // Where M stands for the next observation, if somebody keeps the old one: the new one is then written here.
+  const Matrix<D>* handed_over = nullptr;
 
   Ridge(int dim, double ridge_)
       : theta(dim), whitener(dim), step(dim), moment(dim), gram(dim), gram_carry(dim), recent(dim), scratch(dim),
@@ -96,16 +100,18 @@ struct Ridge {
 
   Change absorb(View<D> x, double reward) {
     const int d = dim();
+    const Matrix<D>& before = handed_over != nullptr ? *handed_over : whitener;
+    handed_over = nullptr;
     double leverage = 0.0;
     for (int i = 0; i < d; ++i) {
-      scratch[i] = dot(whitener.row(i), x.data(), i + 1);
+      scratch[i] = dot(before.row(i), x.data(), i + 1);
       leverage += scratch[i] * scratch[i];
     }
     const double surprise = reward - dot(theta.data(), x.data(), d);
     // Before theta and M change: what counts is the error of the prediction made without this reward.
     book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage);
     accumulate(x, reward);
-    update_whitener();
+    update_whitener(before);
     count += 1.0;
     age += 1.0;
     growth *= 1.0 + leverage;
@@ -163,7 +169,7 @@ struct Ridge {
       off = 2.0 * drift * (1.0 + 4.0 * drift) * std::sqrt(energy * leverage);
       share = (1.0 + 3.0 * drift + (d + 8.0) * EPS) * (leverage / (1.0 + leverage));
       // Where that would show in the radius, look closer; rows beyond what was seen are few, and have it largest.
-      if (leverage > 1.0 || !(off <= 1e-4 * std::fabs(surprise) + 1e-6 * size)) off = std::fmin(center_error(x), off);
+      if (looks_closely && (leverage > 1.0 || !(off <= 1e-4 * std::fabs(surprise) + 1e-6 * size))) off = std::fmin(center_error(x), off);
     } else {
       off = center_error(x);
       share = 1.0;
@@ -220,18 +226,19 @@ struct Ridge {
   }
 
   // Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)
-  void update_whitener() {
+  void update_whitener(const Matrix<D>& old) {
     const int d = dim();
     step.fill(0.0);
     double before = 1.0;
     for (int i = 0; i < d; ++i) {
       const double entry = scratch[i], after = before + entry * entry;
       const double shrink = std::sqrt(before / after), share = entry / before;
+      const double* from = old.row(i);
       double* row = whitener.row(i);
       for (int j = 0; j <= i; ++j) {
-        const double old = row[j];
-        row[j] = shrink * (old - share * step[j]);
-        step[j] += entry * old;
+        const double was = from[j];
+        row[j] = shrink * (was - share * step[j]);
+        step[j] += entry * was;
       }
       before = after;
     }

@@ -36,6 +36,9 @@ class LinearPolicy(Policy):
     needs_baseline: ClassVar[bool] = True
     needs_baseline_reward: ClassVar[bool] = False
     _rule: ClassVar[str]  # its name in the core
+    # What is known of this round's baseline reward, where a policy can do without.
+    _told: tuple[float, float] = (0.0, np.inf)
+    _learns_all = False  # whether rewards are learned that do not enter the confidence set
 
     def __init__(
         self,
@@ -196,12 +199,10 @@ class LinearPolicy(Policy):
     def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: float, order: int) -> Decision:
         if order >= 0:
             self._check_order(rows, order)
-        low, high = self._told
-        evidence = self._core.decide(rows, is_catalogue, baseline, known, low, high, order)
-        action = evidence.action
-        if action < 0:
-            raise self._bad_row(rows, -1 - action)
-        return self._concluded(action if evidence.is_learner else baseline, action, evidence, order)
+        found = self._core.decide(rows, is_catalogue, baseline, known, *self._told, order)
+        if found[0] < 0:
+            raise self._bad_row(rows, -1 - found[0])
+        return self._concluded(found, baseline, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:
@@ -212,24 +213,22 @@ class LinearPolicy(Policy):
         actions.check_length(self._settings.feature_bound)
         best = actions.optimistic(snapshot(self._settings, self._core.ridge))
         chosen = np.ascontiguousarray(best.features, dtype=np.float64)
-        evidence = self._core.conclude(chosen, displaced, best.upper, known, *self._told, order)
-        return self._concluded(-1, -1, evidence, order, best.method, best.gap)
-
-    @property
-    def _told(self) -> tuple[float, float]:
-        """What is known of this round's baseline reward, where a policy can do without."""
-        return 0.0, np.inf
+        found = self._core.conclude(chosen, displaced, best.upper, known, *self._told, order)
+        return self._concluded(found, -1, order, best.method, best.gap)
 
     def _concluded(
-        self, row: int, proposal: int, evidence: Any, order: int, method: str = "rows", gap: float = 0.0
+        self, found: Any, baseline: int, order: int, method: str = "rows", gap: float = 0.0
     ) -> Decision:
-        if self._alarm is None and self._memory.refuted > 0.0:
+        """The decision of a round that the core has booked."""
+        proposal, is_learner, features, teaches, is_refuted, evidence = found
+        if is_refuted and self._alarm is None:
             self._raise_alarm()
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
             evidence.guaranteed = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
         written_out = partial(certify, self._prove, self._promise, evidence, proposal, order, method, gap)
-        return self._decided(row, evidence.is_learner, evidence.features, written_out)
+        teaches = teaches or self._learns_all
+        return self._decided(proposal if is_learner else baseline, is_learner, features, written_out, teaches)
 
     def _raise_alarm(self) -> None:
         """Say what the step has found."""

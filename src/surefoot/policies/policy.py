@@ -151,13 +151,20 @@ class Policy(BasePolicy):
         return self._decided(row, not is_held, features, partial(unproved, features.size, proposal, is_held))
 
     def _decided(
-        self, row: int, is_learner: bool, features: bytes | Vector, certify: Callable[[], Certificate]
+        self,
+        row: int,
+        is_learner: bool,
+        features: bytes | Vector,
+        certify: Callable[[], Certificate],
+        teaches: bool | None = None,
     ) -> Decision:
-        """Count the round; `features` are those of what is played."""
-        if not isinstance(features, bytes):
+        """Count the round; `features` are those of what is played, and `teaches` whether its reward is learned."""
+        if type(features) is not bytes:
             features = np.asarray(features, dtype=np.float64).tobytes()
+        if teaches is None:
+            teaches = self._teaches(is_learner)
         self._rounds = round_ = self._rounds + 1
-        self._settlement.decided(round_, self._record_of(features, is_learner), is_learner, self._teaches(is_learner))
+        self._settlement.decided(round_, self._record_of(features, is_learner), is_learner, teaches)
         if self._settlement.settle_after is not None:
             self._learn_due()
         # Of bytes, and so read-only.

@@ -179,18 +179,11 @@ class SafeLUCB(WatchedPolicy):
         return low, high
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
-        self._interval = self._read_interval(baseline_reward)
+        self._told = self._read_interval(baseline_reward)
         return super()._decide(features, baseline, None, order)
-
-    @property
-    def _told(self) -> tuple[float, float]:
-        return self._interval
 
     def _mean_of_untaught(self) -> float:
         return float(self._memory.low)
-
-    def _enters_set(self, is_learner: bool) -> bool:
-        return bool(self._core.teaches(is_learner))
 
     @property
     def responses(self) -> tuple[Response, ...]:

@@ -37,6 +37,7 @@ class WatchedPolicy(LinearPolicy):
         super().__init__(**given)
         self._watch = read_watch(holdout, watch_share, seed, given.get("misspecification", 0.0))
         if self._watch is not None:
+            self._learns_all = True
             self._config |= {"holdout": holdout, "watch_share": watch_share, "seed": seed}
             self._settings.delta = self._set_delta
 
@@ -64,6 +65,8 @@ class WatchedPolicy(LinearPolicy):
         is played whatever the gate says, and the certificate tells what it would have said. With a holdout, a coin may
         give the baseline a round in which the learner is allowed to play.
         """
+        if self._watch is None and self._alarm is None and not hold:  # the usual case first
+            return self._decide(features, baseline, baseline_reward, FREE)
         if self._watch is None or hold or self._alarm is not None:
             return super().decide(features, baseline=baseline, baseline_reward=baseline_reward, hold=hold)
         draw = self._watch.draw(self._rounds + 1)

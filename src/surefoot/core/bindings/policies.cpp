@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bindings/arrays.hpp"
@@ -17,39 +18,103 @@
 namespace surefoot {
 namespace {
 
+// Matrices that nobody needs any more: large ones are costly to come by.
+template <int D>
+using Spares = std::vector<Matrix<D>>;
+
+// The set that decisions rest on: the live one until something is learned, then what it was.
+template <int D>
+struct FrozenSet {
+  const Ridge<D>* live;
+  std::optional<Ellipsoid<D>> own;
+  std::shared_ptr<Spares<D>> spares;
+
+  FrozenSet(const Ridge<D>* live_, std::optional<Ellipsoid<D>> own_, std::shared_ptr<Spares<D>> spares_ = nullptr)
+      : live(live_), own(std::move(own_)), spares(std::move(spares_)) {}
+  FrozenSet(const FrozenSet&) = delete;
+  ~FrozenSet() {
+    if (D == any && own && spares && spares->size() < 4) spares->push_back(std::move(own->whitener));
+  }
+
+  const Vector<D>& center() const { return own ? own->center : live->theta; }
+  const Matrix<D>& whitener() const { return own ? own->whitener : live->whitener; }
+};
+
 // What is kept of a decision: the gate's record, and the set that it rested on, shared until something is learned.
 template <int D>
 struct Evidence {
   Record<D> record;
-  std::shared_ptr<const Ellipsoid<D>> set;
+  std::shared_ptr<FrozenSet<D>> set;
   long long observations;
+
+  const FrozenSet<D>& known() const {
+    if (!set) throw nb::value_error("this decision rests on no ellipsoid");
+    return *set;
+  }
 };
+
+template <int D>
+nb::bytes bytes_of(const Vector<D>& x) {
+  return nb::bytes(reinterpret_cast<const char*>(x.data()), static_cast<std::size_t>(x.size()) * sizeof(double));
+}
 
 template <class P>
 struct Bound {
+  static constexpr int D = P::Dim;
   Player<P> player;
-  std::shared_ptr<const Ellipsoid<P::Dim>> frozen;
+  std::shared_ptr<FrozenSet<D>> frozen;
+  std::shared_ptr<FrozenSet<D>> kept;  // until the observation has read it
+  std::shared_ptr<Spares<D>> spares = std::make_shared<Spares<D>>();
 
   Bound(int dim, const LinearSettings& settings) : player{typename P::State(dim, settings), typename P::Record(dim), {}} {}
+  Bound(const Bound&) = delete;
+  ~Bound() { let_go(); }
 
   typename P::State& state() { return player.state; }
 
   // The set as it stands; the dual one is chosen anew for every question.
-  std::shared_ptr<const Ellipsoid<P::Dim>> freeze() {
-    const auto& s = state();
+  std::shared_ptr<FrozenSet<D>> freeze() {
+    auto& s = state();
     if (s.ridge.count == 0.0) return nullptr;
-    if (s.settings.radius == Radius::dual) return std::make_shared<const Ellipsoid<P::Dim>>(s.memory.set);
-    if (!frozen) {
-      auto set = std::make_shared<Ellipsoid<P::Dim>>(s.dim());
-      set->center = s.ridge.theta;
-      set->whitener = s.ridge.whitener;
-      frozen = std::move(set);
-    }
+    if (s.settings.radius == Radius::dual) return std::make_shared<FrozenSet<D>>(nullptr, s.memory.set);
+    if (!frozen) frozen = std::make_shared<FrozenSet<D>>(&s.ridge, std::nullopt, spares);
     return frozen;
   }
 
-  Evidence<P::Dim> evidence(Record<P::Dim> record) {
-    return {std::move(record), freeze(), static_cast<long long>(state().ridge.count)};
+  // Before the live set changes: whoever still looks at it keeps it as it was.
+  void let_go() {
+    if (frozen && frozen.use_count() > 1) {
+      auto& ridge = state().ridge;
+      frozen->own.emplace(ridge.dim());
+      frozen->own->center = ridge.theta;
+      frozen->own->whitener = ridge.whitener;
+    }
+    frozen = nullptr;
+  }
+
+  // The same before an observation, which writes M anew in any case: the old one is handed over, not copied.
+  void hand_over() {
+    if constexpr (D == any) {
+      if (frozen && frozen.use_count() > 1) {
+        auto& ridge = state().ridge;
+        frozen->own.emplace(0);
+        frozen->own->center = ridge.theta;
+        frozen->own->whitener = std::move(ridge.whitener);
+        ridge.whitener = spares->empty() ? Matrix<D>(ridge.dim()) : std::move(spares->back());
+        if (!spares->empty()) spares->pop_back();
+        ridge.handed_over = &frozen->own->whitener;
+        kept = std::move(frozen);
+        return;
+      }
+    }
+    let_go();
+  }
+
+  // What Python needs of every round at once: each further question would cost a call.
+  std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>> concluded() {
+    const Record<D>& record = player.record;
+    return {record.action, record.is_learner, bytes_of(record.features), P::teaches(state(), record.is_learner),
+            state().memory.refuted > 0.0, Evidence<D>{record, freeze(), static_cast<long long>(state().ridge.count)}};
   }
 };
 
@@ -70,12 +135,10 @@ void bind_evidence(nb::module_& module) {
   type.def_prop_ro("conserved", [](const E& e) { return copied(e.record.conserved); }, nb::rv_policy::move);
   type.def_prop_ro("displaced", [](const E& e) { return copied(e.record.displaced); }, nb::rv_policy::move);
   type.def_prop_ro("question", [](const E& e) { return copied(e.record.question); }, nb::rv_policy::move);
-  type.def_prop_ro("features", [](const E& e) {
-    return nb::bytes(reinterpret_cast<const char*>(e.record.features.data()), static_cast<std::size_t>(e.record.features.size()) * sizeof(double));
-  }, "The features that were played, as bytes.");
+  type.def_prop_ro("features", [](const E& e) { return bytes_of(e.record.features); }, "The features that were played, as bytes.");
   type.def_ro("observations", &E::observations);
-  type.def_prop_ro("center", [](const E& e) { return copied(e.set->center); }, nb::rv_policy::move);
-  type.def_prop_ro("whitener", [](const E& e) { return copied(e.set->whitener); }, nb::rv_policy::move);
+  type.def_prop_ro("center", [](const E& e) { return copied(e.known().center()); }, nb::rv_policy::move);
+  type.def_prop_ro("whitener", [](const E& e) { return copied(e.known().whitener()); }, nb::rv_policy::move);
   type.def_prop_ro("split", [](const E& e) {
     std::vector<std::tuple<int, double, double, Array>> facts;
     for (const auto& fact : e.record.split) facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
@@ -97,7 +160,7 @@ Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& ba
     }
   }
   return {static_cast<int>(rounds), static_cast<int>(features.shape(1)), static_cast<int>(features.shape(2)), is_fixed,
-          features.data(), means.data(), draws.data(), baselines.data(), delays.data(), has_delays, is_told,
+          false, features.data(), means.data(), draws.data(), baselines.data(), delays.data(), has_delays, is_told,
           static_cast<Rewards>(rewards), scale};
 }
 
@@ -142,8 +205,10 @@ void bind_linear_policy(nb::module_& module) {
     offer.high = high;
     offer.order = order;
     decide<P>(state, offer, b.player.record, Solo{});
-    return b.evidence(b.player.record);
-  }, nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"), nb::arg("order"));
+    return b.concluded();
+  }, nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"), nb::arg("order"),
+     "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features of "
+     "what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
   type.def("conclude", [](B& b, const VectorIn& chosen, const VectorIn& today, double optimism, double known, double low, double high, int order) {
     auto& state = b.state();
     const int d = state.dim();
@@ -160,31 +225,32 @@ void bind_linear_policy(nb::module_& module) {
     const bool is_safe = P::judge(state, offer, record);
     record.is_learner = order >= 0 || (order == FREE && is_safe);
     P::book(state, offer, record);
-    return b.evidence(record);
-  }, "Judges and books a proposal of a set without rows.");
+    return b.concluded();
+  }, "The same for a proposal that a set without rows found.");
   type.def("teaches", [](B& b, bool is_learner) { return P::teaches(b.state(), is_learner); });
   type.def("learn", [](B& b, nb::bytes features, double reward, bool is_learner) {
     const int d = b.state().dim();
     check_size(features.size(), d * static_cast<int>(sizeof(double)));
     Vector<D> x(d);
     std::memcpy(x.data(), features.c_str(), features.size());
-    b.frozen = nullptr;
+    b.hand_over();
     b.player.learn({x.data(), 0, is_learner, reward}, Solo{});
+    b.kept = nullptr;
   }, "Learns the reward of a decided round.");
   type.def("enter", [](B& b, const MatrixIn& rows, const VectorIn& rewards) {
     const auto given_rows = rows_of<D>(rows, b.state().dim());
     check_size(rewards.size(), given_rows.count);
-    b.frozen = nullptr;
+    b.let_go();
     for (int i = 0; i < given_rows.count; ++i) b.state().ridge.absorb(given_rows[i], rewards.data()[i]);
   }, "Learns a history, before the first round.");
   type.def("forget", [](B& b) {
+    b.let_go();
     const LinearSettings settings = b.state().settings;
     b.player.state = typename P::State(b.state().dim(), settings);
-    b.frozen = nullptr;
   }, "Begins anew, with the settings as they are.");
   type.def("assign_ridge", [](B& b, const Ridge<D>& ridge) {
+    b.let_go();
     b.state().ridge = ridge;
-    b.frozen = nullptr;
   });
   type.def("adopt", [](B& b, const MatrixIn& rows) {
     Catalogue<D> catalogue;
@@ -229,7 +295,7 @@ void bind_linear_policy(nb::module_& module) {
     Record<D> record(state.dim());
     record.beta = state.radius();
     pose(state.ridge, state.ledger, view_of<D>(proposal, state.dim()), view_of<D>(displaced, state.dim()), record);
-    return Evidence<D>{std::move(record), nullptr, static_cast<long long>(state.ridge.count)};
+    return Evidence<D>{std::move(record), nullptr, 0};  // it rests on no set of its own
   }, "The vectors of a question, for a gate that judges elsewhere.");
   if constexpr (requires { &P::weigh_up; }) {
     type.def("weigh_up", [](B& b, double played, double conserved, double displaced, Evidence<D>& evidence) {
@@ -247,8 +313,10 @@ void bind_linear_policy(nb::module_& module) {
   type.def("play", [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws, const CountsIn& delays,
                       bool has_delays, bool is_told, int rewards, double scale, Tally& tally, const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
     check_size(features.shape(2), b.state().dim());
-    const Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
-    if (block.is_fixed && !(b.state().catalogue && b.state().catalogue->actions() == block.actions)) throw nb::value_error("fixed rows must be adopted first");
+    Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
+    const auto& catalogue = b.state().catalogue;
+    block.is_catalogue = catalogue.has_value();
+    if (catalogue && !(block.is_fixed && catalogue->actions() == block.actions)) throw nb::value_error("these are not the rows of the catalogue");
     return play(b.player, block, tally, checkpoints, kept, trace, lanes);
   });
   type.def("replay", [](B& b, int evaluator, const CubeIn& features, const CountsIn& baselines, double known, bool is_told, const CountsIn& taken,
