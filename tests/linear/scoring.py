@@ -1,21 +1,23 @@
 """Ridge states, settings and scores for tests, and the same scores by a numpy solve."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND
-from surefoot.linear.ridge import Ridge
-from surefoot.linear.scores import new_scores, score_rows
+from surefoot.core import native
+from surefoot.linear.ridge import Ridge, sized
 
 EPS = 2.0**-53
 
 
-def settings_with(*, feature_bound: float = 10.0, noise: float = 0.5, ridge: float = 0.3) -> Vector:
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[RIDGE], settings[DELTA] = noise, ridge, 0.01
-    settings[THETA_BOUND], settings[FEATURE_BOUND] = 1.3, feature_bound
+def settings_with(**given: Any) -> Any:
+    """Settings of the core; what a test does not name is odd on purpose."""
+    settings = native.LinearSettings()
+    named = {"noise": 0.5, "ridge": 0.3, "delta": 0.01, "theta_bound": 1.3, "feature_bound": 10.0, **given}
+    for name, value in named.items():
+        setattr(settings, name, value)
     return settings
 
 
@@ -28,6 +30,13 @@ def learned(dim: int, count: int, *, seed: int, ridge: float = 0.3, scale: Vecto
     return state
 
 
+def policy_of(settings: Any, state: Ridge) -> Any:
+    """LUCB in the core, which knows what this ridge state says."""
+    core = sized("LUCB", state.core.dim)(state.core.dim, settings)
+    core.assign_ridge(state.core)
+    return core
+
+
 def fresh(state: Ridge, rows: Matrix) -> tuple[Vector, Vector]:
     """Means and squares by a numpy solve from V and b."""
     theta = np.linalg.solve(state.gram, state.moment)
@@ -35,8 +44,14 @@ def fresh(state: Ridge, rows: Matrix) -> tuple[Vector, Vector]:
     return rows @ theta, squares
 
 
-def scored(state: Ridge, rows: Matrix) -> Matrix:
-    """Scores of rows that are new."""
-    scores = new_scores(len(rows)) + np.nan
-    score_rows(state.buffer, rows, scores)
-    return scores
+def scored(state: Ridge, rows: Matrix) -> tuple[Vector, Vector]:
+    """Means and squares of rows that are new."""
+    means, squares = policy_of(settings_with(), state).scores(rows)
+    return means, squares
+
+
+def proposed(settings: Any, state: Ridge, rows: Matrix) -> tuple[int, float]:
+    """The optimistic row and its UCB."""
+    core = policy_of(settings, state)
+    row, upper = core.propose(rows, core.radius)
+    return int(row), float(upper)

@@ -1,72 +1,81 @@
 """Scores that follow a catalogue: those of a fresh solve; and the short list, which never misses the best row."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import surefoot
-from surefoot.arrays import Matrix
+from surefoot.arrays import Matrix, Vector
+from surefoot.core import native
 from surefoot.errors import StateError
-from surefoot.linear.catalogue import (
-    BAR,
-    FIRST,
-    LIST_FROM,
-    LISTED,
-    REACH,
-    TRAVEL,
-    follow,
-    learn_catalogue,
-    propose,
-    restored_scores,
-)
-from surefoot.linear.radius import radius_of
-from surefoot.linear.ridge import REFRESH_EVERY, Ridge, absorb
-from surefoot.linear.scores import LIST, new_scores
-from tests.linear.scoring import EPS, fresh, learned, scored, settings_with
+from surefoot.linear.ridge import REFRESH_EVERY, Ridge
+from surefoot.policies.linear_state import BOUNDS, LIST
+from tests.linear.scoring import EPS, fresh, learned, policy_of, scored, settings_with
+
+LIST_FROM = 48  # actions from which a short list pays (`core/catalogue.hpp`)
+LISTED, FIRST = 0, BOUNDS  # places in the saved short list: its length, its first row
+
+
+def keeping(state: Ridge, rows: Matrix, settings: Any = None) -> Any:
+    """A policy of the core that keeps the scores of these rows."""
+    core = policy_of(settings_with() if settings is None else settings, state)
+    core.adopt(rows)
+    return core
+
+
+def kept(core: Any) -> tuple[Vector, Vector]:
+    means, squares, *_ = core.catalogue_scores()
+    return means, squares
+
+
+def ridge_of(core: Any) -> Ridge:
+    return Ridge(dim=core.ridge.dim, ridge=core.ridge.ridge, core=core.ridge)
+
+
+def proposal(core: Any, rows: Matrix) -> tuple[int, float]:
+    evidence = core.decide(rows, True, -1, 0.0, 0.0, math.inf, native.FREE)
+    return evidence.action, evidence.optimism
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4, 5, 20])
 def test_the_scores_of_a_catalogue_follow_thousands_of_observations(dim: int) -> None:
     rng = np.random.default_rng(dim)
     rows = rng.normal(size=(11, dim))
-    columns = np.ascontiguousarray(rows.T)
-    state = Ridge(dim=dim, ridge=0.3)
-    scores = scored(state, rows)
+    core = keeping(Ridge(dim=dim, ridge=0.3), rows)
     # Each step may lose a rounding error of what the square was at its largest, at the start.
     slack = 4 * REFRESH_EVERY * EPS * float((rows**2).sum(axis=1).max() / 0.3)
     for t in range(1, 2 * REFRESH_EVERY + 300):
-        learn_catalogue(state.buffer, rng.normal(size=dim), rng.normal(), rows, columns, scores)
+        core.learn(rng.normal(size=dim).tobytes(), rng.normal(), True)
         if t < 5 or t % 97 == 0 or t % REFRESH_EVERY in (0, 1, REFRESH_EVERY - 1):
-            means, squares = fresh(state, rows)
-            np.testing.assert_allclose(scores[1], squares, rtol=1e-9, atol=slack)
-            np.testing.assert_allclose(scores[0], means, rtol=1e-9, atol=1e-11)
+            means, squares = fresh(ridge_of(core), rows)
+            found = kept(core)
+            np.testing.assert_allclose(found[1], squares, rtol=1e-9, atol=slack)
+            np.testing.assert_allclose(found[0], means, rtol=1e-9, atol=1e-11)
             if t % REFRESH_EVERY == 0:  # computed anew, so the slack is gone
-                np.testing.assert_allclose(scores[1], squares, rtol=1e-11)
+                np.testing.assert_allclose(found[1], squares, rtol=1e-11)
 
 
 @pytest.mark.parametrize("dim", [1, 3, 4, 13])
 def test_following_one_observation_moves_the_scores_as_scoring_anew_does(dim: int) -> None:
     rng = np.random.default_rng(12)
     rows = rng.normal(size=(7, dim))
-    state = learned(dim, 20, seed=12)
-    scores = scored(state, rows)
+    core = keeping(learned(dim, 20, seed=12), rows)
     for _ in range(50):
-        gain, error = absorb(state.buffer, rng.normal(size=dim), rng.normal())
-        follow(state.buffer, np.ascontiguousarray(rows.T), gain, error, scores)
-        np.testing.assert_allclose(scores[:2], scored(state, rows)[:2], rtol=1e-10, atol=1e-13)
+        core.learn(rng.normal(size=dim).tobytes(), rng.normal(), True)
+        np.testing.assert_allclose(kept(core), scored(ridge_of(core), rows), rtol=1e-10, atol=1e-13)
 
 
 def test_a_catalogue_follows_the_same_row_again_and_again_without_a_negative_square() -> None:
     rows = np.array([[3.0, 1.0], [3.0, 1.0 + 1e-9], [1.0, -3.0]])
-    state = Ridge(dim=2, ridge=1e-6)
-    scores = scored(state, rows)
+    core = keeping(Ridge(dim=2, ridge=1e-6), rows, settings_with(ridge=1e-6))
     for _ in range(500):
-        learn_catalogue(state.buffer, rows[0], 0.1, rows, np.ascontiguousarray(rows.T), scores)
-        assert (scores[1] >= 0).all()
-    means, squares = fresh(state, rows)
-    np.testing.assert_allclose(scores[1], squares, rtol=1e-6, atol=600 * EPS * 10 / 1e-6)
-    np.testing.assert_allclose(scores[0], means, rtol=1e-6, atol=1e-6)
+        core.learn(rows[0].tobytes(), 0.1, True)
+        assert (kept(core)[1] >= 0).all()
+    means, squares = fresh(ridge_of(core), rows)
+    np.testing.assert_allclose(kept(core)[1], squares, rtol=1e-6, atol=600 * EPS * 10 / 1e-6)
+    np.testing.assert_allclose(kept(core)[0], means, rtol=1e-6, atol=1e-6)
 
 
 # ---------------------------------------------------------------------------------- the short list
@@ -81,24 +90,25 @@ def long_run(
     """
     rng = np.random.default_rng(dim + actions)
     rows = rng.normal(size=(actions, dim)) / math.sqrt(dim)
-    columns, theta = np.ascontiguousarray(rows.T), rng.normal(size=dim) / math.sqrt(dim)
-    settings, state = settings_with(noise=noise), Ridge(dim=dim, ridge=0.3)
-    scores, with_list, made = scored(state, rows), 0, 0
+    theta = rng.normal(size=dim) / math.sqrt(dim)
+    core = keeping(Ridge(dim=dim, ridge=0.3), rows, settings_with(noise=noise))
+    with_list, made = 0, 0
     for t in range(rounds):
-        beta, had_list = radius_of(settings, state.buffer), scores[LIST, LISTED]
-        bounds = scores[LIST, BAR], scores[LIST, REACH]
-        best, highest = propose(settings, state.buffer, rows, True, scores, beta)
+        beta = core.radius
+        _, _, before, _, *bounds = core.catalogue_scores()
+        best, highest = proposal(core, rows)
         if t > 0:
-            means, squares = fresh(state, rows)
+            means, squares = fresh(ridge_of(core), rows)
             uppers = means + beta * np.sqrt(squares)
             assert uppers[best] >= uppers.max() - 1e-8 * abs(uppers).max()
             assert highest == pytest.approx(uppers[best], rel=1e-7, abs=1e-9)
-        with_list += had_list > 0
-        made += scores[LIST, LISTED] > 0 and bounds != (scores[LIST, BAR], scores[LIST, REACH])
+        _, _, listed, _, *now = core.catalogue_scores()
+        with_list += len(before) > 0
+        made += len(listed) > 0 and bounds != now
         row = int(rng.integers(actions)) if is_restless else best
         turn = -20.0 if is_restless and t % 300 > 270 else 1.0
         reward = float(rows[row] @ theta * turn + noise * rng.normal())
-        learn_catalogue(state.buffer, rows[row], reward, rows, columns, scores)
+        core.learn(rows[row].tobytes(), reward, True)
     return with_list, made
 
 
@@ -115,20 +125,23 @@ def test_without_enough_actions_all_rows_follow() -> None:
     assert long_run(3, LIST_FROM - 1, 0.1, rounds=300) == (0, 0)
 
 
-def test_the_list_is_given_up_where_theta_has_moved_too_far_or_the_best_has_fallen() -> None:
+@pytest.mark.parametrize("broken", ["travel", "bar"])
+def test_the_list_is_given_up_where_theta_has_moved_too_far_or_the_best_has_fallen(broken: str) -> None:
     rows = np.random.default_rng(0).normal(size=(80, 2))
-    state, settings = learned(2, 4_096, seed=0), settings_with()
-    beta = radius_of(settings, state.buffer)
-    for broken in (TRAVEL, BAR):
-        scores = scored(state, rows)
-        best, _ = propose(settings, state.buffer, rows, True, scores, beta)
-        assert scores[LIST, LISTED] > 0
-        outside = next(i for i in range(80) if i not in scores[LIST, FIRST:])
-        scores[0, outside] = 1e3  # no list would let it in, a fresh scoring puts it right
-        assert propose(settings, state.buffer, rows, True, scores, beta)[0] == best
-        scores[LIST, broken] = 1e3
-        assert propose(settings, state.buffer, rows, True, scores, beta)[0] == best
-        np.testing.assert_allclose(scores[0], fresh(state, rows)[0], rtol=1e-9, atol=1e-12)
+    state = learned(2, 4_096, seed=0)
+    core = keeping(state, rows)
+    best, _ = proposal(core, rows)
+    means, squares, listed, travel, reach, bar = core.catalogue_scores()
+    assert listed
+    outside = next(i for i in range(80) if i not in listed)
+    means[outside] = 1e3  # no list would let it in, a fresh scoring puts it right
+    core.restore_scores(means, squares, listed, travel, reach, bar)
+    assert proposal(core, rows)[0] == best
+    assert kept(core)[0][outside] == 1e3
+    bounds = {"travel": travel, "reach": reach, "bar": bar, broken: 1e3}
+    core.restore_scores(means, squares, listed, *bounds.values())
+    assert proposal(core, rows)[0] == best
+    np.testing.assert_allclose(kept(core)[0], fresh(state, rows)[0], rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------- saved and restored
@@ -175,11 +188,12 @@ def test_scores_saved_before_there_were_short_lists_are_taken_as_they_are() -> N
 @pytest.mark.parametrize("place", [LISTED, FIRST, FIRST + 2])
 @pytest.mark.parametrize("value", [-1.0, 0.5, 96.0, 1e300, math.nan, math.inf])
 def test_a_short_list_that_cannot_be_one_is_refused(place: int, value: float) -> None:
-    scores = new_scores(96)
+    saved = played(3)[0].state()
+    scores = saved["catalogue_scores"]
     scores[LIST, :8] = 3, 0.1, 2.0, 1.0, 5, 17, 95, 0
-    np.testing.assert_array_equal(restored_scores(scores, 96), scores)
+    np.testing.assert_array_equal(surefoot.Policy.from_state(saved).state()["catalogue_scores"], scores)
     scores[LIST, place] = value
     with pytest.raises(StateError, match="catalogue_scores"):
-        restored_scores(scores, 96)
+        surefoot.Policy.from_state(saved)
     with pytest.raises(StateError, match="shape"):
-        restored_scores(scores[:2], 96)
+        surefoot.Policy.from_state({**saved, "catalogue_scores": scores[:2]})

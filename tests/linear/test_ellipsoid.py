@@ -12,11 +12,9 @@ import pytest
 from scipy import sparse
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, guarded_radius, snapshot
-from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND, radius_of
-from surefoot.linear.ridge import Ridge, absorb
-from surefoot.safety.paper_gates import support
-from surefoot.safety.safe_state import new_memory
+from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
+from surefoot.linear.ridge import Ridge
+from tests.linear.scoring import policy_of, settings_with
 
 DIGITS = 50
 
@@ -95,18 +93,12 @@ def test_bounds_of_the_zero_vector_are_zero() -> None:
 # ---------------------------------------------------------------------------------- sets of a ridge state, exactly
 
 
-def settings_with(*, noise: float, ridge: float, feature_bound: float) -> Vector:
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[RIDGE], settings[FEATURE_BOUND] = noise, ridge, feature_bound
-    settings[DELTA], settings[THETA_BOUND] = 0.01, 1.3
-    return settings
-
-
 class ExactSet:
     """The paper's ellipsoid of the raw floats, in fifty digits."""
 
-    def __init__(self, settings: Vector, rows: Matrix, rewards: Vector) -> None:
-        noise, delta, ridge, theta_bound, feature_bound = [mpmath.mpf(s) for s in settings.tolist()[:5]]
+    def __init__(self, settings: Any, rows: Matrix, rewards: Vector) -> None:
+        noise, delta, ridge = (mpmath.mpf(s) for s in (settings.noise, settings.delta, settings.ridge))
+        theta_bound, feature_bound = mpmath.mpf(settings.theta_bound), mpmath.mpf(settings.feature_bound)
         count, dim = rows.shape
         with mpmath.workdps(DIGITS):
             columns = [[mpmath.mpf(entry) for entry in column] for column in rows.T.tolist()]
@@ -184,7 +176,7 @@ def sets_with_their_truth(kind: str) -> Iterator[tuple[Ball | Ellipsoid, ExactSe
             state.observe(row, reward)
         principal = np.linalg.svd(rows)[2]
         qs = np.vstack([rng.normal(size=dim), rows[0], rows.sum(axis=0), principal[0], principal[-1], -principal[-1]])
-        yield snapshot(settings, state.buffer), ExactSet(settings, rows, rewards), qs
+        yield snapshot(settings, state.core), ExactSet(settings, rows, rewards), qs
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,8 +200,8 @@ def test_a_first_row_that_drowns_the_ridge_does_not_blur_the_set_for_long() -> N
     state = Ridge(dim=5, ridge=1e-9)
     for row in rows:
         state.observe(row, rng.normal())
-    ratio = guarded_radius(state.buffer, radius_of(settings, state.buffer)) / radius_of(settings, state.buffer)
-    assert ratio < 1 + 1e-6
+    beta = state.core.radius(settings)
+    assert state.core.guarded_radius(beta) / beta < 1 + 1e-6
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 50])
@@ -227,13 +219,14 @@ def test_products_that_all_round_the_same_way_do_not_make_the_set_too_small() ->
     # x1 y1 + x2 y2 is 1e-16 off when each product is rounded, to the same side in every pair of rounds.
     x1, x2, y1, y2 = 0.8678441838267604, 0.699360461939843, 0.8634701075890978, -1.071489670292404
     pairs = 51_200  # a multiple of the refresh interval: there is no other rounding to hide behind
-    state, take_in = Ridge(dim=2, ridge=0.3), absorb.dispatcher
+    state = Ridge(dim=2, ridge=0.3)
+    take_in = state.core.absorb
     first, second = np.array([x1, 0.0]), np.array([x2, 0.0])
     for _ in range(pairs):
-        take_in(state.buffer, first, y1)
-        take_in(state.buffer, second, y2)
+        take_in(first, y1)
+        take_in(second, y2)
     settings = settings_with(noise=0.1, ridge=0.3, feature_bound=1.0)
-    known = snapshot(settings, state.buffer)
+    known = snapshot(settings, state.core)
     with mpmath.workdps(DIGITS):
         gram = mpmath.mpf(0.3) + pairs * (mpmath.mpf(x1) ** 2 + mpmath.mpf(x2) ** 2)
         mean = pairs * (mpmath.mpf(x1) * mpmath.mpf(y1) + mpmath.mpf(x2) * mpmath.mpf(y2)) / gram
@@ -249,7 +242,7 @@ def test_products_that_all_round_the_same_way_do_not_make_the_set_too_small() ->
 def test_before_any_observation_the_set_is_the_ball_of_theta() -> None:
     settings = settings_with(noise=1.0, ridge=0.3, feature_bound=1.0)
     state = Ridge(dim=2, ridge=0.3)
-    known = snapshot(settings, state.buffer)
+    known = snapshot(settings, state.core)
     assert isinstance(known, Ball)
     assert known.radius == 1.3
     assert known.lower(np.array([3.0, 4.0])) == pytest.approx(-6.5, rel=1e-14)
@@ -259,13 +252,13 @@ def test_a_snapshot_does_not_follow_later_observations() -> None:
     settings = settings_with(noise=1.0, ridge=0.3, feature_bound=1.0)
     state, q = Ridge(dim=2, ridge=0.3), np.array([0.6, -0.8])
     state.observe(np.array([1.0, 0.5]), 0.7)
-    known = snapshot(settings, state.buffer)
+    known = snapshot(settings, state.core)
     before = known.lower(q), known.upper(q)
     state.observe(np.array([-0.3, 0.9]), -1.0)
     assert (known.lower(q), known.upper(q)) == before
     assert isinstance(known, Ellipsoid)
     assert known.observations == 1
-    assert snapshot(settings, state.buffer).lower(q) != before[0]
+    assert snapshot(settings, state.core).lower(q) != before[0]
 
 
 def test_compiled_support_and_snapshot_give_the_same_bounds() -> None:
@@ -274,9 +267,9 @@ def test_compiled_support_and_snapshot_give_the_same_bounds() -> None:
     state = Ridge(dim=3, ridge=0.3)
     for _ in range(20):
         q = rng.normal(size=3)
-        radius = guarded_radius(state.buffer, radius_of(settings, state.buffer))
-        mean, spread = support(settings, state.buffer, new_memory(3), radius, q, 0, 3)
-        known = snapshot(settings, state.buffer)
+        radius = state.core.guarded_radius(state.core.radius(settings))
+        mean, spread = policy_of(settings, state).range(radius, q)
+        known = snapshot(settings, state.core)
         assert (known.lower(q), known.upper(q)) == pytest.approx((mean - spread, mean + spread), rel=1e-13)
         assert math.isfinite(mean)
         state.observe(rng.normal(size=3), rng.normal())

@@ -64,7 +64,7 @@ def contexts(draw: st.DrawFn) -> Vector:
 
 
 @pytest.mark.parametrize("name", MAPS)
-@settings(deadline=None)  # the first call may compile
+@settings(deadline=None)
 @given(context=contexts())
 def test_rows_follow_the_formula(name: str, context: Vector) -> None:
     rows = MAPS[name](context)
@@ -73,7 +73,7 @@ def test_rows_follow_the_formula(name: str, context: Vector) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
-@settings(deadline=None)  # the first call may compile
+@settings(deadline=None)
 @given(context=contexts())
 def test_no_row_is_longer_than_the_bound_and_the_policies_take_them_all(name: str, context: Vector) -> None:
     phi = MAPS[name]

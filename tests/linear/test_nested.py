@@ -13,18 +13,11 @@ from scipy import sparse
 from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.nested import Nested
-from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, THETA_BOUND
 from surefoot.linear.ridge import Ridge
+from tests.linear.scoring import settings_with
 
 THETA = 1.2  # theta_bound
 DIGITS = 50
-
-
-def settings_with(*, noise: float, ridge: float) -> Vector:
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[RIDGE], settings[DELTA] = noise, ridge, 0.01
-    settings[THETA_BOUND], settings[FEATURE_BOUND] = THETA, 3.0
-    return settings
 
 
 @dataclass
@@ -42,7 +35,7 @@ class Run:
         self.scale = np.array(self.scales or (1.0,) * self.dim)
         self.theta = self.rng.normal(size=self.dim)
         self.theta *= 0.9 * THETA / np.linalg.norm(self.theta)
-        self.settings = settings_with(noise=self.noise, ridge=self.ridge)
+        self.settings = settings_with(noise=self.noise, ridge=self.ridge, theta_bound=THETA, feature_bound=3.0)
         self.state = Ridge(dim=self.dim, ridge=self.ridge)
         self.nested = Nested(Ball(THETA), dim=self.dim)
         self.rows: list[Vector] = []
@@ -60,7 +53,7 @@ class Run:
             self.rows.append(row)
             self.rewards.append(reward)
             self.state.observe(row, reward)
-            known = snapshot(self.settings, self.state.buffer)
+            known = snapshot(self.settings, self.state.core)
             assert isinstance(known, Ellipsoid)
             self.nested.add(known)
             rows = np.array(self.rows)
@@ -182,7 +175,9 @@ class ExactSets:
         gram = mpmath.eye(dim) * mpmath.mpf(self.run.ridge) + rows.T * rows
         inverse = mpmath.inverse(gram)
         center = inverse * (rows.T * mpmath.matrix(self.run.rewards[:count]))
-        noise, delta, ridge, theta_bound, feature_bound = [mpmath.mpf(s) for s in self.run.settings.tolist()[:5]]
+        s = self.run.settings
+        noise, delta, ridge = mpmath.mpf(s.noise), mpmath.mpf(s.delta), mpmath.mpf(s.ridge)
+        theta_bound, feature_bound = mpmath.mpf(s.theta_bound), mpmath.mpf(s.feature_bound)
         log_ratio = mpmath.log((1 + (count + 1) * feature_bound**2 / ridge) / delta)
         return inverse, center, noise * mpmath.sqrt(dim * log_ratio) + mpmath.sqrt(ridge) * theta_bound
 

@@ -2,39 +2,29 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.dual import SHARES, choose_dual
-from surefoot.linear.ellipsoid import guarded_radius
-from surefoot.linear.radius import (
-    DELTA,
-    FEATURE_BOUND,
-    MISFIT,
-    NOISE,
-    RADII,
-    RADIUS_KIND,
-    RIDGE,
-    SETTINGS,
-    THETA_BOUND,
-    radius_of,
-)
-from surefoot.linear.ridge import Ridge, absorb
+from surefoot.core import native
+from surefoot.linear.radius import RADII
+from surefoot.linear.ridge import Ridge
+from tests.linear.scoring import settings_with
 from tests.safe_reference import Data, dual_lower, dual_root, radius
 
 KINDS = ("paper", "logdet", "amm", "residual")
 FALSE_ALARM = 1e-6
+SHARES = native.SHARES
 
 
-def settings_of(kind: str, data: Data) -> Vector:
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[DELTA], settings[RIDGE] = data.noise, data.delta, data.ridge
-    settings[THETA_BOUND], settings[FEATURE_BOUND] = data.theta_bound, data.feature_bound
-    settings[RADIUS_KIND], settings[MISFIT] = RADII[kind], data.misfit
-    return settings
+def settings_of(kind: str, data: Data) -> Any:
+    return settings_with(
+        noise=data.noise, delta=data.delta, ridge=data.ridge, theta_bound=data.theta_bound,
+        feature_bound=data.feature_bound, radius=RADII[kind], misfit=data.misfit,
+    )  # fmt: skip
 
 
 def some_data(rng: np.random.Generator, dim: int, count: int, *, misfit: float = 0.0) -> Data:
@@ -60,7 +50,7 @@ def test_a_radius_is_what_its_formula_says(kind: str, dim: int) -> None:
     rng = np.random.default_rng([dim, RADII[kind]])
     for number, count in enumerate([0, 1, 3, 30, 70] * 3):
         data = some_data(rng, dim, count, misfit=(0.0, 0.05)[number % 2])
-        found, exact = radius_of(settings_of(kind, data), state_of(data).buffer), radius(kind, data)
+        found, exact = state_of(data).core.radius(settings_of(kind, data)), radius(kind, data)
         # Rounding that each surprise may hide is in the residual radius for good, so that one lies a little above.
         assert exact * (1 - 1e-9) <= found <= exact * (1 + (1e-7 if kind == "residual" else 1e-9))
 
@@ -69,8 +59,8 @@ def test_amm_is_never_larger_than_logdet() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         data = some_data(rng, int(rng.integers(1, 8)), int(rng.integers(0, 40)))
-        state = state_of(data).buffer
-        amm, logdet = (radius_of(settings_of(kind, data), state) for kind in ("amm", "logdet"))
+        state = state_of(data).core
+        amm, logdet = (state.radius(settings_of(kind, data)) for kind in ("amm", "logdet"))
         assert amm <= logdet * (1 + 1e-15)
 
 
@@ -79,10 +69,8 @@ def test_amm_is_never_larger_than_logdet() -> None:
 
 def chosen(data: Data, q: Vector) -> tuple[float, Vector, Matrix]:
     """Radius, center and whitener of the set that is chosen for q."""
-    dim = q.size
-    out = np.zeros(dim + dim * dim)
-    found = choose_dual(settings_of("dual", data), state_of(data).buffer, q, 0, dim, out, 0)
-    return found, out[:dim], out[dim:].reshape(dim, dim)
+    beta, center, whitener = state_of(data).core.choose_dual(settings_of("dual", data), q)
+    return beta, center, whitener
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 20])
@@ -181,7 +169,7 @@ def misses(
         )  # fmt: skip
         settings, state, waiting, failed = settings_of(kind, data), Ridge(dim=dim, ridge=1.0), [], 0.0
         gram = np.eye(dim)
-        take_in, beta_of = absorb.dispatcher, radius_of.dispatcher
+        take_in, beta_of = state.core.absorb, state.core.radius
         for _ in range(rounds):
             row = pick(rng, state, theta)
             truth = float(row @ theta)
@@ -191,10 +179,10 @@ def misses(
             if late and len(waiting) < 8:
                 continue
             newest = waiting.pop(int(rng.integers(len(waiting)))) if late else waiting.pop()
-            take_in(state.buffer, *newest)
+            take_in(*newest)
             gram += np.outer(newest[0], newest[0])
             gap = state.theta - theta
-            failed = max(failed, float(gap @ gram @ gap) / beta_of(settings, state.buffer) ** 2)
+            failed = max(failed, float(gap @ gram @ gap) / beta_of(settings) ** 2)
         missed += failed > 1 + 1e-9, failed > 0.7**2
     return int(missed[0]), int(missed[1])
 
@@ -238,7 +226,7 @@ def test_theta_stays_in_the_set_of_a_misspecified_world(kind: str) -> None:
 
 def test_rounding_only_ever_widens_the_radius() -> None:
     data = some_data(np.random.default_rng(3), 3, 50)
-    state = state_of(data).buffer
+    state = state_of(data).core
     for kind in KINDS:
-        beta = radius_of(settings_of(kind, data), state)
-        assert beta <= guarded_radius(state, beta) <= beta * (1 + 1e-6)
+        beta = state.radius(settings_of(kind, data))
+        assert beta <= state.guarded_radius(beta) <= beta * (1 + 1e-6)

@@ -13,11 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.ellipsoid import guarded_radius
-from surefoot.linear.exact import two_product, two_sum
-from surefoot.linear.radius import DELTA, FEATURE_BOUND, NOISE, RIDGE, SETTINGS, radius_of
-from surefoot.linear.ridge import REFRESH_EVERY, Ridge, absorb, refresh, width
-from surefoot.linear.ridge_layout import AGE
+from surefoot.core import native
+from surefoot.linear.ridge import REFRESH_EVERY, Ridge
+from tests.linear.scoring import settings_with
 
 DIGITS = 50
 finite_floats = st.floats(min_value=-1e300, max_value=1e300)
@@ -26,9 +24,9 @@ moderate_floats = st.floats(min_value=1e-100, max_value=1e100) | st.floats(min_v
 
 def fed(rows: Matrix, rewards: Vector, *, ridge: float) -> Ridge:
     state = Ridge(dim=rows.shape[1], ridge=ridge)
-    take_in = absorb.dispatcher
+    take_in = state.core.absorb
     for row, reward in zip(rows, rewards.tolist(), strict=True):
-        take_in(state.buffer, row, reward)
+        take_in(row, reward)
     return state
 
 
@@ -65,10 +63,10 @@ class Exact:
             return float(mpmath.sqrt((off.T * self.gram * off)[0]))
 
 
-def settings_with(*, noise: float, ridge: float) -> Vector:
-    array = np.zeros(SETTINGS)
-    array[NOISE], array[RIDGE], array[DELTA], array[FEATURE_BOUND] = noise, ridge, 0.01, 1.0
-    return array
+def radius_and_room(state: Ridge, *, noise: float, ridge: float) -> tuple[float, float]:
+    """The radius of the noise alone, and the same with room for rounding."""
+    beta = state.core.radius(settings_with(noise=noise, ridge=ridge, theta_bound=0.0, feature_bound=1.0))
+    return beta, state.core.guarded_radius(beta)
 
 
 def scaled(dim: int, count: int, *, seed: int) -> Matrix:
@@ -148,7 +146,7 @@ def test_what_absorb_returns_moves_means_and_squares_of_any_fixed_direction() ->
     for _ in range(200):
         mean, square = state.theta @ q, state.width(q) ** 2
         gram_before, x = state.gram, rng.normal(size=5)
-        gain, error = absorb(state.buffer, x, rng.normal())
+        gain, error = state.core.absorb(x, rng.normal())
         step = np.linalg.solve(gram_before, x)
         assert gain > 0
         assert state.theta @ q == pytest.approx(mean + error * (step @ q), rel=1e-9, abs=1e-12)
@@ -161,7 +159,7 @@ def test_a_fresh_factorisation_comes_at_least_at_its_interval(dim: int) -> None:
     state, ages = Ridge(dim=dim, ridge=0.3), []
     for _ in range(2 * REFRESH_EVERY + 10):
         state.observe(rng.normal(size=dim), rng.normal())
-        ages.append(int(state.buffer[AGE]))
+        ages.append(int(state.core.age))
         assert state.drift < 1e-7
     assert max(ages) < REFRESH_EVERY
     assert ages.count(0) >= 2
@@ -217,7 +215,7 @@ def test_the_error_of_a_width_stays_below_the_drift(kind: str, dim: int, refresh
     rewards = np.random.default_rng(99).normal(size=len(rows))
     state, exact = fed(rows, rewards, ridge=ridge), Exact(rows, rewards, ridge=ridge)
     if refreshed:
-        refresh(state.buffer)
+        state.core.refresh()
     for q in directions(rows, seed=dim):
         assert exact.width_error(state, q) <= state.drift
 
@@ -244,9 +242,7 @@ def test_the_estimate_is_off_by_no_more_than_the_radius_allows_for(kind: str, di
             state.observe(row, reward)
             if place in (1, 2, 5, 30, len(rows)):
                 error = Exact(rows[:place], rewards[:place], ridge=ridge).center_error(state)
-                assert error <= guarded_radius(
-                    state.buffer, radius_of(settings_with(noise=0.0, ridge=ridge), state.buffer)
-                )
+                assert error <= radius_and_room(state, noise=0.0, ridge=ridge)[1]
 
 
 def test_a_factorisation_that_is_all_rounding_error_is_not_trusted() -> None:
@@ -254,11 +250,10 @@ def test_a_factorisation_that_is_all_rounding_error_is_not_trusted() -> None:
     for _ in range(400):  # V is singular in float64, and yet some of these factor: their last pivot is rounding error
         rows, ridge = rng.normal(size=2) + 1e-9 * rng.normal(size=(3, 2)), 10.0 ** rng.uniform(-24, -18)
         state, exact = fed(rows, np.zeros(3), ridge=ridge), Exact(rows, np.zeros(3), ridge=ridge)
-        refresh(state.buffer)
-        known = settings_with(noise=1.0, ridge=ridge)
-        widened = guarded_radius(state.buffer, radius_of(known, state.buffer)) / radius_of(known, state.buffer)
+        state.core.refresh()
+        beta, room = radius_and_room(state, noise=1.0, ridge=ridge)
         for q in directions(rows, seed=0):
-            assert exact.width(q) <= state.width(q) * widened
+            assert exact.width(q) <= state.width(q) * (room / beta)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 50])
@@ -270,8 +265,8 @@ def test_a_refresh_keeps_the_values(dim: int) -> None:
     gram, moment, log_det = state.gram, state.moment, state.log_det
     widths = [state.width(q) for q in qs]
     whitener = state.whitener.copy()
-    assert refresh(state.buffer)
-    assert state.buffer[AGE] == 0
+    assert state.core.refresh()
+    assert state.core.age == 0
     np.testing.assert_allclose(state.gram, gram, rtol=1e-15, atol=1e-13)
     np.testing.assert_array_equal(state.moment, moment)
     np.testing.assert_allclose(state.whitener, whitener, rtol=1e-9, atol=1e-12)
@@ -284,7 +279,7 @@ def test_a_state_that_cannot_be_factored_keeps_its_whitener() -> None:
     state = fed(rows, np.ones(30), ridge=1e-20)
     assert np.linalg.matrix_rank(state.gram) == 1  # in float64 nothing of the ridge is left
     whitener, drift = state.whitener.copy(), state.drift
-    assert not refresh(state.buffer)
+    assert not state.core.refresh()
     np.testing.assert_array_equal(state.whitener, whitener)
     assert state.drift == drift
     exact = Exact(rows, np.ones(30), ridge=1e-20)
@@ -301,21 +296,21 @@ def test_no_scale_turns_the_state_into_nan(dim: int, ridge: float, size: float) 
     rng = np.random.default_rng(dim)
     rows = size * rng.normal(size=(60, dim))
     state = fed(rows, rng.normal(size=60), ridge=ridge)
-    refresh(state.buffer)
-    absorb(state.buffer, rows[0], 1.0)
+    state.core.refresh()
+    state.core.absorb(rows[0], 1.0)
     assert not np.isnan(state.theta).any()
     assert not np.isnan(state.whitener).any()
     assert not math.isnan(state.drift)
-    assert not math.isnan(width(state.buffer, rows[0]))
+    assert not math.isnan(state.width(rows[0]))
 
 
-@settings(deadline=None)  # the first call may compile
+@settings(deadline=None)
 @given(finite_floats, finite_floats)
 @example(1.0, 2.0**-60)
 @example(2.0**-60, 1.0)
 @example(0.1, 0.2)
 def test_two_sum_loses_nothing(total: float, term: float) -> None:
-    rounded, lost = two_sum(total, term)
+    rounded, lost = native.two_sum(total, term)
     assert rounded == total + term
     assert Fraction(rounded) + Fraction(lost) == Fraction(total) + Fraction(term)
 
@@ -325,6 +320,6 @@ def test_two_sum_loses_nothing(total: float, term: float) -> None:
 @example(0.1, 3.0)
 @example(1.0 + 2.0**-52, 1.0 - 2.0**-53)
 def test_two_product_loses_nothing(x: float, y: float) -> None:
-    rounded, lost = two_product(x, y)
+    rounded, lost = native.two_product(x, y)
     assert rounded == x * y
     assert Fraction(rounded) + Fraction(lost) == Fraction(x) * Fraction(y)

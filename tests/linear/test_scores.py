@@ -1,32 +1,26 @@
-"""Scores of many rows against numpy row by row; the quick paths against the exact one."""
+"""Scores of many rows against numpy row by row; proposals against the argmax of the scores."""
 
 import math
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
 
-from surefoot.arrays import Matrix, Vector
+from surefoot.arrays import Matrix
+from surefoot.core import native
 from surefoot.errors import AssumptionError
 from surefoot.linear.actions import Catalogue
-from surefoot.linear.radius import radius_of
 from surefoot.linear.ridge import Ridge
-from surefoot.linear.ridge_layout import SHORT
-from surefoot.linear.scores import (
-    LENGTH_TOLERANCE,
-    SCREEN_FROM,
-    first_bad_row,
-    new_scores,
-    optimistic,
-    propose_new,
-    screened,
-)
-from tests.linear.scoring import EPS, fresh, learned, scored, settings_with
+from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
+from tests.linear.scoring import EPS, fresh, learned, policy_of, proposed, scored, settings_with
 
-# ---------------------------------------------------------------------------------- score_rows
+MANY = 64  # rows and features from which the exact scores are long sums
+
+# ---------------------------------------------------------------------------------- scores
 
 
-@pytest.mark.parametrize("dim", [1, 2, 4, 5, SHORT - 1, SHORT, 50])
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 50])
 @pytest.mark.parametrize("ridge", [0.3, 2.5])
 def test_scores_are_the_means_and_squared_widths_of_a_fresh_solve(dim: int, ridge: float) -> None:
     state = learned(dim, 3 * dim, seed=dim, ridge=ridge)
@@ -52,7 +46,7 @@ def test_the_optimistic_row_has_the_largest_upper_bound(dim: int, count: int) ->
     state = learned(dim, count, seed=dim)
     for seed in range(20):
         rows = np.random.default_rng(seed).normal(size=(9, dim))
-        best, highest = optimistic(settings, state.buffer, scored(state, rows), radius_of(settings, state.buffer))
+        best, highest = proposed(settings, state, rows)
         if count == 0:
             uppers = 1.3 * np.linalg.norm(rows, axis=1)
         else:
@@ -71,13 +65,15 @@ def test_the_first_of_equal_rows_is_the_optimistic_one(dim: int, count: int) -> 
     rng = np.random.default_rng(dim)
     for actions in (3, 7, 50, 130):
         rows = rng.normal(size=(actions, dim)) / math.sqrt(dim)
-        best = int(optimistic(settings, state.buffer, scored(state, rows), radius_of(settings, state.buffer))[0])
+        best = proposed(settings, state, rows)[0]
         order = rng.permutation(3 * actions) % actions
         mixed = np.ascontiguousarray(rows[order])
         first = int(np.flatnonzero(order == best)[0])
-        assert optimistic(settings, state.buffer, scored(state, mixed), radius_of(settings, state.buffer))[0] == first
-        beta = radius_of(settings, state.buffer)
-        assert propose_new(settings, state.buffer, mixed, new_scores(len(mixed)), beta)[0] == first
+        assert proposed(settings, state, mixed)[0] == first
+        core = policy_of(settings, state)
+        for hint in (0, first, int(np.flatnonzero(order == best)[-1]), len(order) - 1):
+            core.ridge.favourite = hint  # the last best row must not win a tie
+            assert core.propose(mixed, core.radius)[0] == first
 
 
 @pytest.mark.parametrize("dim", [1, 2, 4, 5, 12, 13, 50])
@@ -86,28 +82,32 @@ def test_copies_of_one_row_have_one_score_so_that_the_first_is_taken(dim: int, c
     settings = settings_with()
     state = learned(dim, 100, seed=7)
     for row in np.random.default_rng(dim).normal(size=(200, dim)):
-        scores = scored(state, np.tile(row, (copies, 1)))
-        assert (scores[:2] == scores[:2, :1]).all()
-        assert optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))[0] == 0
+        rows = np.tile(row, (copies, 1))
+        assert all((score == score[0]).all() for score in scored(state, rows))
+        assert proposed(settings, state, rows)[0] == 0
 
 
-# ---------------------------------------------------------------------------------- screened
+# ---------------------------------------------------------------------------------- proposals
 
 
-def same_choice(settings: Vector, state: Ridge, rows: Matrix) -> None:
-    """The quick path takes the row of the exact path; where rounding decides between two, one just as good."""
-    scores = scored(state, rows)
-    exact, highest = optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))
-    quick, claimed = screened(settings, state.buffer, rows, radius_of(settings, state.buffer))
-    uppers = scores[0] + radius_of(settings, state.buffer) * np.sqrt(scores[1])
-    size = float(np.abs(scores[0]).max() + np.abs(uppers).max())
-    if quick != exact:
-        assert uppers[exact] - uppers[quick] <= 4 * (rows.shape[1] + 4) * EPS * size
-    assert claimed == pytest.approx(highest, rel=1e-9)
+def same_choice(settings: Any, state: Ridge, rows: Matrix) -> int:
+    """The proposal is the argmax of the scores, whichever row was best last; where rounding decides, one as good."""
+    core = policy_of(settings, state)
+    means, squares = scored(state, rows)
+    uppers = means + core.radius * np.sqrt(squares)
+    exact, size = int(np.argmax(uppers)), float(np.abs(means).max() + np.abs(uppers).max())
+    best = -1
+    for hint in (0, exact, len(rows) // 2, len(rows) - 1):
+        core.ridge.favourite = hint
+        best, claimed = core.propose(rows, core.radius)
+        if best != exact:
+            assert uppers[exact] - uppers[best] <= 4 * (rows.shape[1] + 4) * EPS * size
+        assert claimed == pytest.approx(uppers[exact], rel=1e-9)
+    return int(best)
 
 
 @pytest.mark.parametrize("dim", [64, 65, 97])
-def test_screening_takes_the_same_row_as_the_exact_path(dim: int) -> None:
+def test_of_many_long_rows_the_best_is_proposed(dim: int) -> None:
     settings = settings_with(feature_bound=3.0)
     rng = np.random.default_rng(dim)
     for count in (1, 40, 200):
@@ -115,35 +115,36 @@ def test_screening_takes_the_same_row_as_the_exact_path(dim: int) -> None:
         for _ in range(40):
             rows = rng.normal(size=(int(rng.integers(64, 300)), dim))
             rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) / 3.0)
-            exact = optimistic(settings, state.buffer, scored(state, rows), radius_of(settings, state.buffer))
-            quick = screened(settings, state.buffer, rows, radius_of(settings, state.buffer))
-            assert quick[0] == exact[0]
-            assert quick[1] == pytest.approx(exact[1], rel=1e-11)
+            means, squares = fresh(state, rows)
+            uppers = means + state.core.radius(settings) * np.sqrt(squares)
+            best, highest = proposed(settings, state, rows)
+            assert best == int(np.argmax(uppers))
+            assert highest == pytest.approx(uppers.max(), rel=1e-11)
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-5])
-def test_screening_takes_the_same_row_among_near_ties(apart: float) -> None:
+def test_of_near_ties_the_best_is_proposed(apart: float) -> None:
     settings = settings_with(feature_bound=3.0)
     rng = np.random.default_rng(7)
     state = learned(64, 100, seed=7)
     for _ in range(40):
         row = rng.normal(size=64)
         row *= 2.5 / np.linalg.norm(row)
-        rows = row + apart * rng.normal(size=(128, 64))
-        same_choice(settings, state, rows)
+        same_choice(settings, state, row + apart * rng.normal(size=(128, 64)))
 
 
 @pytest.mark.parametrize("copies", [67, 131])
 @pytest.mark.parametrize("dim", [64, 65])
-def test_screening_takes_the_first_of_many_copies(dim: int, copies: int) -> None:
+def test_of_many_copies_the_first_is_proposed(dim: int, copies: int) -> None:
     settings = settings_with(feature_bound=3.0)
-    state = learned(dim, 100, seed=7)
-    for row in np.random.default_rng(dim).normal(size=(200, dim)):
+    core = policy_of(settings, learned(dim, 100, seed=7))
+    for number, row in enumerate(np.random.default_rng(dim).normal(size=(200, dim))):
         rows = np.tile(row * (2.5 / np.linalg.norm(row)), (copies, 1))
-        assert screened(settings, state.buffer, rows, radius_of(settings, state.buffer))[0] == 0
+        core.ridge.favourite = number % copies
+        assert core.propose(rows, core.radius)[0] == 0
 
 
-def test_screening_takes_the_first_of_duplicated_rows() -> None:
+def test_of_duplicated_rows_the_first_is_proposed() -> None:
     settings = settings_with(feature_bound=3.0)
     rng = np.random.default_rng(8)
     state = learned(64, 100, seed=8)
@@ -151,15 +152,13 @@ def test_screening_takes_the_first_of_duplicated_rows() -> None:
         distinct = rng.normal(size=(20, 64))
         distinct *= 2.5 / np.linalg.norm(distinct, axis=1, keepdims=True)
         order = rng.integers(0, 20, size=200)
-        rows = np.ascontiguousarray(distinct[order])
-        best = screened(settings, state.buffer, rows, radius_of(settings, state.buffer))[0]
+        best = same_choice(settings, state, np.ascontiguousarray(distinct[order]))
         assert best == np.flatnonzero(order == order[best])[0]
-        same_choice(settings, state, rows)
 
 
 @pytest.mark.parametrize("spread", [2, 4, 6])
 @pytest.mark.parametrize("ridge", [0.3, 1e-6])
-def test_screening_takes_the_same_row_for_badly_scaled_features(spread: int, ridge: float) -> None:
+def test_of_badly_scaled_features_the_best_is_proposed(spread: int, ridge: float) -> None:
     scale = 10.0 ** np.linspace(-spread, spread, 64)
     rng = np.random.default_rng(spread)
     state = learned(64, 150, seed=9, ridge=ridge, scale=scale)
@@ -169,46 +168,35 @@ def test_screening_takes_the_same_row_for_badly_scaled_features(spread: int, rid
         same_choice(settings, state, rows)
 
 
-def test_screening_survives_a_bound_far_above_the_rows_and_one_long_row() -> None:
+def test_a_bound_far_above_the_rows_and_one_long_row_change_nothing() -> None:
     rng = np.random.default_rng(11)
     state = learned(64, 150, seed=10)
     for bound in (1e3, 1e12, 1e30):
-        rows = rng.normal(size=(100, 64))
-        same_choice(settings_with(feature_bound=bound), state, rows)
+        rows, settings = rng.normal(size=(100, 64)), settings_with(feature_bound=bound)
+        same_choice(settings, state, rows)
         rows[17] *= 50.0
-        assert (
-            screened(
-                settings_with(feature_bound=bound),
-                state.buffer,
-                rows,
-                radius_of(settings_with(feature_bound=bound), state.buffer),
-            )[0]
-            == 17
-        )
+        assert proposed(settings, state, rows)[0] == 17
 
 
-# ---------------------------------------------------------------------------------- propose
-
-
-@pytest.mark.parametrize("dim", [2, SCREEN_FROM])
+@pytest.mark.parametrize("dim", [2, 4, MANY])
 @pytest.mark.parametrize("count", [0, 50])
-def test_the_best_row_is_taken_whatever_the_path(dim: int, count: int) -> None:
+def test_fresh_rows_and_a_catalogue_agree_on_the_best(dim: int, count: int) -> None:
     settings = settings_with(feature_bound=4.0)
-    state = learned(dim, count, seed=5)
-    rows = np.random.default_rng(6).normal(size=(SCREEN_FROM + 3, dim))
+    core = policy_of(settings, learned(dim, count, seed=5))
+    rows = np.random.default_rng(6).normal(size=(MANY + 3, dim))
     rows *= 3.9 / np.linalg.norm(rows, axis=1).max()
-    scores = scored(state, rows)
-    expected = optimistic(settings, state.buffer, scores, radius_of(settings, state.buffer))
-    beta = radius_of(settings, state.buffer)
-    row, upper = propose_new(settings, state.buffer, rows, np.zeros_like(scores), beta)
-    assert row == expected[0]
-    assert upper == pytest.approx(expected[1], rel=1e-12)
+    core.adopt(rows)
+    kept = core.decide(rows, True, -1, 0.0, 0.0, math.inf, native.FREE)
+    row, upper = core.propose(rows, core.radius)
+    assert row == kept.action
+    assert upper == pytest.approx(kept.optimism, rel=1e-12)
 
 
 def test_a_proposal_names_the_row_that_breaks_the_bound() -> None:
-    state = learned(2, 5, seed=5)
+    core = policy_of(settings_with(), learned(2, 5, seed=5))
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
-    assert propose_new(settings_with(), state.buffer, rows, new_scores(3), 1.0)[0] == -1 - 2
+    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE).action == -1 - 2
+    assert core.ledger.learner_rounds == 0
 
 
 # ---------------------------------------------------------------------------------- first_bad_row

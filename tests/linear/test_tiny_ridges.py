@@ -9,27 +9,15 @@ import pytest
 
 import surefoot
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear import dual
-from surefoot.linear.ellipsoid import Ellipsoid, guarded_radius
-from surefoot.linear.radius import (
-    DELTA,
-    FEATURE_BOUND,
-    NOISE,
-    RADII,
-    RADIUS_KIND,
-    RIDGE,
-    SETTINGS,
-    THETA_BOUND,
-    radius_of,
-)
-from surefoot.linear.ridge import DRIFT_USABLE, Ridge, refresh
-from surefoot.linear.ridge_layout import DRIFT
+from surefoot.core import native
+from surefoot.linear.ellipsoid import Ellipsoid
+from surefoot.linear.radius import RADII
+from surefoot.linear.ridge import DRIFT_USABLE, Ridge
 from surefoot.policies import linear_settings as policy_settings
 from surefoot.policies.linear_settings import MOST_RESOLVED
 from surefoot.policies.safe_lucb import suitable_ridge
-from surefoot.safety.ascent import FOUND
-from surefoot.safety.split import GIVEN, LEVEL, NORMAL
 from surefoot.safety.split_search import search
+from tests.linear.scoring import settings_with
 
 DIGITS = 60
 
@@ -80,12 +68,11 @@ class World:
         self.questions = [scale * rng.normal(size=dim), self.rows[0], self.rows.sum(axis=0), -self.rows[-1]]
         self.ridge, self.bound, self.noise, self.delta, self.dim = share * scale**2, 1.0 / scale, noise, delta, dim
 
-    def settings(self, radius: str) -> Vector:
-        settings = np.zeros(SETTINGS)
-        settings[NOISE], settings[DELTA], settings[RIDGE] = self.noise, self.delta, self.ridge
-        settings[THETA_BOUND], settings[FEATURE_BOUND] = self.bound, 1.0 / self.bound
-        settings[RADIUS_KIND] = RADII[radius]
-        return settings
+    def settings(self, radius: str) -> Any:
+        return settings_with(
+            noise=self.noise, delta=self.delta, ridge=self.ridge, theta_bound=self.bound,
+            feature_bound=1.0 / self.bound, radius=RADII[radius],
+        )  # fmt: skip
 
     def states(self) -> Iterator[tuple[int, Ridge]]:
         """The state after every observation."""
@@ -124,8 +111,8 @@ def residual_excess(world: World) -> tuple[float, float]:
     with mpmath.workdps(DIGITS):
         exact = exact_residuals(world)
         for count, state in world.states():
-            beta = radius_of(settings, state.buffer)
-            radius = beta if state.drift > DRIFT_USABLE else guarded_radius(state.buffer, beta)
+            beta = state.core.radius(settings)
+            radius = beta if state.drift > DRIFT_USABLE else state.core.guarded_radius(beta)
             found.append(float(radius / exact[count - 1] - 1))
     return min(found), max(found)
 
@@ -158,7 +145,7 @@ def test_the_residual_radius_is_hardly_larger_within_the_limit(rows: str) -> Non
 
 def test_surprises_are_covered_even_where_no_width_can_be_trusted() -> None:
     world = World("few", 3, dim=4, count=40, share=1e-14)
-    assert world.state().buffer[DRIFT] > DRIFT_USABLE
+    assert world.state().drift > DRIFT_USABLE
     assert residual_excess(world)[0] >= 0.0
 
 
@@ -195,59 +182,51 @@ class ExactDual:
         return support
 
 
-def least(flat: Vector, radius: float, q: Vector) -> Any:
+def least(radius: float, center: Vector, whitener: Matrix, q: Vector) -> Any:
     """The least <theta, q> over a set just as it is written down."""
-    x, dim = mpmath.matrix(q.tolist()), q.size
-    whitened = mpmath.matrix(flat[dim:].reshape(dim, dim).tolist()) * x
-    return (mpmath.matrix(flat[:dim].tolist()).T * x)[0] - mpmath.mpf(radius) * mpmath.norm(whitened)
+    x = mpmath.matrix(q.tolist())
+    whitened = mpmath.matrix(whitener.tolist()) * x
+    return (mpmath.matrix(center.tolist()).T * x)[0] - mpmath.mpf(radius) * mpmath.norm(whitened)
 
 
 CASES = [(1, 1, 0.1, 1.0), (1, 9, 0.9, 1e-60), (2, 1, 0.999, 1.0), (2, 40, 0.5, 1e60), (5, 30, 0.01, 3.0)]
 
 
-def over_claims(world: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def over_claims(world: World) -> list[float]:
     """By how much each reading of `dual` lies above the exact one, relative to its spread; never, where it is sound."""
-    settings, state, dim = world.settings("dual"), world.state().buffer, world.dim
-    found = []
-    with mpmath.workdps(DIGITS), monkeypatch.context() as patch:
+    settings, state, found = world.settings("dual"), world.state().core, []
+    with mpmath.workdps(DIGITS):
         exact = ExactDual(world)
-        for part in dual.SHARES:
-            patch.setattr(dual, "SHARES", (part,))  # one reading at a time, in plain Python
+        for part in native.SHARES:
             support = exact.lower(part * world.ridge)
             for q in world.questions:
-                out = np.zeros(dim + dim * dim)
-                radius = dual.choose_dual.function(settings, state, q, 0, dim, out, 0)
+                radius, center, whitener = state.choose_dual(settings, q, [part])  # one reading at a time
                 assert radius >= 0.0, "everything is true, so nothing is refuted"
                 mean, spread = support(q)
-                found.append(float((least(out, radius, q) - (mean - spread)) / spread))
+                found.append(float((least(radius, center, whitener, q) - (mean - spread)) / spread))
     return found
 
 
 @pytest.mark.parametrize("share", [1e-12, 1e-9, 1e-3, 0.3, 30.0])
 @pytest.mark.parametrize("rows", ROWS)
-def test_dual_never_claims_more_than_the_exact_event_at_the_same_ridge(
-    rows: str, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dual_never_claims_more_than_the_exact_event_at_the_same_ridge(rows: str, share: float) -> None:
     for seed, (dim, count, delta, scale) in enumerate(CASES):
         world = World(rows, seed, dim=dim, count=count, share=share, delta=delta, scale=scale, noise=0.1)
-        assert max(over_claims(world, monkeypatch)) <= 0.0
+        assert max(over_claims(world)) <= 0.0
 
 
-def test_dual_reads_a_small_ridge_where_nothing_was_seen_without_drowning_it_in_the_old_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_dual_reads_a_small_ridge_where_nothing_was_seen_without_drowning_it_in_the_old_one() -> None:
     rng = np.random.default_rng(7)
     for seed, share in enumerate(rng.uniform(0.1, 9.0, size=30).tolist()):
         world = World("lopsided", seed, dim=1 + seed % 3, count=3, share=share, noise=0.1)
-        assert max(over_claims(world, monkeypatch)) <= 0.0
+        assert max(over_claims(world)) <= 0.0
 
 
 def test_dual_says_nothing_where_rounding_has_done_too_much_at_every_ridge() -> None:
     world, q = World("few", 1, dim=5, count=20, share=1e-14), np.array([1.0, -2.0, 0.5, 0.0, 1.0])
-    out = np.zeros(30)
-    radius = dual.choose_dual(world.settings("dual"), world.state().buffer, q, 0, 5, out, 0)
+    radius, center, whitener = world.state().core.choose_dual(world.settings("dual"), q)
     assert radius == 1e300
-    assert Ellipsoid(out[:5], out[5:].reshape(5, 5), radius, 20).lower(q) < -1e299
+    assert Ellipsoid(center, whitener, radius, 20).lower(q) < -1e299
 
 
 # ---------------------------------------------------------------------------------- the volume
@@ -259,7 +238,7 @@ def test_the_volume_of_a_fresh_factorisation_does_not_depend_on_the_unit_of_the_
 ) -> None:
     worlds = [World("plain", 4, dim=dim, count=30, share=30.0, scale=size) for size in (1.0, scale)]
     states = [world.state() for world in worlds]
-    assert all(refresh(state.buffer) for state in states)
+    assert all(state.core.refresh() for state in states)
     assert states[1].log_det == pytest.approx(states[0].log_det, rel=1e-13, abs=1e-13)
 
 
@@ -268,36 +247,24 @@ def test_the_volume_of_a_fresh_factorisation_does_not_depend_on_the_unit_of_the_
 
 def test_a_set_that_says_nothing_refutes_nothing() -> None:
     for dim in (1, 2, 5):
-        flat = np.concatenate([np.full(dim, 3.0), np.eye(dim).ravel()])  # a center outside of every fact
-        work, rows = np.zeros((8 + dim, 3 + dim)), np.eye(dim)
+        center = np.full(dim, 3.0)  # outside of every fact
         found = search(
-            flat, 0, 1e300, 1.0, np.zeros(dim), rows, 0.0, 1.0, np.zeros((GIVEN, dim)), np.full(GIVEN, -np.inf), work,
-            0, np.inf, 16, np.zeros(dim),
+            center, np.eye(dim), 1e300, 1.0, np.zeros(dim), np.zeros((0, dim)), np.zeros(0), rows=np.eye(dim), low=0.0,
+            high=1.0, budget=16,
         )  # fmt: skip
-        assert found[3] == FOUND
+        assert not found.is_refuted
 
 
 def test_facts_that_are_hard_to_tell_apart_are_not_a_contradiction() -> None:
     """Two facts whose normals agree to 1e-6 once they are whitened, and which some theta satisfies all the same."""
     whitener = np.diag([1e6, 1.0])  # the first direction is open
-    flat = np.concatenate([np.zeros(2), whitener.ravel()])
-    given, levels = np.zeros((GIVEN, 2)), np.full(GIVEN, -np.inf)
-    given[0], given[1] = [1.0, 0.5], [-1.0, 0.5]
-    levels[0] = levels[1] = 0.2  # theta = (0, 0.4)
-    work = np.zeros((10, 5))
-    found = search(
-        flat, 0, 1.0, 1.0, np.zeros(2), np.zeros((0, 2)), -np.inf, np.inf, given, levels, work, 0, np.inf, 16,
-        np.zeros(2),
-    )  # fmt: skip
-    assert found[3] == FOUND
-    levels[0] = levels[1] = 0.6  # theta_2 >= 1.2, which ball and set both forbid
-    work = np.zeros((10, 5))
-    found = search(
-        flat, 0, 1.0, 1.0, np.zeros(2), np.zeros((0, 2)), -np.inf, np.inf, given, levels, work, 0, np.inf, 16,
-        np.zeros(2),
-    )  # fmt: skip
-    assert found[3] != FOUND
-    assert np.isfinite(work[:, LEVEL : NORMAL + 2]).all()
+    normals = np.array([[1.0, 0.5], [-1.0, 0.5]])
+    # theta = (0, 0.4) in the first case; theta_2 >= 1.2 in the second, which ball and set both forbid.
+    for level, is_refuted in ((0.2, False), (0.6, True)):
+        found = search(np.zeros(2), whitener, 1.0, 1.0, np.zeros(2), normals, np.full(2, level), budget=16)
+        assert found.is_refuted == is_refuted
+        for fact in found.facts:
+            assert np.isfinite([fact.level, fact.weight, *fact.normal]).all()
 
 
 @pytest.mark.parametrize("radius", RADII)

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import surefoot
+from surefoot.core import native
 from surefoot.errors import ConfigError, InputError, StateError
 from surefoot.linear.nested import Nested
-from surefoot.linear.radius import SETTINGS, THETA_BOUND
-from surefoot.linear.ridge_layout import FAVOURITE, WAITING, new_state
-from surefoot.linear.scores import optimistic
 from surefoot.simulation.engine import simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.worlds import Baseline, FunctionWorld
@@ -20,21 +18,23 @@ TOLD: dict[str, Any] = {
     "dim": 2, "delta": 0.01, "noise": 0.1, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 1.0
 }  # fmt: skip
 ROWS = np.array([[0.6, 0.0], [0.0, 0.8]])
+WAITING = 9  # place in a saved ridge
 
 
 def test_the_favourite_of_last_time_never_wins_by_rounding() -> None:
     """Means far above the widths: bar - mean is mostly rounding, and the better row must still be seen."""
     rng = np.random.default_rng(0)
-    settings = np.zeros(SETTINGS)
-    settings[THETA_BOUND] = 1.0
-    state = new_state(2, 1.0)
+    core = surefoot.LUCB(**TOLD).core
+    rows = np.array([[0.6, 0.0], [0.0, 0.8], [0.1, 0.2]])
+    core.adopt(rows)
     for _ in range(5000):
         mean, width = 10.0 ** rng.uniform(0, 8), 10.0 ** rng.uniform(-7, -3)
-        scores = np.array([[mean, mean + width / 2, mean - 1], [width**2] * 3, [0.0] * 3])
-        state[FAVOURITE] = rng.integers(3)
-        uppers = scores[0] + np.sqrt(scores[1])
-        best, highest = optimistic(settings, state, scores, 1.0)
-        assert (best, highest) == (int(np.argmax(uppers)), uppers.max())
+        means, squares = np.array([mean, mean + width / 2, mean - 1]), np.full(3, width**2)
+        core.ridge.favourite = int(rng.integers(3))
+        core.restore_scores(means, squares, [], 0.0, 0.0, 0.0)
+        uppers = means + np.sqrt(squares)  # before any observation a width counts theta_bound = 1 times
+        evidence = core.decide(rows, True, -1, 0.0, 0.0, np.inf, native.FREE)
+        assert (evidence.action, evidence.optimism) == (int(np.argmax(uppers)), uppers.max())
 
 
 def test_little_noise_and_a_tiny_ridge_still_play_the_argmax() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import surefoot
 from surefoot.errors import ConfigError, DecisionError, StateError
-from surefoot.linear.ridge_layout import FAVOURITE
 
 ROWS = np.array([[0.6, 0.1], [0.2, 0.7], [0.9, 0.3]])
+FAVOURITE = 10  # place in a saved ridge
 LINEAR: dict[str, Any] = {"dim": 2, "delta": 0.1, "noise": 0.3, "theta_bound": 1.2, "feature_bound": 1.0}
 
 
@@ -178,7 +178,7 @@ def test_a_reward_that_fails_to_be_learned_leaves_everything_as_it_was(monkeypat
     def fail(*_: Any) -> None:
         raise RuntimeError("no")
 
-    monkeypatch.setattr(policy, "_learn", fail)
+    monkeypatch.setattr(policy, "_learn_record", fail)
     with pytest.raises(RuntimeError):
         policy.observe(decisions[0], 0.5)
     after = policy.state()

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surefoot
-from surefoot.arrays import Matrix, Vector
-from surefoot.linear.radius import GATE, radius_of
-from surefoot.safety.facts_gate import GATES, new_safe_record, safe_judge
-from surefoot.safety.paper_gates import BETA, GUARANTEED, REQUIRED, new_record, pose, unknown_gate
-from surefoot.safety.safe_state import tell
+from surefoot.arrays import Matrix
+from surefoot.linear.ridge import sized
+from surefoot.safety.facts_gate import GATES
 
 SEEDS = st.integers(min_value=0, max_value=2**32 - 1)
 RADII = ("paper", "logdet", "amm", "residual")
@@ -48,30 +46,25 @@ def some_state(seed: int, radius: str, **extra: Any) -> tuple[Any, Matrix, int]:
     return policy, *draw()
 
 
-def judged(policy: Any, gate: str, rows: Matrix, proposal: int, baseline: int) -> tuple[bool, Vector]:
+def judged(policy: Any, gate: str, rows: Matrix, proposal: int, baseline: int) -> tuple[bool, Any]:
     """The verdict of one of SafeLUCB's gates on a copy of everything."""
-    asked, memory = policy._settings.copy(), policy._memory.copy()
-    asked[GATE] = GATES[gate]
-    tell(asked, memory, 0.0, np.inf)
-    state, record = policy._state.copy(), new_safe_record(policy.dim)
-    record[BETA] = radius_of(asked, state)
-    verdict = safe_judge(
-        asked, state, policy._book.copy(), memory, rows, rows[proposal], rows[baseline], 0.0, record, policy.dim
-    )
-    return bool(verdict), record
+    copy = policy.core.copy()
+    copy.settings.gate = GATES[gate]
+    copy.settings.watchful = False  # the gate alone
+    evidence = copy.judge(rows, proposal, baseline)
+    return evidence.is_learner, evidence
 
 
 def paper_margin(policy: Any, rows: Matrix, proposal: int, baseline: int) -> float:
     """LCB(z + phi_a) + alpha max{LCB(w), n r_l} - (1 - alpha) UCB(v + phi_b), over the same set."""
-    state, record = policy._state.copy(), new_record(policy.dim)
-    record[BETA] = radius_of(policy._settings, state)
-    pose(state, policy._book, rows[proposal], rows[baseline], record, policy.dim)
-    unknown_gate(policy._settings, state, policy._book, policy._memory.copy(), record, policy.dim)
-    return float(record[GUARANTEED] - record[REQUIRED])
+    paper = sized("CLUCB2", policy.dim)(policy.dim, policy.core.settings)
+    paper.assign_ridge(policy.core.ridge)
+    paper.ledger.assign(policy.core.ledger)
+    return margin(paper.judge(rows, proposal, baseline))
 
 
-def margin(record: Vector) -> float:
-    return float(record[GUARANTEED] - record[REQUIRED])
+def margin(evidence: Any) -> float:
+    return float(evidence.guaranteed - evidence.required)
 
 
 @pytest.mark.parametrize("radius", [*RADII, "dual"])
@@ -94,7 +87,7 @@ def test_facts_are_never_weaker_than_joint_and_ledger(radius: str, seed: int, ra
         return
     for proposal in range(len(rows)):
         allowed, record = judged(policy, "facts", rows, proposal, baseline)
-        if record[GUARANTEED] == -math.inf:  # the assumptions are refuted: nothing may be claimed
+        if record.guaranteed == -math.inf:  # the assumptions are refuted: nothing may be claimed
             continue
         for gate in ("joint", "ledger"):
             weaker, other = judged(policy, gate, rows, proposal, baseline)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import mpmath
@@ -11,34 +11,11 @@ import pytest
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.linear.ellipsoid import snapshot
-from surefoot.linear.radius import (
-    ALPHA,
-    DELTA,
-    FEATURE_BOUND,
-    NOISE,
-    REWARD_FLOOR,
-    RIDGE,
-    SETTINGS,
-    THETA_BOUND,
-    radius_of,
-)
-from surefoot.linear.ridge import Ridge
+from surefoot.linear.ridge import Ridge, sized
 from surefoot.safety.check import check
-from surefoot.safety.ledger import Ledger, book_baseline, book_learner
-from surefoot.safety.paper_gates import (
-    BETA,
-    GUARANTEED,
-    REQUIRED,
-    known_gate,
-    known_proof,
-    new_record,
-    pose,
-    question_of,
-    unknown_gate,
-    unknown_proof,
-    vectors_of,
-)
-from surefoot.safety.safe_state import new_memory
+from surefoot.safety.ledger import Ledger
+from surefoot.safety.paper_gates import known_proof, question_of, unknown_proof
+from tests.linear.scoring import settings_with
 
 DIGITS = 50
 
@@ -47,7 +24,7 @@ DIGITS = 50
 class Scene:
     """A state, a ledger and a proposal, beside the raw numbers they were made of."""
 
-    settings: Vector
+    settings: Any
     state: Ridge
     seen: Matrix  # rows of the confidence set
     rewards: Vector
@@ -59,29 +36,28 @@ class Scene:
     conserved_rewards: list[float]
     proposal: Vector
     baseline: Vector
-    record: Vector = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.record = new_record(self.proposal.size)
+    record: Any = None  # what the gate saw and said
 
     def conserve(self, features: Vector, reward: float) -> None:
-        book_baseline(self.ledger.buffer, features, reward, features.size)
+        self.ledger.core.book_baseline(features, reward)
         self.conserved.append(features)
         self.conserved_rewards.append(reward)
 
     def ask_known(self, baseline_reward: float) -> bool:
-        buffers = self._pose()
-        return bool(known_gate(*buffers, baseline_reward, self.record, self.proposal.size))
+        return self.ask("CLUCB", baseline_reward)
 
     def ask_unknown(self) -> bool:
-        buffers = self._pose()
-        return bool(unknown_gate(*buffers, self.record, self.proposal.size))
+        return self.ask("CLUCB2", 0.0)
 
-    def _pose(self) -> tuple[Vector, Vector, Vector, Vector]:
-        dim, state, book = self.proposal.size, self.state.buffer, self.ledger.buffer
-        self.record[BETA] = radius_of(self.settings, state)
-        pose(state, book, self.proposal, self.baseline, self.record, dim)
-        return self.settings, state, book, new_memory(dim)
+    def policy(self, rule: str) -> Any:
+        core = sized(rule, self.proposal.size)(self.proposal.size, self.settings)
+        core.assign_ridge(self.state.core)
+        core.ledger.assign(self.ledger.core)
+        return core
+
+    def ask(self, rule: str, baseline_reward: float) -> bool:
+        self.record = self.policy(rule).judge(np.vstack([self.proposal, self.baseline]), 0, 1, baseline_reward)
+        return bool(self.record.is_learner)
 
 
 def rows_of(kind: str, count: int, dim: int, rng: np.random.Generator) -> Matrix:
@@ -101,14 +77,15 @@ def scene(kind: str, dim: int, rng: np.random.Generator) -> Scene:
     theta = rng.normal(size=dim) / longest
     if kind == "informed":  # enough data, and every row worth something, so that lower bounds are above 0
         rows[rows @ theta < 0] *= -1.0
-    settings = np.zeros(SETTINGS)
-    settings[NOISE], settings[RIDGE], settings[DELTA] = 10.0 ** rng.uniform(-2, 0), ridge, 0.01
+    noise = 10.0 ** rng.uniform(-2, 0)
     if kind == "informed":
-        settings[NOISE] = 1e-3
-    settings[THETA_BOUND], settings[FEATURE_BOUND] = 1.1 * float(np.linalg.norm(theta)), longest
-    settings[ALPHA] = rng.choice([0.01, 0.05, 0.3])
+        noise = 1e-3
+    settings = settings_with(
+        noise=noise, ridge=ridge, delta=0.01, theta_bound=1.1 * float(np.linalg.norm(theta)), feature_bound=longest,
+        alpha=float(rng.choice([0.01, 0.05, 0.3])),
+    )  # fmt: skip
     state = Ridge(dim=dim, ridge=ridge)
-    seen, rewards = rows[:count], rows[:count] @ theta + settings[NOISE] * rng.normal(size=count)
+    seen, rewards = rows[:count], rows[:count] @ theta + noise * rng.normal(size=count)
     for row, reward in zip(seen, rewards, strict=True):
         state.observe(row, reward)
     made = Scene(settings, state, seen, rewards, Ledger(dim=dim), [], [], [], [], [], rows[-1], rows[-2])
@@ -118,7 +95,7 @@ def scene(kind: str, dim: int, rng: np.random.Generator) -> Scene:
             rows[int(rng.integers(len(rows)))],
             rng.uniform(),
         )
-        book_learner(made.ledger.buffer, played, displaced, reward, dim)
+        made.ledger.core.book_learner(played, displaced, reward)
         made.played.append(played)
         made.displaced.append(displaced)
         made.displaced_rewards.append(reward)
@@ -127,12 +104,16 @@ def scene(kind: str, dim: int, rng: np.random.Generator) -> Scene:
     return made
 
 
+def numbers_of(settings: Any) -> tuple[float, float, float, float, float]:
+    return settings.noise, settings.delta, settings.ridge, settings.theta_bound, settings.feature_bound
+
+
 class Exact:
     """The sets and sums of a scene, in fifty digits from its raw numbers."""
 
     def __init__(self, made: Scene) -> None:
         self.dim = made.proposal.size
-        noise, delta, ridge, self.theta_bound, feature_bound = [mpmath.mpf(s) for s in made.settings.tolist()[:5]]
+        noise, delta, ridge, self.theta_bound, feature_bound = map(mpmath.mpf, numbers_of(made.settings))
         self.count = len(made.seen)
         if self.count:
             columns = [[mpmath.mpf(entry) for entry in column] for column in made.seen.T.tolist()]
@@ -193,7 +174,7 @@ def scenes(kind: str, count: int) -> Iterator[Scene]:
 def on_the_edge(made: Scene) -> tuple[Exact, Any]:
     """Give the baseline so much that its reward decides, and find the reward at which the exact margin is 0."""
     with mpmath.workdps(DIGITS):
-        exact, alpha = Exact(made), mpmath.mpf(float(made.settings[ALPHA]))
+        exact, alpha = Exact(made), mpmath.mpf(made.settings.alpha)
         lower = exact.interval(exact.z)[0]
         short = (1 - alpha) * (exact.owed + 0.5) - alpha * exact.kept - lower
         if short > 0:
@@ -208,7 +189,7 @@ def test_the_gate_of_a_known_baseline_never_passes_on_rounding_error(kind: str) 
     for made in scenes(kind, 300):
         with mpmath.workdps(DIGITS):
             exact, root = on_the_edge(made)
-            alpha, (lower, upper) = mpmath.mpf(float(made.settings[ALPHA])), exact.interval(exact.z)
+            alpha, (lower, upper) = mpmath.mpf(made.settings.alpha), exact.interval(exact.z)
             size = float(max(abs(lower), abs(upper), exact.kept + exact.owed))
             for nudge in NUDGES:
                 reward = float(root) + nudge * math.ulp(size)
@@ -246,10 +227,10 @@ def test_the_record_of_a_known_baseline_holds_both_sides_of_algorithm_1(dim: int
         is_safe = made.ask_known(reward)
         lower = fresh_interval(made, np.sum([*made.played, made.proposal], axis=0))[0]
         guaranteed = lower + sum(made.conserved_rewards)
-        required = (1 - made.settings[ALPHA]) * (sum(made.conserved_rewards) + sum(made.displaced_rewards) + reward)
-        assert made.record[GUARANTEED] == pytest.approx(guaranteed, rel=1e-7, abs=1e-7)
-        assert made.record[REQUIRED] == pytest.approx(required, rel=1e-12)
-        assert is_safe == (made.record[GUARANTEED] >= made.record[REQUIRED])
+        required = (1 - made.settings.alpha) * (sum(made.conserved_rewards) + sum(made.displaced_rewards) + reward)
+        assert made.record.guaranteed == pytest.approx(guaranteed, rel=1e-7, abs=1e-7)
+        assert made.record.required == pytest.approx(required, rel=1e-12)
+        assert is_safe == (made.record.guaranteed >= made.record.required)
         assert is_safe == (guaranteed >= required)
 
 
@@ -258,8 +239,8 @@ def test_the_record_of_a_known_baseline_holds_both_sides_of_algorithm_1(dim: int
 
 def unknown_margin(made: Scene, exact: Exact) -> Any:
     """LCB(z + phi_a) + alpha max{LCB(w), n r_l} - (1 - alpha) UCB(v + phi_b)."""
-    alpha = mpmath.mpf(float(made.settings[ALPHA]))
-    floor = len(made.conserved) * mpmath.mpf(float(made.settings[REWARD_FLOOR]))
+    alpha = mpmath.mpf(made.settings.alpha)
+    floor = len(made.conserved) * mpmath.mpf(made.settings.reward_floor)
     lower, kept, owed = exact.interval(exact.z)[0], exact.interval(exact.w)[0], exact.interval(exact.v)[1]
     return lower + alpha * max(kept, floor) - (1 - alpha) * owed
 
@@ -275,12 +256,12 @@ def test_the_gate_of_an_unknown_baseline_never_passes_on_rounding_error_of_the_f
         with mpmath.workdps(DIGITS):
             exact = Exact(made)
             short = -unknown_margin(made, exact)
-            alpha, kept = mpmath.mpf(float(made.settings[ALPHA])), exact.interval(exact.w)[0]
+            alpha, kept = mpmath.mpf(made.settings.alpha), exact.interval(exact.w)[0]
             root = (short / alpha + max(kept, 0)) / len(made.conserved)  # the floor at which the exact margin is 0
             if root <= 0:
                 continue
             for nudge in NUDGES:
-                made.settings[REWARD_FLOOR] = max(0.0, float(root) + nudge * math.ulp(float(root)))
+                made.settings.reward_floor = max(0.0, float(root) + nudge * math.ulp(float(root)))
                 is_safe = made.ask_unknown()
                 assert unknown_margin(made, exact) >= 0 or not is_safe
                 seen.add(is_safe)
@@ -298,7 +279,7 @@ def test_the_gate_of_an_unknown_baseline_never_passes_on_rounding_error_without_
             if not 0 < root < 1:
                 continue
             for nudge in NUDGES:
-                made.settings[ALPHA] = float(root) + nudge * 2.0**-53
+                made.settings.alpha = float(root) + nudge * 2.0**-53
                 is_safe = made.ask_unknown()
                 assert unknown_margin(made, exact) >= 0 or not is_safe
                 seen.add(is_safe)
@@ -310,10 +291,10 @@ def test_the_gate_of_an_unknown_baseline_passes_where_the_margin_is_visible(kind
     for made in scenes(kind, 150):
         with mpmath.workdps(DIGITS):
             exact = Exact(made)
-            alpha, size = mpmath.mpf(float(made.settings[ALPHA])), unknown_size(exact)
+            alpha, size = mpmath.mpf(made.settings.alpha), unknown_size(exact)
             short = max(0, -unknown_margin(made, exact)) + 2 * visible * size
             root = (short / alpha + max(exact.interval(exact.w)[0], 0)) / len(made.conserved)
-            made.settings[REWARD_FLOOR] = float(root)
+            made.settings.reward_floor = float(root)
             assert unknown_margin(made, exact) > visible * size
         assert made.ask_unknown()
 
@@ -324,20 +305,20 @@ def test_the_record_of_an_unknown_baseline_holds_both_sides_of_algorithm_2(dim: 
     rng = np.random.default_rng(10 + dim)
     for kind in ("plain", "ball") * 20:
         made = scene(kind, dim, rng)
-        made.settings[REWARD_FLOOR] = floor
+        made.settings.reward_floor = floor
         is_safe = made.ask_unknown()
-        alpha, n = float(made.settings[ALPHA]), len(made.conserved)
+        alpha, n = made.settings.alpha, len(made.conserved)
         lower = fresh_interval(made, np.sum([*made.played, made.proposal], axis=0))[0]
         kept = fresh_interval(made, np.sum(made.conserved, axis=0))[0]
         owed = fresh_interval(made, np.sum([*made.displaced, made.baseline], axis=0))[1]
-        assert made.record[GUARANTEED] == pytest.approx(lower + alpha * max(kept, n * floor), rel=1e-7, abs=1e-7)
-        assert made.record[REQUIRED] == pytest.approx((1 - alpha) * owed, rel=1e-7, abs=1e-7)
-        assert is_safe == (made.record[GUARANTEED] >= made.record[REQUIRED])
+        assert made.record.guaranteed == pytest.approx(lower + alpha * max(kept, n * floor), rel=1e-7, abs=1e-7)
+        assert made.record.required == pytest.approx((1 - alpha) * owed, rel=1e-7, abs=1e-7)
+        assert is_safe == (made.record.guaranteed >= made.record.required)
 
 
 def fresh_interval(made: Scene, q: Vector) -> tuple[float, float]:
     """LCB and UCB by a numpy solve from the raw rows, before any of them the ball."""
-    noise, delta, ridge, theta_bound, feature_bound = made.settings[:5]
+    noise, delta, ridge, theta_bound, feature_bound = numbers_of(made.settings)
     count, dim = made.seen.shape
     if count == 0:
         return -theta_bound * float(np.linalg.norm(q)), theta_bound * float(np.linalg.norm(q))
@@ -351,39 +332,40 @@ def fresh_interval(made: Scene, q: Vector) -> tuple[float, float]:
 # ---------------------------------------------------------------------------------- what a gate leaves behind
 
 
-def test_a_gate_does_not_touch_ledger_state_or_settings() -> None:
-    made = scene("plain", 3, np.random.default_rng(1))
-    before = made.ledger.buffer.copy(), made.state.buffer.copy(), made.settings.copy()
-    made.ask_known(0.5)
-    made.ask_unknown()
-    assert (made.ledger.buffer == before[0]).all()
-    assert (made.state.buffer == before[1]).all()
-    assert (made.settings == before[2]).all()
+@pytest.mark.parametrize("rule", ["CLUCB", "CLUCB2", "SafeLUCB"])
+def test_a_gate_does_not_touch_ledger_state_or_settings(rule: str) -> None:
+    for made in scenes("plain", 6):
+        core = made.policy(rule)
+        core.judge(np.vstack([made.proposal, made.baseline]), 0, 1, 0.5)
+        assert core.ledger.save().tobytes() == made.ledger.core.save().tobytes()
+        assert core.ridge.save().tobytes() == made.state.core.save().tobytes()
+        assert (*numbers_of(core.settings), core.settings.alpha) == (*numbers_of(made.settings), made.settings.alpha)
 
 
 def test_the_question_is_what_the_learner_earns_above_the_share_of_the_baseline() -> None:
     for made in scenes("plain", 20):
         made.ask_unknown()
-        alpha, dim = float(made.settings[ALPHA]), made.proposal.size
+        alpha, dim = made.settings.alpha, made.proposal.size
         z = sum([*made.played, made.proposal], np.zeros(dim))
         v = sum([*made.displaced, made.baseline], np.zeros(dim))
         w = sum(made.conserved, np.zeros(dim))
-        np.testing.assert_allclose(vectors_of(made.record, dim)[:3], [z, w, v], rtol=1e-14, atol=1e-14)
+        found = [made.record.played, made.record.conserved, made.record.displaced]
+        np.testing.assert_allclose(found, [z, w, v], rtol=1e-14, atol=1e-14)
         expected = z + alpha * w - (1 - alpha) * v
-        np.testing.assert_allclose(question_of(made.settings, made.record, dim), expected, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(question_of(made.settings, made.record), expected, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["plain", "ball"])
 def test_the_proof_behind_a_gate_holds_and_proves_its_margin(kind: str) -> None:
     for number, made in enumerate(scenes(kind, 60)):
-        known = snapshot(made.settings, made.state.buffer)
-        made.settings[REWARD_FLOOR] = (0.0, 0.3)[number % 2]
+        known = snapshot(made.settings, made.state.core)
+        made.settings.reward_floor = (0.0, 0.3)[number % 2]
         made.ask_known(0.4)
-        proof = known_proof(made.settings, made.record, known, made.proposal.size)
+        proof = known_proof(made.settings, made.record, known)
         check(proof)
-        assert proof.value == pytest.approx(made.record[GUARANTEED] - made.record[REQUIRED], rel=1e-9, abs=1e-9)
+        assert proof.value == pytest.approx(made.record.guaranteed - made.record.required, rel=1e-9, abs=1e-9)
         made.ask_unknown()
-        proof = unknown_proof(made.settings, made.record, known, made.proposal.size)
+        proof = unknown_proof(made.settings, made.record, known)
         check(proof)
-        assert proof.value == pytest.approx(made.record[GUARANTEED] - made.record[REQUIRED], rel=1e-9, abs=1e-9)
-        np.testing.assert_array_equal(proof.question, question_of(made.settings, made.record, made.proposal.size))
+        assert proof.value == pytest.approx(made.record.guaranteed - made.record.required, rel=1e-9, abs=1e-9)
+        np.testing.assert_array_equal(proof.question, question_of(made.settings, made.record))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.ridge_layout import new_state
-from surefoot.safety.ledger import Ledger, book_baseline, book_learner
-from surefoot.safety.paper_gates import new_record, pose, vectors_of
+from surefoot.linear.ridge import sized
+from surefoot.safety.ledger import Ledger
+from tests.linear.scoring import settings_with
 
 EPS = Fraction(1, 2**53)
 SCALE = 2**200
@@ -49,12 +49,12 @@ def test_the_sums_of_a_hundred_thousand_rounds_are_exact(dim: int) -> None:
     actions, baselines = wild(rng, (count, dim)), wild(rng, (count, dim))
     rewards = 10.0 ** rng.uniform(-12, 12, size=count)
     ledger = Ledger(dim=dim)
-    learner, conserve = book_learner.dispatcher, book_baseline.dispatcher
+    learner, conserve = ledger.core.book_learner, ledger.core.book_baseline
     for t, reward in enumerate(rewards.tolist()):
         if is_learner[t]:
-            learner(ledger.buffer, actions[t], baselines[t], reward, dim)
+            learner(actions[t], baselines[t], reward)
         else:
-            conserve(ledger.buffer, baselines[t], reward, dim)
+            conserve(baselines[t], reward)
     assert_exact(ledger.played, actions[is_learner])
     assert_exact(ledger.displaced, baselines[is_learner])
     assert_exact(ledger.conserved, baselines[~is_learner])
@@ -67,16 +67,16 @@ def test_the_sums_of_a_hundred_thousand_rounds_are_exact(dim: int) -> None:
 def test_a_small_term_survives_a_large_one_that_comes_and_goes() -> None:
     ledger = Ledger(dim=2)
     for played in ([1e16, 1.0], [1.0, 1e-16], [-1e16, 1.0], [1.0, -1e-16]):
-        book_learner(ledger.buffer, np.array(played), np.array(played[::-1]), 0.0, 2)
+        ledger.core.book_learner(np.array(played), np.array(played[::-1]), 0.0)
     assert ledger.played.tolist() == [2.0, 2.0]
     assert ledger.displaced.tolist() == [2.0, 2.0]
 
 
 def test_a_hundred_thousand_tenths_add_up_to_their_exact_sum() -> None:
     ledger = Ledger(dim=1)
-    conserve, row = book_baseline.dispatcher, np.array([0.1])
+    conserve, row = ledger.core.book_baseline, np.array([0.1])
     for _ in range(100_000):
-        conserve(ledger.buffer, row, 0.1, 1)
+        conserve(row, 0.1)
     expected = float(100_000 * Fraction(0.1))
     assert ledger.conserved.tolist() == [expected]
     assert ledger.conserved_reward == expected
@@ -85,9 +85,9 @@ def test_a_hundred_thousand_tenths_add_up_to_their_exact_sum() -> None:
 
 def test_each_round_goes_where_it_belongs() -> None:
     ledger = Ledger(dim=2)
-    book_learner(ledger.buffer, np.array([1.0, 2.0]), np.array([3.0, 4.0]), 0.5, 2)
-    book_baseline(ledger.buffer, np.array([5.0, 6.0]), 0.25, 2)
-    book_baseline(ledger.buffer, np.array([7.0, 8.0]), 0.125, 2)
+    ledger.core.book_learner(np.array([1.0, 2.0]), np.array([3.0, 4.0]), 0.5)
+    ledger.core.book_baseline(np.array([5.0, 6.0]), 0.25)
+    ledger.core.book_baseline(np.array([7.0, 8.0]), 0.125)
     assert ledger.played.tolist() == [1.0, 2.0]
     assert ledger.displaced.tolist() == [3.0, 4.0]
     assert ledger.conserved.tolist() == [12.0, 14.0]
@@ -97,22 +97,21 @@ def test_each_round_goes_where_it_belongs() -> None:
 
 def test_a_new_ledger_is_empty() -> None:
     ledger = Ledger(dim=2)
-    assert not ledger.buffer.any()
+    assert not ledger.core.save().any()
     assert (ledger.learner_rounds, ledger.baseline_rounds) == (0, 0)
 
 
 def test_the_gate_sees_the_sums_with_the_proposal_added_exactly() -> None:
     rng = np.random.default_rng(5)
     played, displaced, conserved = (wild(rng, (2000, 2)) for _ in range(3))
-    ledger = Ledger(dim=2)
+    core = sized("CLUCB2", 2)(2, settings_with())
     for t in range(1999):
-        book_learner(ledger.buffer, played[t], displaced[t], 0.0, 2)
+        core.ledger.book_learner(played[t], displaced[t], 0.0)
     for row in conserved:
-        book_baseline(ledger.buffer, row, 0.0, 2)
-    record = new_record(2)
-    pose(new_state(2, 0.3), ledger.buffer, played[-1], displaced[-1], record, 2)
-    sums = vectors_of(record, 2)
-    for found, rows in zip(sums[:3], (played, conserved, displaced), strict=True):
+        core.ledger.book_baseline(row, 0.0)
+    posed = core.pose(played[-1], displaced[-1])
+    sums = posed.played, posed.conserved, posed.displaced
+    for found, rows in zip(sums, (played, conserved, displaced), strict=True):
         for value, truth, slack, newest in zip(
             found.tolist(), exact_sums(rows), allowed(rows), np.abs(rows[-1]).tolist(), strict=True
         ):

@@ -1,5 +1,6 @@
 """The search for a split against Clarabel: never above the optimum, within a percent of it, alarms only when due."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_dataclass
 from itertools import pairwise
@@ -13,13 +14,10 @@ import surefoot
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import ProofError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.safety.ascent import FOUND, REFUTED
 from surefoot.safety.check import check
 from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.prove import prove
-from surefoot.safety.safe_state import room
-from surefoot.safety.split import GIVEN, LEVEL, NORMAL, TANGENT, WEIGHT
-from surefoot.safety.split_search import search
+from surefoot.safety.split_search import GIVEN, TANGENT, SplitFound, WorkingFact, search
 from tests.safe_reference import Ellipse, least
 
 LIMIT = 1000  # joining facts, where the search may take its time
@@ -47,15 +45,12 @@ class Problem:
         return float(self.center @ self.q - self.radius * np.linalg.norm(self.whitener @ self.q))
 
     def search(
-        self, *, budget: int = LIMIT, work: Matrix | None = None, count: int = 0, target: float = np.inf
-    ) -> tuple[float, float, int, int, Matrix]:
-        work = np.zeros((room(self.q.size), 3 + self.q.size)) if work is None else work
-        flat = np.concatenate([self.center, self.whitener.ravel()])
-        value, error, count, status = search(
-            flat, 0, self.radius, self.bound, self.q, self.rows, self.low, self.high, self.given, self.levels, work,
-            count, target, budget, np.zeros(self.q.size),
+        self, *, budget: int = LIMIT, start: Sequence[WorkingFact] = (), target: float = np.inf
+    ) -> SplitFound:
+        return search(
+            self.center, self.whitener, self.radius, self.bound, self.q, self.given, self.levels, rows=self.rows,
+            low=self.low, high=self.high, start=start, target=target, budget=budget,
         )  # fmt: skip
-        return value, error, count, status, work
 
     def exact(self) -> float | None:
         dim = self.q.size
@@ -121,11 +116,11 @@ def test_the_search_comes_within_a_percent_of_the_exact_optimum_and_never_above(
         if exact is None:
             assert kind == "tight"  # feasible in one point only: the solver may call that empty
             continue
-        value, error, count, status, work = made.search()
-        assert status == FOUND
+        value, error, is_refuted, facts, _ = made.search()
+        assert not is_refuted
         assert 0 <= error <= 1e-9 * (1 + abs(value) + np.linalg.norm(made.q))
         assert value - error <= float(made.theta @ made.q) + 1e-9 * np.linalg.norm(made.q)
-        assert (work[:count, WEIGHT] >= 0).all()
+        assert all(fact.weight >= 0 for fact in facts)
         if kind != "tight":
             assert_near(value, exact, made.joint, (dim, kind, number))
         gained += exact > made.joint + 0.1 * abs(made.joint)
@@ -137,13 +132,13 @@ def test_a_warm_start_from_another_question_ends_where_a_cold_one_does(dim: int)
     rng = np.random.default_rng([3, dim])
     for number in range(40):
         made = problem(rng, dim)
-        _, _, count, _, work = made.search()
+        first = made.search()
         made.q = made.q + 0.3 * np.linalg.norm(made.q) * rng.normal(size=dim)
         exact = made.exact()
         assert exact is not None
-        value, _, _, status, _ = made.search(work=work, count=count)
-        assert status == FOUND
-        assert_near(value, exact, made.joint, number)
+        found = made.search(start=first.facts)
+        assert not found.is_refuted
+        assert_near(found.value, exact, made.joint, number)
 
 
 @pytest.mark.parametrize("dim", [2, 4, 8])
@@ -153,8 +148,8 @@ def test_a_small_budget_gives_less_and_is_still_a_bound(dim: int) -> None:
         made = problem(rng, dim)
         values = []
         for budget in (0, 1, 2, 4, 32):
-            value, error, _, status, _ = made.search(budget=budget)
-            assert status == FOUND
+            value, error, is_refuted, _, _ = made.search(budget=budget)
+            assert not is_refuted
             assert value - error <= float(made.theta @ made.q) + 1e-9 * np.linalg.norm(made.q)
             values.append(value)
         size = 1e-9 * (abs(made.joint) + np.linalg.norm(made.q))
@@ -167,9 +162,9 @@ def test_a_search_stops_once_the_target_is_proved() -> None:
     stopped = 0
     for _ in range(100):
         made = problem(rng, 4)
-        best, *_ = made.search()
+        best = made.search().value
         target = made.joint + 0.5 * (best - made.joint)
-        value, *_ = made.search(target=target)
+        value = made.search(target=target).value
         assert target - 1e-9 * (1 + abs(target)) <= value <= best + 1e-9 * (1 + abs(best))
         stopped += value < best - 1e-6 * abs(best)
     assert stopped > 10
@@ -185,8 +180,8 @@ def test_facts_that_some_theta_satisfies_are_never_called_a_contradiction(dim: i
         for q in (made.q, np.zeros(dim)):
             made.q = q
             for budget in (64, LIMIT):
-                value, error, _, status, _ = made.search(budget=budget)
-                assert status == FOUND, (number, budget)
+                value, error, is_refuted, _, _ = made.search(budget=budget)
+                assert not is_refuted, (number, budget)
                 assert value - error <= float(made.theta @ q) + 1e-9 * (1 + np.linalg.norm(q))
 
 
@@ -211,7 +206,7 @@ def test_facts_that_contradict_each_other_are_refuted(dim: int, how: str) -> Non
         assert made.exact() is None
         for q in (made.q, np.zeros(dim)):
             made.q = q
-            assert made.search()[3] == REFUTED
+            assert made.search().is_refuted
 
 
 # ---------------------------------------------------------------------------------- proofs
@@ -306,10 +301,11 @@ def test_tangents_of_the_ball_are_levels_of_the_ball() -> None:
     made.bound = 1.0000001
     made.radius = 50.0
     made.q = -np.linalg.norm(made.q) * made.theta
-    _, _, count, status, work = made.search()
-    assert status == FOUND
-    assert count > 0
-    assert (work[:count, 0] == TANGENT).all()
-    assert work[:count, LEVEL] == pytest.approx(-made.bound)
-    assert np.linalg.norm(work[:count, NORMAL:], axis=1) == pytest.approx(1.0)
+    found = made.search()
+    assert not found.is_refuted
+    assert found.facts
+    for fact in found.facts:
+        assert fact.kind == TANGENT
+        assert fact.level == pytest.approx(-made.bound)
+        assert np.linalg.norm(fact.normal) == pytest.approx(1.0)
     assert surefoot.check is check

@@ -9,6 +9,7 @@
 // negative root says that no theta with ||theta|| <= B fits the data: they refute the assumptions.
 #pragma once
 #include <cmath>
+#include <span>
 
 #include "ellipsoid.hpp"
 #include "radius.hpp"
@@ -27,9 +28,10 @@ inline double moved_entry(double entry, double carry, double ridge, double befor
 }
 
 // Writes the set that bounds <theta, q> best, and returns its radius: CONTRADICTED if the data refute the assumptions,
-// UNKNOWN if rounding may have done too much at every ridge.
+// UNKNOWN if rounding may have done too much at every ridge. Any `shares` are valid.
 template <int D>
-double choose_dual(const LinearSettings& s, Ridge<D>& state, View<D> q, Ellipsoid<D>& chosen) {
+double choose_dual(const LinearSettings& s, Ridge<D>& state, View<D> q, Ellipsoid<D>& chosen,
+                   std::span<const double> shares = SHARES) {
   const int d = state.dim();
   chosen.forget();  // what stands there if rounding rules out every ridge below
   if (!(state.drift <= DRIFT_USABLE)) return UNKNOWN;
@@ -42,7 +44,7 @@ double choose_dual(const LinearSettings& s, Ridge<D>& state, View<D> q, Ellipsoi
   Matrix<D> lower(d), shifted(d);
   Ellipsoid<D> trial(d);
   double best = -INFINITE, radius = UNKNOWN;
-  for (const double share : SHARES) {
+  for (const double share : shares) {
     const double ridge = share * s.ridge;
     shifted = gram;
     for (int i = 0; i < d; ++i) shifted(i, i) = moved_entry(state.gram(i, i), state.gram_carry(i, i), ridge, s.ridge);

@@ -64,11 +64,12 @@ void bind_ridge(nb::module_& module) {
   type.def("is_sound", &R::is_sound, nb::arg("ridge"));
   type.def("radius", [](const R& r, const LinearSettings& s) { return radius_of(s, r); });
   type.def("guarded_radius", [](const R& r, double beta) { return guarded_radius(r, beta); });
-  type.def("choose_dual", [](R& r, const LinearSettings& s, const VectorIn& q) {
+  type.def("choose_dual", [](R& r, const LinearSettings& s, const VectorIn& q, const std::vector<double>& shares) {
     Ellipsoid<D> chosen(r.dim());
-    const double radius = choose_dual(s, r, view_of<D>(q, r.dim()), chosen);
+    const double radius = choose_dual(s, r, view_of<D>(q, r.dim()), chosen, shares);
     return std::tuple(radius, copied(chosen.center), copied(chosen.whitener));
-  }, "The dual set that bounds <theta, q> best: radius (-1: contradicted), center, whitener.");
+  }, nb::arg("settings"), nb::arg("q"), nb::arg("shares") = std::vector<double>(std::begin(SHARES), std::end(SHARES)),
+     "The dual set that bounds <theta, q> best: radius (-1: contradicted), center, whitener.");
   type.def("learn_rows", [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, MatrixOut predicted) {
     const int d = r.dim(), count = static_cast<int>(features.shape(1));
     check_size(features.shape(2), d);
@@ -236,6 +237,7 @@ void bind_linear(nb::module_& module) {
   nb::list words;
   for (const auto text : FACT_WORDS) words.append(nb::str(text.data(), text.size()));
   module.attr("FACT_WORDS") = nb::tuple(words);
+  module.attr("SHARES") = nb::tuple(nb::cast(std::vector<double>(std::begin(SHARES), std::end(SHARES))));
   module.attr("GIVEN") = static_cast<int>(given);
   module.attr("TANGENT") = static_cast<int>(tangent);
   module.attr("OTHER") = static_cast<int>(other);

@@ -67,7 +67,8 @@ struct Bound {
   std::shared_ptr<Spares<D>> spares = std::make_shared<Spares<D>>();
 
   Bound(int dim, const LinearSettings& settings) : player{typename P::State(dim, settings), typename P::Record(dim), {}} {}
-  Bound(const Bound&) = delete;
+  // Whoever looks at the other one's set goes on doing so.
+  Bound(const Bound& other) : player(other.player) {}
   ~Bound() { let_go(); }
 
   typename P::State& state() { return player.state; }
@@ -110,11 +111,15 @@ struct Bound {
     let_go();
   }
 
+  Evidence<D> evidence(const Record<D>& record) {
+    return {record, freeze(), static_cast<long long>(state().ridge.count)};
+  }
+
   // What Python needs of every round at once: each further question would cost a call.
   std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>> concluded() {
     const Record<D>& record = player.record;
     return {record.action, record.is_learner, bytes_of(record.features), P::teaches(state(), record.is_learner),
-            state().memory.refuted > 0.0, Evidence<D>{record, freeze(), static_cast<long long>(state().ridge.count)}};
+            state().memory.refuted > 0.0, evidence(record)};
   }
 };
 
@@ -209,6 +214,26 @@ void bind_linear_policy(nb::module_& module) {
   }, nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"), nb::arg("order"),
      "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features of "
      "what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
+  type.def("judge", [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
+    auto& state = b.state();
+    Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
+    if (action < 0 || action >= offer.rows.count || baseline >= offer.rows.count) throw nb::value_error("there is no such row");
+    offer.baseline = baseline;
+    offer.known = known;
+    offer.low = low;
+    offer.high = high;
+    Record<D> record(state.dim());
+    record.action = action;
+    record.beta = state.radius();
+    record.is_learner = P::judge(state, offer, record);
+    return b.evidence(record);
+  }, nb::arg("rows"), nb::arg("action"), nb::arg("baseline"), nb::arg("known") = 0.0, nb::arg("low") = 0.0, nb::arg("high") = INFINITE,
+     "What the gate says of a row, which is not played.");
+  type.def("range", [](B& b, double radius, const VectorIn& q) {
+    const Range range = b.state().range(radius, view_of<D>(q, b.state().dim()));
+    return std::pair(range.mean, range.spread);
+  }, nb::arg("radius"), nb::arg("q"), "Mean and spread of <theta, q> over the set in use.");
+  type.def("copy", [](const B& b) { return B(b); });
   type.def("conclude", [](B& b, const VectorIn& chosen, const VectorIn& today, double optimism, double known, double low, double high, int order) {
     auto& state = b.state();
     const int d = state.dim();
