@@ -35,7 +35,7 @@ def ridge_of(core: Any) -> Ridge:
 
 
 def proposal(core: Any, rows: Matrix) -> tuple[int, float]:
-    evidence = core.decide(rows, True, -1, 0.0, 0.0, math.inf, native.FREE)
+    *_, evidence = core.decide(rows, True, -1, 0.0, 0.0, math.inf, native.FREE)
     return evidence.action, evidence.optimism
 
 

@@ -186,7 +186,7 @@ def test_fresh_rows_and_a_catalogue_agree_on_the_best(dim: int, count: int) -> N
     rows = np.random.default_rng(6).normal(size=(MANY + 3, dim))
     rows *= 3.9 / np.linalg.norm(rows, axis=1).max()
     core.adopt(rows)
-    kept = core.decide(rows, True, -1, 0.0, 0.0, math.inf, native.FREE)
+    *_, kept = core.decide(rows, True, -1, 0.0, 0.0, math.inf, native.FREE)
     row, upper = core.propose(rows, core.radius)
     assert row == kept.action
     assert upper == pytest.approx(kept.optimism, rel=1e-12)
@@ -195,7 +195,7 @@ def test_fresh_rows_and_a_catalogue_agree_on_the_best(dim: int, count: int) -> N
 def test_a_proposal_names_the_row_that_breaks_the_bound() -> None:
     core = policy_of(settings_with(), learned(2, 5, seed=5))
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [9.0, 9.0]])
-    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE).action == -1 - 2
+    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE)[0] == -1 - 2
     assert core.ledger.learner_rounds == 0
 
 

@@ -33,7 +33,7 @@ def test_the_favourite_of_last_time_never_wins_by_rounding() -> None:
         core.ridge.favourite = int(rng.integers(3))
         core.restore_scores(means, squares, [], 0.0, 0.0, 0.0)
         uppers = means + np.sqrt(squares)  # before any observation a width counts theta_bound = 1 times
-        evidence = core.decide(rows, True, -1, 0.0, 0.0, np.inf, native.FREE)
+        *_, evidence = core.decide(rows, True, -1, 0.0, 0.0, np.inf, native.FREE)
         assert (evidence.action, evidence.optimism) == (int(np.argmax(uppers)), uppers.max())
 
 

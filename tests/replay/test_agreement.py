@@ -23,7 +23,7 @@ SPECS = [Spec(name, alpha=None if name == "LUCB" else 0.3) for name in PLAYABLE]
 
 def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, problem: Problem) -> NDArray[np.int64]:
     """The same replay with policy objects: a rejected round is undone by going back to the saved state."""
-    policy = policy_of(spec, problem)
+    policy: Policy = policy_of(spec, problem)
     tells = bool(getattr(policy, "needs_baseline_reward", False))
     fates = np.zeros(len(batch), dtype=np.int64)
     for t in range(len(batch)):

@@ -83,8 +83,7 @@ def test_shadow_intervals_cover_what_the_decisions_of_a_learner_are_worth(policy
 
 
 def _value_of_choices(truth: object, spec: Spec) -> float:
-    from surefoot.replay.replayed_policy import IMPORTANCE
-    from surefoot.replay.replayed_policy import ReplayedPolicy, problem_of
+    from surefoot.replay.replayed_policy import IMPORTANCE, ReplayedPolicy, problem_of
 
     log, means, declared = truth.log, truth.means, truth.declared  # type: ignore[attr-defined]
     batch = log._batch

@@ -9,8 +9,7 @@ from scipy.stats import kstwobign
 from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import replay
 from surefoot.replay.intervals import Estimate
-from surefoot.replay.replayed_policy import FULL, REJECTION
-from surefoot.replay.replayed_policy import Declared, ReplayedPolicy, problem_of
+from surefoot.replay.replayed_policy import FULL, REJECTION, Declared, ReplayedPolicy, problem_of
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import Truth, linear_log, sharp
 

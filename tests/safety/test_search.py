@@ -44,9 +44,7 @@ class Problem:
         """What the ellipsoid alone says."""
         return float(self.center @ self.q - self.radius * np.linalg.norm(self.whitener @ self.q))
 
-    def search(
-        self, *, budget: int = LIMIT, start: Sequence[WorkingFact] = (), target: float = np.inf
-    ) -> SplitFound:
+    def search(self, *, budget: int = LIMIT, start: Sequence[WorkingFact] = (), target: float = np.inf) -> SplitFound:
         return search(
             self.center, self.whitener, self.radius, self.bound, self.q, self.given, self.levels, rows=self.rows,
             low=self.low, high=self.high, start=start, target=target, budget=budget,

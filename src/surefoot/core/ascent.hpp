@@ -25,8 +25,17 @@ struct Whitened {
   std::vector<double> normals, gaps, lower, p, u, theta, direction, outward, inward, rest;
 
   Whitened(int dim_, int room_)
-      : dim(dim_), room(room_), normals(square(room, dim)), gaps(line(room)), lower(square(room, room)), p(line(dim)),
-        u(line(dim)), theta(line(dim)), direction(line(room)), outward(line(room)), inward(line(room)),
+      : dim(dim_),
+        room(room_),
+        normals(square(room, dim)),
+        gaps(line(room)),
+        lower(square(room, room)),
+        p(line(dim)),
+        u(line(dim)),
+        theta(line(dim)),
+        direction(line(room)),
+        outward(line(room)),
+        inward(line(room)),
         rest(line(dim)) {}
 
   double* normal(int k) { return normals.data() + static_cast<std::ptrdiff_t>(k) * dim; }
@@ -122,7 +131,8 @@ class Ascent {
 
   // x = (A A^T)^-1 x for the first `count` facts.
   void solve(std::vector<double>& x, int count) {
-    for (int i = 0; i < count; ++i) x[index(i)] = (x[index(i)] - dot(at_.factor_row(i), x.data(), i)) / at_.factor(i, i);
+    for (int i = 0; i < count; ++i)
+      x[index(i)] = (x[index(i)] - dot(at_.factor_row(i), x.data(), i)) / at_.factor(i, i);
     for (int i = count - 1; i >= 0; --i) {
       for (int k = i + 1; k < count; ++k) x[index(i)] -= at_.factor(k, i) * x[index(k)];
       x[index(i)] /= at_.factor(i, i);

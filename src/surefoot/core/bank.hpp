@@ -11,7 +11,8 @@
 //     E[1 + rate g] = 1 + rate d <= exp(rate d),
 //
 // so the products of (1 + rate g) exp(-rate d) are supermartingales whatever the means do, and so is their average over
-// a grid of rates. By Ville's inequality the slack S = sum d satisfies, at all times at once with probability 1 - delta,
+// a grid of rates. By Ville's inequality the slack S = sum d satisfies, at all times at once with probability 1 -
+// delta,
 //
 //     sum over rates of exp(log_wealth - rate S) < rates/delta,    log_wealth = sum ln(1 + rate g).
 //

@@ -16,12 +16,12 @@
 
 namespace surefoot {
 
-inline constexpr int LIST_FROM = 48;  // actions from which a short list pays
-inline constexpr int LIST_SHARE = 8;  // it may hold at most this part of them
-inline constexpr int LIST_EVERY = 16;  // observations between two attempts to make one
+inline constexpr int LIST_FROM = 48;                          // actions from which a short list pays
+inline constexpr int LIST_SHARE = 8;                          // it may hold at most this part of them
+inline constexpr int LIST_EVERY = 16;                         // observations between two attempts to make one
 inline constexpr double TRAVEL_ROOM = 0.15, FALL_ROOM = 0.1;  // how far theta may move and the best UCB fall meanwhile,
                                                               // in widths times beta
-inline constexpr double GUARD = 1e-6;  // relative rounding errors stay far below
+inline constexpr double GUARD = 1e-6;                         // relative rounding errors stay far below
 
 template <int D>
 struct Catalogue {
@@ -112,7 +112,8 @@ struct Catalogue {
   // Lists the rows that might become best while theta moves a little; if there are too many, none.
   void make_list(double beta, Proposal best) {
     const double farthest = (1.0 + TRAVEL_ROOM) * beta;
-    const double lowest = best.upper - FALL_ROOM * beta * std::sqrt(scores.squares[static_cast<std::size_t>(best.action)]);
+    const double lowest =
+        best.upper - FALL_ROOM * beta * std::sqrt(scores.squares[static_cast<std::size_t>(best.action)]);
     listed.clear();
     for (int i = 0; i < actions(); ++i) {
       const auto at = static_cast<std::size_t>(i);

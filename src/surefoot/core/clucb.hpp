@@ -34,9 +34,7 @@ struct Clucb {
     return settle(state.settings, earned.low() + record.kept, required, size, record) && !is_odd;
   }
 
-  static void book(State& state, const Offer& offer, Record& record) {
-    book_linear(state, offer, record, offer.known);
-  }
+  static void book(State& state, const Offer& offer, Record& record) { book_linear(state, offer, record, offer.known); }
 
   // It learns from its own rounds only.
   static bool teaches(const State&, bool is_learner) { return is_learner; }

@@ -14,9 +14,9 @@ namespace surefoot {
 
 // What each constraint weighs, and what of it carries over to the next round.
 struct ConstraintRow {
-  double played;       // weight of z + phi_a in the question
-  bool is_one_round;   // asks of this round alone
-  bool carries_over;   // a proof of its question holds for the next one, too
+  double played;      // weight of z + phi_a in the question
+  bool is_one_round;  // asks of this round alone
+  bool carries_over;  // a proof of its question holds for the next one, too
 };
 
 inline ConstraintRow row_of(Constraint kind) {
@@ -44,9 +44,9 @@ double ask(const LinearSettings& s, const Ledger<D>& ledger, const Memory<D>& me
   const double alpha = s.alpha, owed = 1.0 - alpha;
   for (int i = 0; i < record.question.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    record.question[i] = row.is_one_round ? proposal[at] - owed * displaced[at]
-                                          : row.played * record.played[i] + alpha * record.conserved[i] -
-                                                owed * record.displaced[i];
+    record.question[i] = row.is_one_round
+                             ? proposal[at] - owed * displaced[at]
+                             : row.played * record.played[i] + alpha * record.conserved[i] - owed * record.displaced[i];
   }
   const double learner = ledger.learner_rounds + 1.0, baseline = ledger.baseline_rounds;
   const double weights = row.is_one_round ? 1.0 + owed : (row.played + owed) * learner + alpha * baseline;

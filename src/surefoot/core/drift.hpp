@@ -20,8 +20,8 @@
 namespace surefoot {
 
 inline constexpr std::size_t BETTORS = 10;
-inline constexpr std::array<double, BETTORS> SHIFTS{0.1, -0.1, 0.2, -0.2, 0.4,
-                                                    -0.4, 0.8, -0.8, 1.6, -1.6};  // in units of the noise
+inline constexpr std::array<double, BETTORS> SHIFTS{0.1,  -0.1, 0.2,  -0.2, 0.4,
+                                                    -0.4, 0.8,  -0.8, 1.6,  -1.6};  // in units of the noise
 inline constexpr double HORIZON = 500.0;  // half of the capital has entered after so many rounds of a side; the rest
                                           // never runs out
 inline constexpr double DRIFT_ROUNDING = 1e-6;  // of the logarithm, given away

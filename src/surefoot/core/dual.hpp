@@ -17,7 +17,7 @@
 namespace surefoot {
 
 inline constexpr double SHARES[] = {1.0, 0.001, 0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 100.0};  // a / ridge, amm first
-inline constexpr double NEGATIVE = 1e-6;   // how far below zero, relative to its parts, a root is a contradiction
+inline constexpr double NEGATIVE = 1e-6;      // how far below zero, relative to its parts, a root is a contradiction
 inline constexpr double CONTRADICTED = -1.0;  // in place of a radius
 
 // A diagonal entry of V with another ridge, rounded once: beside the old ridge a small one would drown.

@@ -22,9 +22,7 @@ struct Block {
   Rewards rewards;
   double scale;
 
-  const double* rows(int t) const {
-    return features + (is_fixed ? 0 : static_cast<std::ptrdiff_t>(t) * actions * dim);
-  }
+  const double* rows(int t) const { return features + (is_fixed ? 0 : static_cast<std::ptrdiff_t>(t) * actions * dim); }
   const double* means_of(int t) const { return means + (is_fixed ? 0 : static_cast<std::ptrdiff_t>(t) * actions); }
   double best(int t) const {
     const double* row = means_of(t);
@@ -75,7 +73,8 @@ struct Player {
   // Plays a block of rounds; actions go to `trace` where there is room: the learner's row, or -1 - the baseline's.
   // Returns -1, or the first round with a row beyond its bound.
   template <class Team>
-  std::int64_t play(const Block& block, Tally& tally, const Checkpoints& points, std::int64_t* trace, const Team& team) {
+  std::int64_t play(const Block& block, Tally& tally, const Checkpoints& points, std::int64_t* trace,
+                    const Team& team) {
     const bool is_late = block.has_delays || !late.empty();
     int place = 0;
     // A run comes block by block, and continues behind the checkpoints of earlier ones.
@@ -96,7 +95,10 @@ struct Player {
       const double reward = reward_of(block.rewards, block.scale, means[row], block.draws[t]);
       if (P::teaches(state, record.is_learner)) {
         if (is_late) {  // even an immediate reward waits for those decided before
-          late.push_back({round + static_cast<double>(block.delays[t]), row, record.is_learner, reward,
+          late.push_back({round + static_cast<double>(block.delays[t]),
+                          row,
+                          record.is_learner,
+                          reward,
                           {played, played + block.dim}});
         } else {
           learn({played, row, record.is_learner, reward}, team);

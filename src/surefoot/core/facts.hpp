@@ -11,8 +11,20 @@ namespace surefoot {
 
 // Those before `given` change with the ledger and are gathered anew in every round (`gather`), in this order.
 enum Kind : int {
-  kept_least, kept_most, owed_least, owed_most, played_least, played_most, realised, proved_before, baseline_least,
-  baseline_most, given, range_least = given, range_most, tangent,
+  kept_least,
+  kept_most,
+  owed_least,
+  owed_most,
+  played_least,
+  played_most,
+  realised,
+  proved_before,
+  baseline_least,
+  baseline_most,
+  given,
+  range_least = given,
+  range_most,
+  tangent,
   other = 100,  // facts beyond the named ones are `other` + their place
 };
 
@@ -75,7 +87,8 @@ struct Given {
   std::vector<double> levels;
 
   Given(int facts, int dim)
-      : count(facts), normals(static_cast<std::size_t>(facts) * static_cast<std::size_t>(dim)),
+      : count(facts),
+        normals(static_cast<std::size_t>(facts) * static_cast<std::size_t>(dim)),
         levels(static_cast<std::size_t>(facts)) {}
 
   double* normal(int k, int dim) { return normals.data() + static_cast<std::ptrdiff_t>(k) * dim; }

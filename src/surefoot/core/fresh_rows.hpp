@@ -30,7 +30,8 @@ class Screen {
       const int count = rows.count - first < NARROW ? rows.count - first : NARROW;
       turn(rows, first, count, 1.0 / bound);
       const SingleLanes squares = squares_of(d);
-      for (int i = 0; i < count; ++i) out[static_cast<std::size_t>(first + i)] = std::sqrt(static_cast<double>(squares[i]));
+      for (int i = 0; i < count; ++i)
+        out[static_cast<std::size_t>(first + i)] = std::sqrt(static_cast<double>(squares[i]));
     }
   }
 

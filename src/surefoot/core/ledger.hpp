@@ -12,7 +12,8 @@ namespace surefoot {
 template <int D>
 struct Ledger {
   double learner_rounds = 0.0, baseline_rounds = 0.0;
-  Sum conserved_reward, displaced_reward;  // known rewards of the baseline where it was kept, and where it was displaced
+  Sum conserved_reward,
+      displaced_reward;  // known rewards of the baseline where it was kept, and where it was displaced
   SumVector<D> played, displaced, conserved;  // z, v, w
 
   explicit Ledger(int dim) : played(dim), displaced(dim), conserved(dim) {}

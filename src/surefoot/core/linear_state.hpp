@@ -24,7 +24,11 @@ struct LinearState {
   Given<D> facts;
 
   LinearState(int dim, const LinearSettings& settings_)
-      : settings(settings_), ridge(dim, settings_.ridge), ledger(dim), memory(dim), space(dim, dim + Facts<D>::SPARE),
+      : settings(settings_),
+        ridge(dim, settings_.ridge),
+        ledger(dim),
+        memory(dim),
+        space(dim, dim + Facts<D>::SPARE),
         facts(given, dim) {
     // Only the residual radius is made of them.
     ridge.looks_closely = settings.radius == Radius::residual;
@@ -50,9 +54,9 @@ template <int D>
 struct Offer {
   Rows<D> rows;
   bool is_catalogue = false;
-  bool is_checked = false;  // the lengths of the rows were checked before
-  int baseline = -1;        // the row that is played today; -1: none is needed
-  double known = 0.0;       // its mean reward, where a policy needs it
+  bool is_checked = false;            // the lengths of the rows were checked before
+  int baseline = -1;                  // the row that is played today; -1: none is needed
+  double known = 0.0;                 // its mean reward, where a policy needs it
   double low = 0.0, high = INFINITE;  // what is known of it, where a policy can do without
   int order = FREE;
   const double *chosen = nullptr, *today = nullptr;

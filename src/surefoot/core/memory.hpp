@@ -25,15 +25,14 @@ struct Memory {
   double refuted = 0.0;  // 0, REFUTED or TOO_HIGH
   double proved = 0.0, proved_round = 0.0;
   double refused = 0.0, pause = 0.0;  // refusals in a row, and rounds to come without a search
-  bool moved = false;  // for good once a baseline's reward is not exactly known, or its features change
+  bool moved = false;                 // for good once a baseline's reward is not exactly known, or its features change
   double debt = 0.0, rounds_before = 0.0;  // of rounds before a restart (`surefoot.safety.alarm`)
   SumVector<D> earned_features;
   Vector<D> proved_question, first_baseline;
   Ellipsoid<D> set;  // the `dual` set in use
   Facts<D> working;
 
-  explicit Memory(int dim)
-      : earned_features(dim), proved_question(dim), first_baseline(dim), set(dim), working(dim) {}
+  explicit Memory(int dim) : earned_features(dim), proved_question(dim), first_baseline(dim), set(dim), working(dim) {}
 
   template <class Visit>
   void each(Visit visit) {

@@ -39,7 +39,8 @@ Proposal most_promising(LinearState<D>& state, Rows<D> rows, const Scores& score
   for (int place = 0; place < rows.count; ++place) {
     const int i = most_open();
     is_open[static_cast<std::size_t>(i)] = false;
-    const double cheap = uppers[static_cast<std::size_t>(i)] < s.range_high ? uppers[static_cast<std::size_t>(i)] : s.range_high;
+    const double cheap =
+        uppers[static_cast<std::size_t>(i)] < s.range_high ? uppers[static_cast<std::size_t>(i)] : s.range_high;
     if (place == 0) best.action = i;  // some row must be returned, even if the facts are refuted at once
     if (cheap <= best.upper) break;
     for (int j = 0; j < d; ++j) negative[j] = -rows[i][static_cast<std::size_t>(j)];

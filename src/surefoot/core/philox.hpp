@@ -33,7 +33,8 @@ struct Place {
 constexpr std::uint64_t bits_at(const Place& at) {
   const Counter counter{static_cast<std::uint32_t>(at.round), static_cast<std::uint32_t>(at.round >> 32), at.run,
                         at.stream};
-  const Counter drawn = philox(counter, {static_cast<std::uint32_t>(at.seed), static_cast<std::uint32_t>(at.seed >> 32)});
+  const Counter drawn =
+      philox(counter, {static_cast<std::uint32_t>(at.seed), static_cast<std::uint32_t>(at.seed >> 32)});
   return static_cast<std::uint64_t>(drawn[1]) << 32 | drawn[0];
 }
 

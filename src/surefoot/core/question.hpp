@@ -19,8 +19,8 @@ struct Record {
   int action = -1;          // the proposal's row
   bool is_learner = false;  // whether it was played
   double guaranteed = 0.0, required = 0.0, optimism = 0.0;
-  double beta = 0.0, radius = 0.0;  // of the set, and with room for rounding
-  double kept = 0.0, owed = 0.0;    // known rewards of the baseline; of an unknown one the two bounds of w
+  double beta = 0.0, radius = 0.0;         // of the set, and with room for rounding
+  double kept = 0.0, owed = 0.0;           // known rewards of the baseline; of an unknown one the two bounds of w
   Vector<D> played, conserved, displaced;  // z + phi_a, w, v + phi_b
   Vector<D> features;                      // what was played
   Vector<D> question;

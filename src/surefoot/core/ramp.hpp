@@ -1,8 +1,8 @@
 // The ramp of the guard: how large a share of the rounds to ask for. No proof rests on it; the gate has the last word.
 //
-// With a holdout h = 1 - p kept up for t more rounds, the slack grows by D t, D = sign m_a + (alpha - sign) m_b, and the
-// variance of its estimate by m t/h, m = (1 - sign alpha)^2 var_b, var_b the spread of the baseline's rewards around
-// what was predicted of them. The bound stays above 0 for all t to come if
+// With a holdout h = 1 - p kept up for t more rounds, the slack grows by D t, D = sign m_a + (alpha - sign) m_b, and
+// the variance of its estimate by m t/h, m = (1 - sign alpha)^2 var_b, var_b the spread of the baseline's rewards
+// around what was predicted of them. The bound stays above 0 for all t to come if
 //
 //     h >= event m / (D (G + sqrt(L (2G - L)))),      G what was estimated of the slack so far, L its bound.
 //

@@ -62,7 +62,8 @@ void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const
     }
     if (evaluator == Evaluator::importance) {
       // Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
-      state.ridge.absorb(view<P::Dim>(log.rows(t) + static_cast<std::ptrdiff_t>(taken) * log.dim, log.dim), log.reward(t, 0));
+      state.ridge.absorb(view<P::Dim>(log.rows(t) + static_cast<std::ptrdiff_t>(taken) * log.dim, log.dim),
+                         log.reward(t, 0));
     } else if (P::teaches(state, is_learner)) {
       const double reward = log.reward(t, evaluator == Evaluator::full ? row : 0);
       player.learn({log.rows(t) + static_cast<std::ptrdiff_t>(row) * log.dim, row, is_learner, reward}, Solo{});

@@ -17,18 +17,19 @@
 
 namespace surefoot {
 
-inline constexpr int RECENT = 16;              // rows that wait before they enter V together
-inline constexpr int REFRESH_EVERY = 1024;     // observations between two fresh factorisations
-inline constexpr double DRIFT_ALLOWED = 1e-8;  // rounding error of a width at which a fresh factorisation is due at once
-inline constexpr double DRIFT_USABLE = 1e-3;   // beyond this relative error a width is not worth its name
+inline constexpr int RECENT = 16;           // rows that wait before they enter V together
+inline constexpr int REFRESH_EVERY = 1024;  // observations between two fresh factorisations
+inline constexpr double DRIFT_ALLOWED =
+    1e-8;                                     // rounding error of a width at which a fresh factorisation is due at once
+inline constexpr double DRIFT_USABLE = 1e-3;  // beyond this relative error a width is not worth its name
 
 template <int D>
 struct Ridge {
   double count = 0.0, fresh_log_det = 0.0, growth = 1.0, drift = 4.0 * EPS, fresh_drift = 4.0 * EPS, condition = 1.0;
-  double energy = 0.0;  // b^T V^-1 b
-  double age = 0.0;     // observations since M was fresh
-  int waiting = 0;      // rows in `recent`
-  int favourite = 0;    // a hint: the row that was chosen last
+  double energy = 0.0;     // b^T V^-1 b
+  double age = 0.0;        // observations since M was fresh
+  int waiting = 0;         // rows in `recent`
+  int favourite = 0;       // a hint: the row that was chosen last
   double surprises = 0.0;  // sum e^2 D^2: squared errors of prediction, each times the leverage of its row
   Vector<D> theta;
   Matrix<D> whitener;
@@ -44,7 +45,14 @@ struct Ridge {
   const Matrix<D>* handed_over = nullptr;
 
   Ridge(int dim, double ridge_)
-      : theta(dim), whitener(dim), step(dim), moment(dim), gram(dim), gram_carry(dim), recent(dim), scratch(dim),
+      : theta(dim),
+        whitener(dim),
+        step(dim),
+        moment(dim),
+        gram(dim),
+        gram_carry(dim),
+        recent(dim),
+        scratch(dim),
         ridge(ridge_) {
     whitener.identity(1.0 / std::sqrt(ridge));
     gram.identity(ridge);
@@ -169,7 +177,8 @@ struct Ridge {
       off = 2.0 * drift * (1.0 + 4.0 * drift) * std::sqrt(energy * leverage);
       share = (1.0 + 3.0 * drift + (d + 8.0) * EPS) * (leverage / (1.0 + leverage));
       // Where that would show in the radius, look closer; rows beyond what was seen are few, and have it largest.
-      if (looks_closely && (leverage > 1.0 || !(off <= 1e-4 * std::fabs(surprise) + 1e-6 * size))) off = std::fmin(center_error(x), off);
+      if (looks_closely && (leverage > 1.0 || !(off <= 1e-4 * std::fabs(surprise) + 1e-6 * size)))
+        off = std::fmin(center_error(x), off);
     } else {
       off = center_error(x);
       share = 1.0;

@@ -41,7 +41,8 @@ struct Columns {
     values.assign(static_cast<std::size_t>(places) * static_cast<std::size_t>(rows.dim()), 0.0);
     for (int i = 0; i < actions; ++i) {
       const View<D> row = rows[i];
-      for (int j = 0; j < rows.dim(); ++j) values[static_cast<std::size_t>(j * places + i)] = row[static_cast<std::size_t>(j)];
+      for (int j = 0; j < rows.dim(); ++j)
+        values[static_cast<std::size_t>(j * places + i)] = row[static_cast<std::size_t>(j)];
     }
   }
   const double* column(int j) const { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }

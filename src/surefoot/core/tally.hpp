@@ -16,7 +16,8 @@ struct Tally {
 
   explicit Tally(std::vector<double> alphas) : watched(std::move(alphas)), violations(watched.size()) {}
 
-  // One more round: what was played has this mean, the best action that one, and the baseline would have earned `owed_`.
+  // One more round: what was played has this mean, the best action that one, and the baseline would have earned
+  // `owed_`.
   void count(double mean, double best, double owed_, bool is_learner) {
     round += 1.0;
     regret += best - mean;

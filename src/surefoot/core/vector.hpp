@@ -28,7 +28,11 @@ class Vector {
   double& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
   double operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
   void fill(double value) { std::fill(values_.begin(), values_.end(), value); }
-  operator View<D>() const requires(Each == 1) { return View<D>(values_.data(), static_cast<std::size_t>(size())); }
+  operator View<D>() const
+    requires(Each == 1)
+  {
+    return View<D>(values_.data(), static_cast<std::size_t>(size()));
+  }
 
  private:
   std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * Each>> values_{};

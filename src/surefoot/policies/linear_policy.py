@@ -216,9 +216,7 @@ class LinearPolicy(Policy):
         found = self._core.conclude(chosen, displaced, best.upper, known, *self._told, order)
         return self._concluded(found, -1, order, best.method, best.gap)
 
-    def _concluded(
-        self, found: Any, baseline: int, order: int, method: str = "rows", gap: float = 0.0
-    ) -> Decision:
+    def _concluded(self, found: Any, baseline: int, order: int, method: str = "rows", gap: float = 0.0) -> Decision:
         """The decision of a round that the core has booked."""
         proposal, is_learner, features, teaches, is_refuted, evidence = found
         if is_refuted and self._alarm is None:

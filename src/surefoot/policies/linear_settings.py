@@ -46,7 +46,7 @@ def linear_settings(
         raise ConfigError(
             f"`feature_bound**2 <= {MOST_RESOLVED:g} * ridge` must hold, but got {feature_bound=}, {ridge=}. "
             "Beside such features the ridge would be lost in rounding: "
-            f"take a ridge of at least {settings.feature_bound ** 2 / MOST_RESOLVED:.3g}, or rescale the features."
+            f"take a ridge of at least {settings.feature_bound**2 / MOST_RESOLVED:.3g}, or rescale the features."
         )
     if alpha is not None:
         hint = "alpha is the share of the baseline's reward you accept losing; 0.05 keeps 95%."

@@ -163,9 +163,7 @@ class WatchedPolicy(LinearPolicy):
         """Raise the alarm if the evidence against one theta has reached 1 / the watch's share of delta."""
         noise, ridge, bound = self._settings.noise, self._settings.ridge, self._settings.theta_bound
         delta = delta_of(watch.share * self._config["delta"], self._restarts, self._config.get("restart_share", 0.0))
-        if self._alarm is None and is_alarming(
-            watch.evidence(self._core.ridge.surprises, noise, ridge, bound), delta
-        ):
+        if self._alarm is None and is_alarming(watch.evidence(self._core.ridge.surprises, noise, ridge, bound), delta):
             self.report_breach("drift", watch.describe(noise, delta))
 
     def _arrays(self) -> dict[str, Any]:

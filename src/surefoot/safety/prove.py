@@ -109,9 +109,7 @@ def _ascent(
     for _ in range(CUTS + 2 * q.size if others else 1):
         normals, levels = np.array([cut.normal for cut in half_spaces]), np.array([cut.level for cut in half_spaces])
         room = 2 * q.size + 40
-        found = search(
-            center, whitener, radius, bound, q, normals, levels, start=work[:room], room=room, budget=budget
-        )
+        found = search(center, whitener, radius, bound, q, normals, levels, start=work[:room], room=room, budget=budget)
         if found.is_refuted:
             raise ProofError(
                 "No theta satisfies all facts: they contradict each other, and a contradiction proves anything."

@@ -274,4 +274,3 @@ def _unroll(world: World, realisation: Realisation, horizon: int, blocks: int) -
     size = max(1, min(blocks, BLOCK_NUMBERS // per_round))
     for start in range(0, horizon, size):
         yield realisation.take(min(size, horizon - start))
-

@@ -17,8 +17,9 @@ void bind_drift(nb::module_& module) {
 
   nb::class_<Bets>(module, "Bets", "The bets of a watch.")
       .def(nb::init<>())
-      .def("bet", [](Bets& bets, bool is_learner, double error, double round) { bet(bets, is_learner, error, round); },
-           "is_learner"_a, "error"_a, "round_"_a, "Take in the error of one prediction, in units of the noise.")
+      .def(
+          "bet", [](Bets& bets, bool is_learner, double error, double round) { bet(bets, is_learner, error, round); },
+          "is_learner"_a, "error"_a, "round_"_a, "Take in the error of one prediction, in units of the noise.")
       .def("log_evidence", &log_evidence, "surprises"_a, "noise"_a, "ridge"_a, "theta_bound"_a,
            "The logarithm of the evidence against one theta.")
       .def("seen_by_best", &seen_by_best, "noise"_a, "What the wealthiest bettor has seen.")

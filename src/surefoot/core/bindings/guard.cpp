@@ -54,7 +54,8 @@ struct GuardBooks {
 
   double share() const { return share_of(settings.metrics, banks, settings.ramp, settings.largest_share); }
 
-  std::pair<nb::bytes, std::vector<Bank>> book(double share, bool is_learner, const std::optional<std::vector<double>>& given) {
+  std::pair<nb::bytes, std::vector<Bank>> book(double share, bool is_learner,
+                                               const std::optional<std::vector<double>>& given) {
     const std::vector<double>& predicted = given ? *given : settings.unpredicted;
     check_size(predicted.size(), banks.size(), "Predictions");
     std::vector<Bank> before = banks;
@@ -142,7 +143,8 @@ void bind_bank(nb::module_& module) {
       .def_rw("played", &Bank::played)
       .def_rw("learner", &Bank::learner)
       .def_rw("baseline", &Bank::baseline)
-      .def_prop_ro("wealth", [](const Bank& bank) { return std::vector<double>(bank.wealth.begin(), bank.wealth.end()); })
+      .def_prop_ro("wealth",
+                   [](const Bank& bank) { return std::vector<double>(bank.wealth.begin(), bank.wealth.end()); })
       .def("save", &save<Bank>, "Its numbers.")
       .def("load", &load<Bank>, "saved"_a, "Take back what `save` gave; ValueError if that is of another size.");
   module.def("available", &available, "settings"_a, "bank"_a, "What may be spent.");
@@ -168,19 +170,24 @@ void bind_guard(nb::module_& module) {
   nb::class_<GuardBooks>(module, "GuardBooks", "The banks and lifts of one guard.")
       .def(nb::init<const GuardSettings&>(), "settings"_a)
       .def_ro("settings", &GuardBooks::settings)
-      .def_prop_ro("banks", [](const GuardBooks& books) { return books.banks; }, "A copy of every bank.")
+      .def_prop_ro(
+          "banks", [](const GuardBooks& books) { return books.banks; }, "A copy of every bank.")
       .def_prop_ro("lift_intervals", &GuardBooks::intervals, "Of each metric, in units of its highest.")
       .def("share", &GuardBooks::share, "The share of the next proposal.")
       .def("book", &GuardBooks::book, "share"_a, "is_learner"_a, "predicted"_a = nb::none(),
            "Charge a round at its worst; returns what it is settled by, and the banks before it.")
       .def("enter", &GuardBooks::enter, "record"_a, "is_learner"_a, "rewards"_a,
            "Take in the rewards of the next round in the order of decisions; NaN is missing.")
-      .def("save", [](const GuardBooks& books) { return save_rows(books.banks); }, "The numbers of every bank.")
-      .def("load", [](GuardBooks& books, const Table& saved) { load_rows(books.banks, saved); }, "saved"_a,
-           "Take back what `save` gave; ValueError if that is of another size.")
-      .def("save_lifts", [](const GuardBooks& books) { return save_rows(books.lifts); }, "The numbers of every lift.")
-      .def("load_lifts", [](GuardBooks& books, const Table& saved) { load_rows(books.lifts, saved); }, "saved"_a,
-           "Take back what `save_lifts` gave; ValueError if that is of another size.");
+      .def(
+          "save", [](const GuardBooks& books) { return save_rows(books.banks); }, "The numbers of every bank.")
+      .def(
+          "load", [](GuardBooks& books, const Table& saved) { load_rows(books.banks, saved); }, "saved"_a,
+          "Take back what `save` gave; ValueError if that is of another size.")
+      .def(
+          "save_lifts", [](const GuardBooks& books) { return save_rows(books.lifts); }, "The numbers of every lift.")
+      .def(
+          "load_lifts", [](GuardBooks& books, const Table& saved) { load_rows(books.lifts, saved); }, "saved"_a,
+          "Take back what `save_lifts` gave; ValueError if that is of another size.");
   nb::class_<GuardRuns>(module, "GuardRuns", "Many runs of one guard.")
       .def(nb::init<const GuardSettings&, std::size_t, std::size_t>(), "settings"_a, nb::kw_only(), "runs"_a, "delay"_a)
       .def("held", &held_by_runs, "What every bank holds: of runs, then of metrics.")

@@ -10,10 +10,10 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/rooms.hpp"
-#include "memory.hpp"
-#include "ledger.hpp"
-#include "radius.hpp"
 #include "dual.hpp"
+#include "ledger.hpp"
+#include "memory.hpp"
+#include "radius.hpp"
 #include "scores.hpp"
 #include "search.hpp"
 
@@ -42,7 +42,13 @@ void bind_ridge(nb::module_& module) {
   type.def_prop_ro("theta", [](const R& r) { return copied(r.theta); }, nb::rv_policy::move);
   type.def_prop_ro("whitener", [](const R& r) { return copied(r.whitener); }, nb::rv_policy::move);
   type.def_prop_ro("step", [](const R& r) { return copied(r.step); }, nb::rv_policy::move);
-  type.def_prop_ro("gram", [](const R& r) { R copy = r; return copied(copy.whole_gram()); }, nb::rv_policy::move);
+  type.def_prop_ro(
+      "gram",
+      [](const R& r) {
+        R copy = r;
+        return copied(copy.whole_gram());
+      },
+      nb::rv_policy::move);
   type.def_prop_ro("moment", [](const R& r) { return total_of(r.moment); }, nb::rv_policy::move);
   type.def_ro("ridge", &R::ridge);
   type.def_rw("drift", &R::drift);
@@ -53,32 +59,46 @@ void bind_ridge(nb::module_& module) {
   type.def_ro("waiting", &R::waiting);
   type.def_rw("favourite", &R::favourite);
   type.def_rw("age", &R::age);
-  type.def("absorb", [](R& r, const VectorIn& x, double reward) {
-    const auto change = r.absorb(view_of<D>(x, r.dim()), reward);
-    return std::pair(change.gain, change.error);
-  }, nb::arg("x"), nb::arg("reward"), "Takes in one observation: for any q, <theta, q> grows by error <step, q>, and "
-     "||q||^2 in V^-1 falls by gain <step, q>^2; returns (gain, error).");
+  type.def(
+      "absorb",
+      [](R& r, const VectorIn& x, double reward) {
+        const auto change = r.absorb(view_of<D>(x, r.dim()), reward);
+        return std::pair(change.gain, change.error);
+      },
+      nb::arg("x"), nb::arg("reward"),
+      "Takes in one observation: for any q, <theta, q> grows by error <step, q>, and "
+      "||q||^2 in V^-1 falls by gain <step, q>^2; returns (gain, error).");
   type.def("refresh", &R::refresh);
-  type.def("predict", [](const R& r, const VectorIn& x) { return dot(r.theta.data(), view_of<D>(x, r.dim()).data(), r.dim()); });
+  type.def("predict",
+           [](const R& r, const VectorIn& x) { return dot(r.theta.data(), view_of<D>(x, r.dim()).data(), r.dim()); });
   type.def("width", [](const R& r, const VectorIn& q) { return r.width(view_of<D>(q, r.dim())); });
   type.def("is_sound", &R::is_sound, nb::arg("ridge"));
   type.def("radius", [](const R& r, const LinearSettings& s) { return radius_of(s, r); });
   type.def("guarded_radius", [](const R& r, double beta) { return guarded_radius(r, beta); });
-  type.def("choose_dual", [](R& r, const LinearSettings& s, const VectorIn& q, const std::vector<double>& shares) {
-    Ellipsoid<D> chosen(r.dim());
-    const double radius = choose_dual(s, r, view_of<D>(q, r.dim()), chosen, shares);
-    return std::tuple(radius, copied(chosen.center), copied(chosen.whitener));
-  }, nb::arg("settings"), nb::arg("q"), nb::arg("shares") = std::vector<double>(std::begin(SHARES), std::end(SHARES)),
-     "The dual set that bounds <theta, q> best: radius (-1: contradicted), center, whitener.");
-  type.def("learn_rows", [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, MatrixOut predicted) {
-    const int d = r.dim(), count = static_cast<int>(features.shape(1));
-    check_size(features.shape(2), d);
-    for (std::size_t t = 0; t < features.shape(0); ++t) {
-      const double* rows = features.data() + t * features.shape(1) * features.shape(2);
-      for (int a = 0; a < count; ++a) predicted.data()[t * predicted.shape(1) + static_cast<std::size_t>(a)] = dot(r.theta.data(), rows + a * d, d);
-      r.absorb(view<D>(rows + actions.data()[t] * d, d), rewards.data()[t]);
-    }
-  }, "Predicts every action's reward from the rows before it, then learns the row: no prediction has seen its reward.");
+  type.def(
+      "choose_dual",
+      [](R& r, const LinearSettings& s, const VectorIn& q, const std::vector<double>& shares) {
+        Ellipsoid<D> chosen(r.dim());
+        const double radius = choose_dual(s, r, view_of<D>(q, r.dim()), chosen, shares);
+        return std::tuple(radius, copied(chosen.center), copied(chosen.whitener));
+      },
+      nb::arg("settings"), nb::arg("q"), nb::arg("shares") = std::vector<double>(std::begin(SHARES), std::end(SHARES)),
+      "The dual set that bounds <theta, q> best: radius (-1: contradicted), center, whitener.");
+  type.def(
+      "learn_rows",
+      [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, MatrixOut predicted) {
+        const int d = r.dim(), count = static_cast<int>(features.shape(1));
+        check_size(features.shape(2), d);
+        for (std::size_t t = 0; t < features.shape(0); ++t) {
+          const double* rows = features.data() + t * features.shape(1) * features.shape(2);
+          for (int a = 0; a < count; ++a)
+            predicted.data()[t * predicted.shape(1) + static_cast<std::size_t>(a)] =
+                dot(r.theta.data(), rows + a * d, d);
+          r.absorb(view<D>(rows + actions.data()[t] * d, d), rewards.data()[t]);
+        }
+      },
+      "Predicts every action's reward from the rows before it, then learns the row: no prediction has seen its "
+      "reward.");
 }
 
 template <int D>
@@ -124,7 +144,7 @@ void bind_memory(nb::module_& module) {
 }
 
 template <class E>
-void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSettings::*member) {
+void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSettings::* member) {
   type.def_prop_rw(
       name, [member](const LinearSettings& s) { return static_cast<int>(s.*member); },
       [member](LinearSettings& s, int code) { s.*member = static_cast<E>(code); });
@@ -195,7 +215,8 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
   const Sources<any> from{rows_of<any>(rows, d), low, high, facts};
   const Found found = search(region, q.data(), from, work, target, budget, space);
   std::vector<PlainFact> split;
-  for (int k = 0; k < work.count; ++k) split.emplace_back(work[k].kind, work[k].level, work[k].weight, copied(work[k].normal));
+  for (int k = 0; k < work.count; ++k)
+    split.emplace_back(work[k].kind, work[k].level, work[k].weight, copied(work[k].normal));
   return {found.value, found.error, found.status == Status::refuted, std::move(split), copied(space.theta)};
 }
 
@@ -209,21 +230,26 @@ void bind_linear(nb::module_& module) {
   bind_ledger<any>(module);
   bind_memory<4>(module);
   bind_memory<any>(module);
-  module.def("search", &search_for, nb::arg("center"), nb::arg("whitener"), nb::arg("radius"), nb::arg("bound"), nb::arg("q"),
-             nb::arg("rows"), nb::arg("low"), nb::arg("high"), nb::arg("normals"), nb::arg("levels"), nb::arg("start"),
-             nb::arg("room"), nb::arg("target"), nb::arg("budget"));
+  module.def("search", &search_for, nb::arg("center"), nb::arg("whitener"), nb::arg("radius"), nb::arg("bound"),
+             nb::arg("q"), nb::arg("rows"), nb::arg("low"), nb::arg("high"), nb::arg("normals"), nb::arg("levels"),
+             nb::arg("start"), nb::arg("room"), nb::arg("target"), nb::arg("budget"));
   module.def("first_bad_row", [](const MatrixIn& rows, double bound) {
     return first_bad_row(rows_of<any>(rows, static_cast<int>(rows.shape(1))), bound);
   });
-  module.def("first_long", [](const CubeIn& features, double bound) {
-    const auto size = features.shape(1) * features.shape(2);
-    for (std::size_t t = 0; t < features.shape(0); ++t) {
-      const Rows<any> rows{features.data() + t * size, static_cast<int>(features.shape(1)), static_cast<int>(features.shape(2))};
-      if (first_bad_row(rows, bound) >= 0) return static_cast<std::int64_t>(t);
-    }
-    return static_cast<std::int64_t>(-1);
-  }, "The first round with a row that is longer than the bound or not finite, or -1.");
-  module.def("ball_spread", [](double bound, const VectorIn& q) { return ball_spread(bound, q.data(), static_cast<int>(q.size())); });
+  module.def(
+      "first_long",
+      [](const CubeIn& features, double bound) {
+        const auto size = features.shape(1) * features.shape(2);
+        for (std::size_t t = 0; t < features.shape(0); ++t) {
+          const Rows<any> rows{features.data() + t * size, static_cast<int>(features.shape(1)),
+                               static_cast<int>(features.shape(2))};
+          if (first_bad_row(rows, bound) >= 0) return static_cast<std::int64_t>(t);
+        }
+        return static_cast<std::int64_t>(-1);
+      },
+      "The first round with a row that is longer than the bound or not finite, or -1.");
+  module.def("ball_spread",
+             [](double bound, const VectorIn& q) { return ball_spread(bound, q.data(), static_cast<int>(q.size())); });
   module.def("careful_range", [](const VectorIn& center, const MatrixIn& whitener, double radius, const VectorIn& q) {
     const int d = static_cast<int>(q.size());
     check_size(center.size(), d);
@@ -231,9 +257,16 @@ void bind_linear(nb::module_& module) {
     const Range range = careful_range(center.data(), whitener.data(), radius, q.data(), d);
     return std::pair(range.mean, range.spread);
   });
-  module.def("paper_radius", [](double observations, int dim, const LinearSettings& s) { return paper_radius(observations, dim, s); });
-  module.def("two_sum", [](double x, double y) { const auto r = two_sum(x, y); return std::pair(r.value, r.lost); });
-  module.def("two_product", [](double x, double y) { const auto r = two_product(x, y); return std::pair(r.value, r.lost); });
+  module.def("paper_radius",
+             [](double observations, int dim, const LinearSettings& s) { return paper_radius(observations, dim, s); });
+  module.def("two_sum", [](double x, double y) {
+    const auto r = two_sum(x, y);
+    return std::pair(r.value, r.lost);
+  });
+  module.def("two_product", [](double x, double y) {
+    const auto r = two_product(x, y);
+    return std::pair(r.value, r.lost);
+  });
   nb::list words;
   for (const auto text : FACT_WORDS) words.append(nb::str(text.data(), text.size()));
   module.attr("FACT_WORDS") = nb::tuple(words);

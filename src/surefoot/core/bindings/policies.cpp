@@ -66,7 +66,8 @@ struct Bound {
   std::shared_ptr<FrozenSet<D>> kept;  // until the observation has read it
   std::shared_ptr<Spares<D>> spares = std::make_shared<Spares<D>>();
 
-  Bound(int dim, const LinearSettings& settings) : player{typename P::State(dim, settings), typename P::Record(dim), {}} {}
+  Bound(int dim, const LinearSettings& settings)
+      : player{typename P::State(dim, settings), typename P::Record(dim), {}} {}
   // Whoever looks at the other one's set goes on doing so.
   Bound(const Bound& other) : player(other.player) {}
   ~Bound() { let_go(); }
@@ -118,8 +119,12 @@ struct Bound {
   // What Python needs of every round at once: each further question would cost a call.
   std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>> concluded() {
     const Record<D>& record = player.record;
-    return {record.action, record.is_learner, bytes_of(record.features), P::teaches(state(), record.is_learner),
-            state().memory.refuted > 0.0, evidence(record)};
+    return {record.action,
+            record.is_learner,
+            bytes_of(record.features),
+            P::teaches(state(), record.is_learner),
+            state().memory.refuted > 0.0,
+            evidence(record)};
   }
 };
 
@@ -129,9 +134,12 @@ void bind_evidence(nb::module_& module) {
   nb::class_<E> type(module, D == any ? "EvidenceN" : "Evidence4", "What is kept of a decision.");
   type.def_prop_ro("action", [](const E& e) { return e.record.action; });
   type.def_prop_ro("is_learner", [](const E& e) { return e.record.is_learner; });
-  type.def_prop_rw("guaranteed", [](const E& e) { return e.record.guaranteed; }, [](E& e, double value) { e.record.guaranteed = value; });
+  type.def_prop_rw(
+      "guaranteed", [](const E& e) { return e.record.guaranteed; },
+      [](E& e, double value) { e.record.guaranteed = value; });
   type.def_prop_ro("required", [](const E& e) { return e.record.required; });
-  type.def_prop_rw("optimism", [](const E& e) { return e.record.optimism; }, [](E& e, double value) { e.record.optimism = value; });
+  type.def_prop_rw(
+      "optimism", [](const E& e) { return e.record.optimism; }, [](E& e, double value) { e.record.optimism = value; });
   type.def_prop_ro("beta", [](const E& e) { return e.record.beta; });
   type.def_prop_ro("radius", [](const E& e) { return e.record.radius; });
   type.def_prop_ro("kept", [](const E& e) { return e.record.kept; });
@@ -140,15 +148,20 @@ void bind_evidence(nb::module_& module) {
   type.def_prop_ro("conserved", [](const E& e) { return copied(e.record.conserved); }, nb::rv_policy::move);
   type.def_prop_ro("displaced", [](const E& e) { return copied(e.record.displaced); }, nb::rv_policy::move);
   type.def_prop_ro("question", [](const E& e) { return copied(e.record.question); }, nb::rv_policy::move);
-  type.def_prop_ro("features", [](const E& e) { return bytes_of(e.record.features); }, "The features that were played, as bytes.");
+  type.def_prop_ro(
+      "features", [](const E& e) { return bytes_of(e.record.features); }, "The features that were played, as bytes.");
   type.def_ro("observations", &E::observations);
   type.def_prop_ro("center", [](const E& e) { return copied(e.known().center()); }, nb::rv_policy::move);
   type.def_prop_ro("whitener", [](const E& e) { return copied(e.known().whitener()); }, nb::rv_policy::move);
-  type.def_prop_ro("split", [](const E& e) {
-    std::vector<std::tuple<int, double, double, Array>> facts;
-    for (const auto& fact : e.record.split) facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
-    return facts;
-  }, nb::rv_policy::move, "Facts that carry a part of the question: (kind, level, weight, normal).");
+  type.def_prop_ro(
+      "split",
+      [](const E& e) {
+        std::vector<std::tuple<int, double, double, Array>> facts;
+        for (const auto& fact : e.record.split)
+          facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
+        return facts;
+      },
+      nb::rv_policy::move, "Facts that carry a part of the question: (kind, level, weight, normal).");
 }
 
 Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws,
@@ -164,9 +177,20 @@ Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& ba
       throw nb::value_error("a baseline must be one of the rows");
     }
   }
-  return {static_cast<int>(rounds), static_cast<int>(features.shape(1)), static_cast<int>(features.shape(2)), is_fixed,
-          false, features.data(), means.data(), draws.data(), baselines.data(), delays.data(), has_delays, is_told,
-          static_cast<Rewards>(rewards), scale};
+  return {static_cast<int>(rounds),
+          static_cast<int>(features.shape(1)),
+          static_cast<int>(features.shape(2)),
+          is_fixed,
+          false,
+          features.data(),
+          means.data(),
+          draws.data(),
+          baselines.data(),
+          delays.data(),
+          has_delays,
+          is_told,
+          static_cast<Rewards>(rewards),
+          scale};
 }
 
 // Plays a block; with `lanes` the actions are shared by so many, with the same bits.
@@ -176,7 +200,8 @@ std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const Cou
   if (kept.shape(0) < checkpoints.size() || kept.shape(1) != static_cast<std::size_t>(tally.size())) {
     throw nb::value_error("`kept` must have a row for each checkpoint and a column for each count");
   }
-  if (trace.size() != 0 && trace.size() < static_cast<std::size_t>(block.rounds)) throw nb::value_error("`trace` is too short");
+  if (trace.size() != 0 && trace.size() < static_cast<std::size_t>(block.rounds))
+    throw nb::value_error("`trace` is too short");
   const Checkpoints points{checkpoints.data(), static_cast<int>(checkpoints.size()), kept.data()};
   std::int64_t* actions = trace.size() == 0 ? nullptr : trace.data();
   nb::gil_scoped_release unlocked;
@@ -191,104 +216,141 @@ void bind_linear_policy(nb::module_& module) {
   const std::string name = std::string(P::name) + (D == any ? "N" : std::to_string(D));
   nb::class_<B> type(module, name.c_str());
   type.def(nb::init<int, const LinearSettings&>(), nb::arg("dim"), nb::arg("settings"));
-  type.def_prop_ro("settings", [](B& b) -> LinearSettings& { return b.state().settings; }, nb::rv_policy::reference_internal);
+  type.def_prop_ro(
+      "settings", [](B& b) -> LinearSettings& { return b.state().settings; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("ridge", [](B& b) -> Ridge<D>& { return b.state().ridge; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("ledger", [](B& b) -> Ledger<D>& { return b.state().ledger; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("memory", [](B& b) -> Memory<D>& { return b.state().memory; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("radius", [](B& b) { return b.state().radius(); });
-  type.def("decide", [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high, int order) {
-    auto& state = b.state();
-    Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
-    if (baseline >= offer.rows.count || order >= offer.rows.count) throw nb::value_error("there is no such row");
-    if (is_catalogue && !(state.catalogue && state.catalogue->actions() == offer.rows.count)) {
-      throw nb::value_error("these are not the rows of the catalogue");
-    }
-    offer.is_catalogue = is_catalogue;
-    offer.baseline = baseline;
-    offer.known = known;
-    offer.low = low;
-    offer.high = high;
-    offer.order = order;
-    decide<P>(state, offer, b.player.record, Solo{});
-    return b.concluded();
-  }, nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"), nb::arg("order"),
-     "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features of "
-     "what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
-  type.def("judge", [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
-    auto& state = b.state();
-    Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
-    if (action < 0 || action >= offer.rows.count || baseline >= offer.rows.count) throw nb::value_error("there is no such row");
-    offer.baseline = baseline;
-    offer.known = known;
-    offer.low = low;
-    offer.high = high;
-    Record<D> record(state.dim());
-    record.action = action;
-    record.beta = state.radius();
-    record.is_learner = P::judge(state, offer, record);
-    return b.evidence(record);
-  }, nb::arg("rows"), nb::arg("action"), nb::arg("baseline"), nb::arg("known") = 0.0, nb::arg("low") = 0.0, nb::arg("high") = INFINITE,
-     "What the gate says of a row, which is not played.");
-  type.def("range", [](B& b, double radius, const VectorIn& q) {
-    const Range range = b.state().range(radius, view_of<D>(q, b.state().dim()));
-    return std::pair(range.mean, range.spread);
-  }, nb::arg("radius"), nb::arg("q"), "Mean and spread of <theta, q> over the set in use.");
+  type.def(
+      "decide",
+      [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high,
+         int order) {
+        auto& state = b.state();
+        Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
+        if (baseline >= offer.rows.count || order >= offer.rows.count) throw nb::value_error("there is no such row");
+        if (is_catalogue && !(state.catalogue && state.catalogue->actions() == offer.rows.count)) {
+          throw nb::value_error("these are not the rows of the catalogue");
+        }
+        offer.is_catalogue = is_catalogue;
+        offer.baseline = baseline;
+        offer.known = known;
+        offer.low = low;
+        offer.high = high;
+        offer.order = order;
+        decide<P>(state, offer, b.player.record, Solo{});
+        return b.concluded();
+      },
+      nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"),
+      nb::arg("order"),
+      "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features "
+      "of "
+      "what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
+  type.def(
+      "judge",
+      [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
+        auto& state = b.state();
+        Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
+        if (action < 0 || action >= offer.rows.count || baseline >= offer.rows.count)
+          throw nb::value_error("there is no such row");
+        offer.baseline = baseline;
+        offer.known = known;
+        offer.low = low;
+        offer.high = high;
+        Record<D> record(state.dim());
+        record.action = action;
+        record.beta = state.radius();
+        record.is_learner = P::judge(state, offer, record);
+        return b.evidence(record);
+      },
+      nb::arg("rows"), nb::arg("action"), nb::arg("baseline"), nb::arg("known") = 0.0, nb::arg("low") = 0.0,
+      nb::arg("high") = INFINITE, "What the gate says of a row, which is not played.");
+  type.def(
+      "range",
+      [](B& b, double radius, const VectorIn& q) {
+        const Range range = b.state().range(radius, view_of<D>(q, b.state().dim()));
+        return std::pair(range.mean, range.spread);
+      },
+      nb::arg("radius"), nb::arg("q"), "Mean and spread of <theta, q> over the set in use.");
   type.def("copy", [](const B& b) { return B(b); });
-  type.def("conclude", [](B& b, const VectorIn& chosen, const VectorIn& today, double optimism, double known, double low, double high, int order) {
-    auto& state = b.state();
-    const int d = state.dim();
-    Record<D>& record = b.player.record;
-    Offer<D> offer{.rows = {nullptr, 0, d}};
-    offer.chosen = view_of<D>(chosen, d).data();
-    offer.today = view_of<D>(today, d).data();
-    offer.known = known;
-    offer.low = low;
-    offer.high = high;
-    record.action = -1;
-    record.optimism = optimism;
-    record.beta = state.radius();
-    const bool is_safe = P::judge(state, offer, record);
-    record.is_learner = order >= 0 || (order == FREE && is_safe);
-    P::book(state, offer, record);
-    return b.concluded();
-  }, "The same for a proposal that a set without rows found.");
+  type.def(
+      "conclude",
+      [](B& b, const VectorIn& chosen, const VectorIn& today, double optimism, double known, double low, double high,
+         int order) {
+        auto& state = b.state();
+        const int d = state.dim();
+        Record<D>& record = b.player.record;
+        Offer<D> offer{.rows = {nullptr, 0, d}};
+        offer.chosen = view_of<D>(chosen, d).data();
+        offer.today = view_of<D>(today, d).data();
+        offer.known = known;
+        offer.low = low;
+        offer.high = high;
+        record.action = -1;
+        record.optimism = optimism;
+        record.beta = state.radius();
+        const bool is_safe = P::judge(state, offer, record);
+        record.is_learner = order >= 0 || (order == FREE && is_safe);
+        P::book(state, offer, record);
+        return b.concluded();
+      },
+      "The same for a proposal that a set without rows found.");
   type.def("teaches", [](B& b, bool is_learner) { return P::teaches(b.state(), is_learner); });
-  type.def("learn", [](B& b, nb::bytes features, double reward, bool is_learner) {
-    const int d = b.state().dim();
-    check_size(features.size(), d * static_cast<int>(sizeof(double)));
-    Vector<D> x(d);
-    std::memcpy(x.data(), features.c_str(), features.size());
-    b.hand_over();
-    b.player.learn({x.data(), 0, is_learner, reward}, Solo{});
-    b.kept = nullptr;
-  }, "Learns the reward of a decided round.");
-  type.def("enter", [](B& b, const MatrixIn& rows, const VectorIn& rewards) {
-    const auto given_rows = rows_of<D>(rows, b.state().dim());
-    check_size(rewards.size(), given_rows.count);
-    b.let_go();
-    for (int i = 0; i < given_rows.count; ++i) b.state().ridge.absorb(given_rows[i], rewards.data()[i]);
-  }, "Learns a history, before the first round.");
-  type.def("forget", [](B& b) {
-    b.let_go();
-    const LinearSettings settings = b.state().settings;
-    b.player.state = typename P::State(b.state().dim(), settings);
-  }, "Begins anew, with the settings as they are.");
+  type.def(
+      "learn",
+      [](B& b, nb::bytes features, double reward, bool is_learner) {
+        const int d = b.state().dim();
+        check_size(features.size(), d * static_cast<int>(sizeof(double)));
+        Vector<D> x(d);
+        std::memcpy(x.data(), features.c_str(), features.size());
+        b.hand_over();
+        b.player.learn({x.data(), 0, is_learner, reward}, Solo{});
+        b.kept = nullptr;
+      },
+      "Learns the reward of a decided round.");
+  type.def(
+      "enter",
+      [](B& b, const MatrixIn& rows, const VectorIn& rewards) {
+        const auto given_rows = rows_of<D>(rows, b.state().dim());
+        check_size(rewards.size(), given_rows.count);
+        b.let_go();
+        for (int i = 0; i < given_rows.count; ++i) b.state().ridge.absorb(given_rows[i], rewards.data()[i]);
+      },
+      "Learns a history, before the first round.");
+  type.def(
+      "forget",
+      [](B& b) {
+        b.let_go();
+        const LinearSettings settings = b.state().settings;
+        b.player.state = typename P::State(b.state().dim(), settings);
+      },
+      "Begins anew, with the settings as they are.");
   type.def("assign_ridge", [](B& b, const Ridge<D>& ridge) {
     b.let_go();
     b.state().ridge = ridge;
   });
-  type.def("adopt", [](B& b, const MatrixIn& rows) {
-    Catalogue<D> catalogue;
-    catalogue.assign(rows_of<D>(rows, b.state().dim()), b.state().ridge);
-    b.state().catalogue = std::move(catalogue);
-  }, "Keeps the scores of these rows from round to round.");
-  type.def("catalogue_scores", [](B& b) {
-    const auto& catalogue = *b.state().catalogue;
-    return std::tuple(array_of({catalogue.scores.means.begin(), catalogue.scores.means.begin() + catalogue.actions()}, {static_cast<std::size_t>(catalogue.actions())}),
-                      array_of({catalogue.scores.squares.begin(), catalogue.scores.squares.begin() + catalogue.actions()}, {static_cast<std::size_t>(catalogue.actions())}),
-                      catalogue.listed, catalogue.travel, catalogue.reach, catalogue.bar);
-  }, "Means, squares, the short list, and the bounds that hold while it does.");
-  type.def("restore_scores", [](B& b, const VectorIn& means, const VectorIn& squares, const std::vector<int>& listed, double travel, double reach, double bar) {
+  type.def(
+      "adopt",
+      [](B& b, const MatrixIn& rows) {
+        Catalogue<D> catalogue;
+        catalogue.assign(rows_of<D>(rows, b.state().dim()), b.state().ridge);
+        b.state().catalogue = std::move(catalogue);
+      },
+      "Keeps the scores of these rows from round to round.");
+  type.def(
+      "catalogue_scores",
+      [](B& b) {
+        const auto& catalogue = *b.state().catalogue;
+        return std::tuple(
+            array_of({catalogue.scores.means.begin(), catalogue.scores.means.begin() + catalogue.actions()},
+                     {static_cast<std::size_t>(catalogue.actions())}),
+            array_of({catalogue.scores.squares.begin(), catalogue.scores.squares.begin() + catalogue.actions()},
+                     {static_cast<std::size_t>(catalogue.actions())}),
+            catalogue.listed, catalogue.travel, catalogue.reach, catalogue.bar);
+      },
+      "Means, squares, the short list, and the bounds that hold while it does.");
+  type.def("restore_scores", [](B& b, const VectorIn& means, const VectorIn& squares, const std::vector<int>& listed,
+                                double travel, double reach, double bar) {
     auto& catalogue = *b.state().catalogue;
     check_size(means.size(), catalogue.actions());
     check_size(squares.size(), catalogue.actions());
@@ -303,57 +365,82 @@ void bind_linear_policy(nb::module_& module) {
     catalogue.bar = bar;
     catalogue.asked_beta = -1.0;
   });
-  type.def("scores", [](B& b, const MatrixIn& rows) {
-    auto& state = b.state();
-    FreshRows<D> fresh;
-    fresh.score(state.ridge, rows_of<D>(rows, state.dim()), Solo{});
-    return std::pair(array_of({fresh.scores.means.begin(), fresh.scores.means.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))}, {rows.shape(0)}),
-                     array_of({fresh.scores.squares.begin(), fresh.scores.squares.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))}, {rows.shape(0)}));
-  }, "Means and squares of rows that are new.");
+  type.def(
+      "scores",
+      [](B& b, const MatrixIn& rows) {
+        auto& state = b.state();
+        FreshRows<D> fresh;
+        fresh.score(state.ridge, rows_of<D>(rows, state.dim()), Solo{});
+        return std::pair(array_of({fresh.scores.means.begin(),
+                                   fresh.scores.means.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))},
+                                  {rows.shape(0)}),
+                         array_of({fresh.scores.squares.begin(),
+                                   fresh.scores.squares.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))},
+                                  {rows.shape(0)}));
+      },
+      "Means and squares of rows that are new.");
   type.def("propose", [](B& b, const MatrixIn& rows, double beta) {
     auto& state = b.state();
-    const Proposal found = state.fresh.propose(state.settings, state.ridge, rows_of<D>(rows, state.dim()), beta, Solo{});
+    const Proposal found =
+        state.fresh.propose(state.settings, state.ridge, rows_of<D>(rows, state.dim()), beta, Solo{});
     return std::pair(found.action, found.upper);
   });
-  type.def("pose", [](B& b, const VectorIn& proposal, const VectorIn& displaced) {
-    auto& state = b.state();
-    Record<D> record(state.dim());
-    record.beta = state.radius();
-    pose(state.ridge, state.ledger, view_of<D>(proposal, state.dim()), view_of<D>(displaced, state.dim()), record);
-    return Evidence<D>{std::move(record), nullptr, 0};  // it rests on no set of its own
-  }, "The vectors of a question, for a gate that judges elsewhere.");
+  type.def(
+      "pose",
+      [](B& b, const VectorIn& proposal, const VectorIn& displaced) {
+        auto& state = b.state();
+        Record<D> record(state.dim());
+        record.beta = state.radius();
+        pose(state.ridge, state.ledger, view_of<D>(proposal, state.dim()), view_of<D>(displaced, state.dim()), record);
+        return Evidence<D>{std::move(record), nullptr, 0};  // it rests on no set of its own
+      },
+      "The vectors of a question, for a gate that judges elsewhere.");
   if constexpr (requires { &P::weigh_up; }) {
     type.def("weigh_up", [](B& b, double played, double conserved, double displaced, Evidence<D>& evidence) {
       return P::weigh_up(b.state(), played, conserved, displaced, evidence.record);
     });
-    type.def("book", [](B& b, const VectorIn& proposal, const VectorIn& displaced, bool is_learner, Evidence<D>& evidence) {
-      const int d = b.state().dim();
-      Offer<D> offer{.rows = {nullptr, 0, d}};
-      offer.chosen = view_of<D>(proposal, d).data();
-      offer.today = view_of<D>(displaced, d).data();
-      evidence.record.is_learner = is_learner;
-      P::book(b.state(), offer, evidence.record);
-    });
+    type.def("book",
+             [](B& b, const VectorIn& proposal, const VectorIn& displaced, bool is_learner, Evidence<D>& evidence) {
+               const int d = b.state().dim();
+               Offer<D> offer{.rows = {nullptr, 0, d}};
+               offer.chosen = view_of<D>(proposal, d).data();
+               offer.today = view_of<D>(displaced, d).data();
+               evidence.record.is_learner = is_learner;
+               P::book(b.state(), offer, evidence.record);
+             });
   }
-  type.def("play", [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws, const CountsIn& delays,
-                      bool has_delays, bool is_told, int rewards, double scale, Tally& tally, const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
-    check_size(features.shape(2), b.state().dim());
-    Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
-    const auto& catalogue = b.state().catalogue;
-    block.is_catalogue = catalogue.has_value();
-    if (catalogue && !(block.is_fixed && catalogue->actions() == block.actions)) throw nb::value_error("these are not the rows of the catalogue");
-    return play(b.player, block, tally, checkpoints, kept, trace, lanes);
-  });
-  type.def("replay", [](B& b, int evaluator, const CubeIn& features, const CountsIn& baselines, double known, bool is_told, const CountsIn& taken,
-                        const MatrixIn& rewards, const FlagsIn& usable, CountsOut chosen, CountsOut fates, VectorOut margins) {
+  type.def("play",
+           [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws,
+              const CountsIn& delays, bool has_delays, bool is_told, int rewards, double scale, Tally& tally,
+              const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
+             check_size(features.shape(2), b.state().dim());
+             Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
+             const auto& catalogue = b.state().catalogue;
+             block.is_catalogue = catalogue.has_value();
+             if (catalogue && !(block.is_fixed && catalogue->actions() == block.actions))
+               throw nb::value_error("these are not the rows of the catalogue");
+             return play(b.player, block, tally, checkpoints, kept, trace, lanes);
+           });
+  type.def("replay", [](B& b, int evaluator, const CubeIn& features, const CountsIn& baselines, double known,
+                        bool is_told, const CountsIn& taken, const MatrixIn& rewards, const FlagsIn& usable,
+                        CountsOut chosen, CountsOut fates, VectorOut margins) {
     const auto count = features.shape(0);
     check_size(features.shape(2), b.state().dim());
     if (baselines.size() != count || taken.size() != count || usable.size() != count || rewards.shape(0) != count ||
         chosen.size() != count || fates.size() != count || margins.size() != count) {
       throw nb::value_error("the arrays of a log must belong together");
     }
-    const LoggedRows log{static_cast<int>(count), static_cast<int>(features.shape(1)), static_cast<int>(features.shape(2)), static_cast<int>(rewards.shape(1)),
-                         features.data(), rewards.data(), baselines.data(), taken.data(), usable.data(), known, is_told};
+    const LoggedRows log{static_cast<int>(count),
+                         static_cast<int>(features.shape(1)),
+                         static_cast<int>(features.shape(2)),
+                         static_cast<int>(rewards.shape(1)),
+                         features.data(),
+                         rewards.data(),
+                         baselines.data(),
+                         taken.data(),
+                         usable.data(),
+                         known,
+                         is_told};
     nb::gil_scoped_release unlocked;
     replay(b.player, static_cast<Evaluator>(evaluator), log, {chosen.data(), fates.data(), margins.data()});
   });
@@ -363,29 +450,40 @@ template <class P>
 void bind_arm_policy(nb::module_& module) {
   using B = Player<P>;
   nb::class_<B> type(module, std::string(P::name).c_str());
-  type.def("__init__", [](B* b, int arms, double noise, double alpha, double delta, double known) {
-    new (b) B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known}), {}, {}};
-  }, nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"));
+  type.def(
+      "__init__",
+      [](B* b, int arms, double noise, double alpha, double delta, double known) {
+        new (b) B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known}), {}, {}};
+      },
+      nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"));
   type.def("save", [](B& b) { return array_of(saved(b.state), {4, static_cast<std::size_t>(b.state.count())}); });
   type.def("load", [](B& b, const VectorIn& saved) { restore(b.state, numbers(saved)); });
-  type.def("decide", [](B& b, int baseline, double round, int order) {
-    const ArmOffer offer{.baseline = baseline, .round = round, .order = order};
-    if (baseline >= b.state.count() || order >= b.state.count() || (order < 0 && order != FREE && baseline < 0)) throw nb::value_error("there is no such arm");
-    decide<P>(b.state, offer, b.record, Solo{});
-    const auto& r = b.record;
-    return std::tuple(r.action, r.is_learner, r.guaranteed, r.required, r.optimism);
-  }, nb::arg("baseline"), nb::arg("round"), nb::arg("order"), "Proposal, whether it is played, guaranteed, required, optimism.");
-  type.def_prop_ro("intervals", [](B& b) { return std::pair(copied(b.record.lower), copied(b.record.upper)); }, nb::rv_policy::move);
+  type.def(
+      "decide",
+      [](B& b, int baseline, double round, int order) {
+        const ArmOffer offer{.baseline = baseline, .round = round, .order = order};
+        if (baseline >= b.state.count() || order >= b.state.count() || (order < 0 && order != FREE && baseline < 0))
+          throw nb::value_error("there is no such arm");
+        decide<P>(b.state, offer, b.record, Solo{});
+        const auto& r = b.record;
+        return std::tuple(r.action, r.is_learner, r.guaranteed, r.required, r.optimism);
+      },
+      nb::arg("baseline"), nb::arg("round"), nb::arg("order"),
+      "Proposal, whether it is played, guaranteed, required, optimism.");
+  type.def_prop_ro(
+      "intervals", [](B& b) { return std::pair(copied(b.record.lower), copied(b.record.upper)); }, nb::rv_policy::move);
   type.def("learn", [](B& b, int arm, double reward) {
     if (arm < 0 || arm >= b.state.count()) throw nb::value_error("there is no such arm");
     b.learn({nullptr, arm, true, reward}, Solo{});
   });
-  type.def("play", [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws, const CountsIn& delays,
-                      bool has_delays, bool is_told, int rewards, double scale, Tally& tally, const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
-    const Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
-    check_size(features.shape(1), b.state.count());
-    return play(b, block, tally, checkpoints, kept, trace, lanes);
-  });
+  type.def(
+      "play", [](B& b, const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws,
+                 const CountsIn& delays, bool has_delays, bool is_told, int rewards, double scale, Tally& tally,
+                 const CountsIn& checkpoints, MatrixOut kept, CountsOut trace, int lanes) {
+        const Block block = block_of(features, means, baselines, draws, delays, has_delays, is_told, rewards, scale);
+        check_size(features.shape(1), b.state.count());
+        return play(b, block, tally, checkpoints, kept, trace, lanes);
+      });
 }
 
 }  // namespace
@@ -413,7 +511,9 @@ void bind_policies(nb::module_& module) {
   module.attr("ALARMED") = ALARMED;
   module.attr("HELD_OUT") = HELD_OUT;
   module.attr("TOO_HIGH") = TOO_HIGH;
-  module.def("reward_of", [](int kind, double scale, double mean, double draw) { return reward_of(static_cast<Rewards>(kind), scale, mean, draw); });
+  module.def("reward_of", [](int kind, double scale, double mean, double draw) {
+    return reward_of(static_cast<Rewards>(kind), scale, mean, draw);
+  });
 }
 
 }  // namespace surefoot
