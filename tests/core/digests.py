@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,13 +26,24 @@ SPECS = [
     Spec("SafeLUCB", alpha=0.05, optimism="facts", reward_range=(0.0, 40.0)),
 ]
 ARMS = [Spec("UCB"), Spec("ConservativeUCB", alpha=0.1)]
-# Actions, dimensions, rounds, whether rows stay the same, rounds that a reward takes at most, and who plays.
-WORLDS: dict[str, tuple[int, int, int, bool, int, list[Spec]]] = {
-    "as in the paper": (100, 4, 600, True, 0, SPECS),
-    "more dimensions": (70, 17, 200, True, 0, SPECS),
-    "rows that change, and late rewards": (9, 5, 200, False, 7, SPECS),
-    "many long rows": (70, 66, 40, False, 0, [Spec("LUCB")]),
-    "arms": (5, 5, 600, True, 0, ARMS),
+
+
+class Shape(NamedTuple):
+    """A small world: whether its rows stay the same, and the most rounds that a reward takes."""
+
+    actions: int
+    dim: int
+    rounds: int
+    fixed: bool = True
+    late: int = 0
+
+
+WORLDS: dict[str, tuple[Shape, list[Spec]]] = {
+    "as in the paper": (Shape(100, 4, 600), SPECS),
+    "more dimensions": (Shape(70, 17, 200), SPECS),
+    "rows that change, and late rewards": (Shape(9, 5, 200, fixed=False, late=7), SPECS),
+    "many long rows": (Shape(70, 66, 40, fixed=False), [Spec("LUCB")]),
+    "arms": (Shape(5, 5, 600), ARMS),
 }
 
 
@@ -44,8 +55,9 @@ def digest_of(*arrays: Any) -> str:
     return sha.hexdigest()[:16]
 
 
-def played(spec: Spec, actions: int, dim: int, rounds: int, fixed: bool, late: int, lanes: int) -> str:
+def played(spec: Spec, shape: Shape, lanes: int) -> str:
     """Of every action, every count, and the whole state of a run."""
+    actions, dim, rounds, fixed, late = shape
     sets = 1 if fixed else rounds
     features = np.abs(native.normals(3, 0, sets * actions * dim)).reshape(sets, actions, dim)
     theta = np.abs(native.normals(4, 0, dim)) / 8.0
@@ -83,8 +95,8 @@ def functions() -> str:
 def digests(lanes: int = 0) -> dict[str, str]:
     """All of them by name."""
     found = {"functions": functions()}
-    for name, (*world, specs) in WORLDS.items():
-        runs = "".join(played(spec, *world, lanes) for spec in specs)
+    for name, (shape, specs) in WORLDS.items():
+        runs = "".join(played(spec, shape, lanes) for spec in specs)
         found[name] = hashlib.sha256(runs.encode()).hexdigest()[:16]
     return found
 

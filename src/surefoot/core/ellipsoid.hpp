@@ -32,7 +32,7 @@ Range ellipsoid_range(const Vector<D>& center, const Matrix<D>& whitener, double
     const double term = center[i] * q[static_cast<std::size_t>(i)];
     mean += term;
     size += std::fabs(term);
-    const double entry = dot(whitener.row(i), q.data(), i + 1);
+    const double entry = dot(whitener.row(i), q.data(), whitener.reach(i));
     square += entry * entry;
   }
   return {mean, radius * std::sqrt(square) + (d + 4.0) * EPS * size};

@@ -95,7 +95,7 @@ struct Ridge {
   double width(View<D> x) const {
     double square = 0.0;
     for (int i = 0; i < dim(); ++i) {
-      const double entry = dot(whitener.row(i), x.data(), i + 1);
+      const double entry = dot(whitener.row(i), x.data(), whitener.reach(i));
       square += entry * entry;
     }
     return std::sqrt(square);
@@ -112,7 +112,7 @@ struct Ridge {
     handed_over = nullptr;
     double leverage = 0.0;
     for (int i = 0; i < d; ++i) {
-      scratch[i] = dot(before.row(i), x.data(), i + 1);
+      scratch[i] = dot(before.row(i), x.data(), before.reach(i));
       leverage += scratch[i] * scratch[i];
     }
     const double surprise = reward - dot(theta.data(), x.data(), d);
@@ -244,7 +244,7 @@ struct Ridge {
       const double shrink = std::sqrt(before / after), share = entry / before;
       const double* from = old.row(i);
       double* row = whitener.row(i);
-      for (int j = 0; j <= i; ++j) {
+      for (int j = 0; j < old.reach(i); ++j) {
         const double was = from[j];
         row[j] = shrink * (was - share * step[j]);
         step[j] += entry * was;
@@ -260,9 +260,9 @@ struct Ridge {
     theta.fill(0.0);
     energy = 0.0;
     for (int i = 0; i < d; ++i) {
-      const double entry = dot(whitener.row(i), scratch.data(), i + 1);
+      const double entry = dot(whitener.row(i), scratch.data(), whitener.reach(i));
       energy += entry * entry;
-      add_scaled(theta.data(), entry, whitener.row(i), i + 1);
+      add_scaled(theta.data(), entry, whitener.row(i), whitener.reach(i));
     }
   }
 };

@@ -36,7 +36,7 @@ inline Lanes root(Lanes x) {
 }
 
 // <x, y>: fewer than eight terms one after the other; more in eight partial sums, then the rest.
-inline double dot(const double* x, const double* y, int n) {
+[[gnu::always_inline]] inline double dot(const double* x, const double* y, int n) {
   double sum = 0.0;
   int i = 0;
   if (n >= WIDE) {

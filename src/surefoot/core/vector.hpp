@@ -60,6 +60,9 @@ class Matrix {
   double& operator()(int i, int j) { return row(i)[j]; }
   double operator()(int i, int j) const { return row(i)[j]; }
   void fill(double value) { std::fill(values_.begin(), values_.end(), value); }
+  // How much of row i of a lower triangle to read: in a dimension that is compiled the zeros above the diagonal, too,
+  // which cost less than loops of different lengths.
+  int reach(int i) const { return D == any ? i + 1 : D; }
 
   void identity(double scale) {
     fill(0.0);
