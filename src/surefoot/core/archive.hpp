@@ -16,6 +16,13 @@ struct DamagedState : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A count is kept as a double, since it stands among doubles in sums; above 2^53 it would no longer count.
+inline void check_count(double number) {
+  if (!(number >= 0.0 && number <= 0x1p53 && number == std::floor(number))) {
+    throw DamagedState("a count in it is no whole number of at least 0");
+  }
+}
+
 // Writes members one after the other.
 struct Writer {
   std::vector<double> numbers;
@@ -38,9 +45,8 @@ struct Reader {
   void operator()(double& value) { value = next(); }
   void operator()(int& value) {
     const double number = next();
-    if (!(number >= 0.0 && number <= 1e9 && number == std::floor(number))) {
-      throw DamagedState("a count in it is no whole number of at least 0");
-    }
+    check_count(number);
+    if (number > 1e9) throw DamagedState("a count in it is too large");
     value = static_cast<int>(number);
   }
   void operator()(bool& value) { value = next() > 0.0; }

@@ -44,6 +44,10 @@ struct ArmState {
   void each(Visit visit) {
     for (Arm& arm : arms) visit(arm.plays);
     for (Arm& arm : arms) visit(arm.seen);
+    for (const Arm& arm : arms) {
+      check_count(arm.plays);
+      check_count(arm.seen);
+    }
     for (Arm& arm : arms) visit(arm.total.value);
     for (Arm& arm : arms) visit(arm.total.carry);
   }

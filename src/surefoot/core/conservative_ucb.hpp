@@ -14,6 +14,7 @@ inline constexpr double ZETA_3 = 1.2020569031595942;  // sum of 1 / s^3
 
 struct ConservativeUcb {
   static constexpr std::string_view name = "ConservativeUCB";
+  static constexpr bool needs_baseline = true;
   using Settings = ArmSettings;
   using State = ArmState;
   using Offer = ArmOffer;

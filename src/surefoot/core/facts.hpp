@@ -72,6 +72,7 @@ struct Facts {
   void each(Visit visit) {
     for (Fact<D>& fact : places) {
       visit(fact.kind);
+      if (fact.kind > tangent) throw DamagedState("a fact in it is of no kind");
       visit(fact.level);
       visit(fact.weight);
       visit(fact.normal);

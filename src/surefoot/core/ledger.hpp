@@ -22,6 +22,8 @@ struct Ledger {
   void each(Visit visit) {
     visit(learner_rounds);
     visit(baseline_rounds);
+    check_count(learner_rounds);
+    check_count(baseline_rounds);
     visit(conserved_reward);
     visit(displaced_reward);
     visit(played);
@@ -29,6 +31,7 @@ struct Ledger {
     visit(conserved);
   }
 
+  int dim() const { return played.value.size(); }
   double rounds() const { return learner_rounds + baseline_rounds; }
 
   // A learner round: z += phi_a, v += phi_b.

@@ -34,6 +34,8 @@ struct Memory {
 
   explicit Memory(int dim) : earned_features(dim), proved_question(dim), first_baseline(dim), set(dim), working(dim) {}
 
+  int dim() const { return proved_question.size(); }
+
   template <class Visit>
   void each(Visit visit) {
     visit(low);
@@ -47,6 +49,7 @@ struct Memory {
     visit(moved);
     visit(debt);
     visit(rounds_before);
+    for (const double number : {earned_rounds, proved_round, refused, pause, rounds_before}) check_count(number);
     visit(earned_features);
     visit(proved_question);
     visit(first_baseline);

@@ -60,11 +60,8 @@ struct Ridge {
 
   int dim() const { return theta.size(); }
 
-  // Whether a saved state can be one of this ridge: what follows trusts these numbers.
-  bool is_sound(double ridge_) const {
-    const bool counts = count >= 0.0 && count == std::floor(count) && age >= 0.0 && age == std::floor(age);
-    return counts && waiting < RECENT && ridge == ridge_;
-  }
+  // Whether a saved state is one of this ridge.
+  bool is_sound(double ridge_) const { return ridge == ridge_; }
 
   // In the order in which states were always saved.
   template <class Visit>
@@ -75,7 +72,10 @@ struct Ridge {
     for (double* number : {&count, &fresh_log_det, &growth, &drift, &fresh_drift, &condition, &energy, &age}) {
       visit(*number);
     }
+    check_count(count);
+    check_count(age);
     visit(waiting);
+    if (waiting >= RECENT) throw DamagedState("more rows wait in it than there is room for");
     visit(favourite);
     visit(surprises);
     visit(theta);

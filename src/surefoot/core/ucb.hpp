@@ -9,6 +9,7 @@ namespace surefoot {
 
 struct Ucb {
   static constexpr std::string_view name = "UCB";
+  static constexpr bool needs_baseline = false;
   using Settings = ArmSettings;
   using State = ArmState;
   using Offer = ArmOffer;

@@ -54,7 +54,7 @@ def restored(kind: type[P], state: Mapping[str, Any]) -> P:
         # After `_restore`: whether a round teaches may depend on what the policy remembers.
         teaches = {is_learner: policy._teaches(is_learner) for is_learner in (True, False)}
         policy._settlement.restore(state, policy._feature_size(), teaches)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, OverflowError) as error:
         raise StateError(f"This state is incomplete or damaged: {error!r}. Restore it from a full copy.") from error
     return policy
 

@@ -59,6 +59,13 @@ inline void check_size(std::size_t found, int dim) {
   if (found != static_cast<std::size_t>(dim)) throw nb::value_error("arrays must have the policy's dimension");
 }
 
+// Numbers of rows, each of them one of so many.
+inline void check_rows(const CountsIn& rows, int count) {
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    if (rows.data()[t] < 0 || rows.data()[t] >= count) throw nb::value_error("there is no such row");
+  }
+}
+
 template <int D>
 View<D> view_of(const VectorIn& array, int dim) {
   check_size(array.size(), dim);

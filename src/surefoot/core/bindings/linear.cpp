@@ -27,7 +27,13 @@ void bind_archive(nb::class_<State>& type) {
   type.def("save", [](State& state) { return copied(saved(state)); }, "All numbers, in the order of saved states.");
   type.def("load", [](State& state, const VectorIn& saved) { restore(state, numbers(saved)); }, nb::arg("saved"));
   type.def("copy", [](const State& state) { return State(state); });
-  type.def("assign", [](State& state, const State& other) { state = other; }, nb::arg("other"));
+  type.def(
+      "assign",
+      [](State& state, const State& other) {
+        check_size(static_cast<std::size_t>(other.dim()), state.dim());
+        state = other;
+      },
+      nb::arg("other"));
 }
 
 template <int D>
@@ -57,7 +63,8 @@ void bind_ridge(nb::module_& module) {
   type.def_ro("energy", &R::energy);
   type.def_ro("surprises", &R::surprises);
   type.def_ro("waiting", &R::waiting);
-  type.def_rw("favourite", &R::favourite);
+  type.def_prop_rw(
+      "favourite", [](const R& r) { return r.favourite; }, [](R& r, int row) { r.favourite = row < 0 ? 0 : row; });
   type.def_rw("age", &R::age);
   type.def(
       "absorb",
@@ -89,6 +96,11 @@ void bind_ridge(nb::module_& module) {
       [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, MatrixOut predicted) {
         const int d = r.dim(), count = static_cast<int>(features.shape(1));
         check_size(features.shape(2), d);
+        if (actions.size() != features.shape(0) || rewards.size() != features.shape(0) ||
+            predicted.shape(0) != features.shape(0) || predicted.shape(1) != features.shape(1)) {
+          throw nb::value_error("the arrays of a log must belong together");
+        }
+        check_rows(actions, count);
         for (std::size_t t = 0; t < features.shape(0); ++t) {
           const double* rows = features.data() + t * features.shape(1) * features.shape(2);
           for (int a = 0; a < count; ++a)
@@ -144,10 +156,13 @@ void bind_memory(nb::module_& module) {
 }
 
 template <class E>
-void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSettings::* member) {
+void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSettings::* member, E last) {
   type.def_prop_rw(
       name, [member](const LinearSettings& s) { return static_cast<int>(s.*member); },
-      [member](LinearSettings& s, int code) { s.*member = static_cast<E>(code); });
+      [member, last](LinearSettings& s, int code) {
+        if (code < 0 || code > static_cast<int>(last)) throw nb::value_error("there is no such choice");
+        s.*member = static_cast<E>(code);
+      });
 }
 
 void bind_settings(nb::module_& module) {
@@ -167,21 +182,14 @@ void bind_settings(nb::module_& module) {
   type.def_rw("sum_delta", &LinearSettings::sum_delta);
   type.def_rw("amount", &LinearSettings::amount);
   type.def_rw("watchful", &LinearSettings::watchful);
-  bind_choice(type, "radius", &LinearSettings::radius);
-  bind_choice(type, "constraint", &LinearSettings::constraint);
-  bind_choice(type, "gate", &LinearSettings::gate);
-  bind_choice(type, "optimism", &LinearSettings::optimism);
+  bind_choice(type, "radius", &LinearSettings::radius, Radius::residual);
+  bind_choice(type, "constraint", &LinearSettings::constraint, Constraint::realised_path);
+  bind_choice(type, "gate", &LinearSettings::gate, Gate::facts);
+  bind_choice(type, "optimism", &LinearSettings::optimism, Optimism::facts);
 }
 
 // A fact in a split, as Python sees it: (kind, level, weight, normal).
 using PlainFact = std::tuple<int, double, double, Array>;
-
-struct Searched {
-  double value, error;
-  bool is_refuted;
-  std::vector<PlainFact> facts;
-  Array theta;
-};
 
 // The search over one ellipsoid, the ball of radius `bound`, actions with means in [low, high] and linear facts.
 std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
@@ -194,6 +202,7 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
   check_size(whitener.shape(1), d);
   check_size(normals.shape(1), d);
   check_size(normals.shape(0), static_cast<int>(levels.size()));
+  if (d < 1 || room < 1) throw nb::value_error("a search needs a dimension, and room for a fact");
   Ellipsoid<any> set(d);
   std::copy_n(center.data(), d, set.center.data());
   std::copy_n(whitener.data(), d * d, set.whitener.data());

@@ -128,6 +128,19 @@ struct Bound {
   }
 };
 
+// At least one row, and of the policy's dimension.
+template <int D>
+Rows<D> some_rows_of(const MatrixIn& array, int dim) {
+  if (array.shape(0) == 0) throw nb::value_error("there must be at least one row");
+  return rows_of<D>(array, dim);
+}
+
+template <int D>
+Catalogue<D>& catalogue_of(LinearState<D>& state) {
+  if (!state.catalogue) throw nb::value_error("there is no catalogue");
+  return *state.catalogue;
+}
+
 template <int D>
 void bind_evidence(nb::module_& module) {
   using E = Evidence<D>;
@@ -172,11 +185,8 @@ Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& ba
       means.shape(1) != features.shape(1) || baselines.size() != rounds || delays.size() != rounds) {
     throw nb::value_error("the arrays of a block must belong together");
   }
-  for (std::size_t t = 0; t < rounds; ++t) {
-    if (baselines.data()[t] < 0 || static_cast<std::size_t>(baselines.data()[t]) >= features.shape(1)) {
-      throw nb::value_error("a baseline must be one of the rows");
-    }
-  }
+  if (features.shape(0) == 0 || features.shape(1) == 0) throw nb::value_error("there must be at least one row");
+  check_rows(baselines, static_cast<int>(features.shape(1)));
   return {static_cast<int>(rounds),
           static_cast<int>(features.shape(1)),
           static_cast<int>(features.shape(2)),
@@ -193,6 +203,8 @@ Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& ba
           scale};
 }
 
+inline constexpr int MOST_LANES = 1024;
+
 // Plays a block; with `lanes` the actions are shared by so many, with the same bits.
 template <class P>
 std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const CountsIn& checkpoints, MatrixOut& kept,
@@ -200,6 +212,7 @@ std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const Cou
   if (kept.shape(0) < checkpoints.size() || kept.shape(1) != static_cast<std::size_t>(tally.size())) {
     throw nb::value_error("`kept` must have a row for each checkpoint and a column for each count");
   }
+  if (lanes < 0 || lanes > MOST_LANES) throw nb::value_error("a team must have a lane, and not more than a GPU has");
   if (trace.size() != 0 && trace.size() < static_cast<std::size_t>(block.rounds))
     throw nb::value_error("`trace` is too short");
   const Checkpoints points{checkpoints.data(), static_cast<int>(checkpoints.size()), kept.data()};
@@ -227,7 +240,7 @@ void bind_linear_policy(nb::module_& module) {
       [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high,
          int order) {
         auto& state = b.state();
-        Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
+        Offer<D> offer{.rows = some_rows_of<D>(rows, state.dim())};
         if (baseline >= offer.rows.count || order >= offer.rows.count) throw nb::value_error("there is no such row");
         if (is_catalogue && !(state.catalogue && state.catalogue->actions() == offer.rows.count)) {
           throw nb::value_error("these are not the rows of the catalogue");
@@ -250,7 +263,7 @@ void bind_linear_policy(nb::module_& module) {
       "judge",
       [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
         auto& state = b.state();
-        Offer<D> offer{.rows = rows_of<D>(rows, state.dim())};
+        Offer<D> offer{.rows = some_rows_of<D>(rows, state.dim())};
         if (action < 0 || action >= offer.rows.count || baseline >= offer.rows.count)
           throw nb::value_error("there is no such row");
         offer.baseline = baseline;
@@ -326,6 +339,7 @@ void bind_linear_policy(nb::module_& module) {
       },
       "Begins anew, with the settings as they are.");
   type.def("assign_ridge", [](B& b, const Ridge<D>& ridge) {
+    check_size(static_cast<std::size_t>(ridge.dim()), b.state().dim());
     b.let_go();
     b.state().ridge = ridge;
   });
@@ -333,14 +347,14 @@ void bind_linear_policy(nb::module_& module) {
       "adopt",
       [](B& b, const MatrixIn& rows) {
         Catalogue<D> catalogue;
-        catalogue.assign(rows_of<D>(rows, b.state().dim()), b.state().ridge);
+        catalogue.assign(some_rows_of<D>(rows, b.state().dim()), b.state().ridge);
         b.state().catalogue = std::move(catalogue);
       },
       "Keeps the scores of these rows from round to round.");
   type.def(
       "catalogue_scores",
       [](B& b) {
-        const auto& catalogue = *b.state().catalogue;
+        const auto& catalogue = catalogue_of(b.state());
         return std::tuple(
             array_of({catalogue.scores.means.begin(), catalogue.scores.means.begin() + catalogue.actions()},
                      {static_cast<std::size_t>(catalogue.actions())}),
@@ -351,7 +365,7 @@ void bind_linear_policy(nb::module_& module) {
       "Means, squares, the short list, and the bounds that hold while it does.");
   type.def("restore_scores", [](B& b, const VectorIn& means, const VectorIn& squares, const std::vector<int>& listed,
                                 double travel, double reach, double bar) {
-    auto& catalogue = *b.state().catalogue;
+    auto& catalogue = catalogue_of(b.state());
     check_size(means.size(), catalogue.actions());
     check_size(squares.size(), catalogue.actions());
     for (const int i : listed) {
@@ -382,7 +396,7 @@ void bind_linear_policy(nb::module_& module) {
   type.def("propose", [](B& b, const MatrixIn& rows, double beta) {
     auto& state = b.state();
     const Proposal found =
-        state.fresh.propose(state.settings, state.ridge, rows_of<D>(rows, state.dim()), beta, Solo{});
+        state.fresh.propose(state.settings, state.ridge, some_rows_of<D>(rows, state.dim()), beta, Solo{});
     return std::pair(found.action, found.upper);
   });
   type.def(
@@ -430,6 +444,18 @@ void bind_linear_policy(nb::module_& module) {
         chosen.size() != count || fates.size() != count || margins.size() != count) {
       throw nb::value_error("the arrays of a log must belong together");
     }
+    if (evaluator < 0 || evaluator > static_cast<int>(Evaluator::full)) {
+      throw nb::value_error("there is no such evaluator");
+    }
+    if (rewards.shape(1) < (static_cast<Evaluator>(evaluator) == Evaluator::full ? features.shape(1) : 1)) {
+      throw nb::value_error("a log must have the rewards that its evaluator reads");
+    }
+    const auto is_row = [&](std::int64_t row) { return row >= 0 && static_cast<std::size_t>(row) < features.shape(1); };
+    for (std::size_t t = 0; t < count; ++t) {
+      if (usable.data()[t] && !(is_row(baselines.data()[t]) && is_row(taken.data()[t]))) {
+        throw nb::value_error("there is no such row");
+      }
+    }
     const LoggedRows log{static_cast<int>(count),
                          static_cast<int>(features.shape(1)),
                          static_cast<int>(features.shape(2)),
@@ -453,6 +479,7 @@ void bind_arm_policy(nb::module_& module) {
   type.def(
       "__init__",
       [](B* b, int arms, double noise, double alpha, double delta, double known) {
+        if (arms < 1) throw nb::value_error("there must be at least one arm");
         new (b) B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known}), {}, {}};
       },
       nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"));
@@ -462,8 +489,10 @@ void bind_arm_policy(nb::module_& module) {
       "decide",
       [](B& b, int baseline, double round, int order) {
         const ArmOffer offer{.baseline = baseline, .round = round, .order = order};
-        if (baseline >= b.state.count() || order >= b.state.count() || (order < 0 && order != FREE && baseline < 0))
+        const bool needs_baseline = P::needs_baseline || (order < 0 && order != FREE);
+        if (baseline >= b.state.count() || order >= b.state.count() || (needs_baseline && baseline < 0)) {
           throw nb::value_error("there is no such arm");
+        }
         decide<P>(b.state, offer, b.record, Solo{});
         const auto& r = b.record;
         return std::tuple(r.action, r.is_learner, r.guaranteed, r.required, r.optimism);
