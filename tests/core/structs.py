@@ -1,11 +1,12 @@
 """The structs of the core that are saved: one of each that has seen something, and how it is used."""
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.arrays import Matrix
+from surefoot.arrays import Matrix, Vector
 from surefoot.core import native
 from surefoot.linear.ridge import sized
 from tests.linear.scoring import settings_with
@@ -26,14 +27,29 @@ def rows_of(dim: int, count: int = 5) -> Matrix:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def policy(dim: int) -> Any:
+def policy(dim: int, rounds: int = 50) -> Any:
     """SafeLUCB in the core, after some rounds."""
     told = settings_with(alpha=0.3, noise=0.1, sum_delta=0.01, range_low=0.0, range_high=1.0)
     core, rng = sized("SafeLUCB", dim)(dim, told), np.random.default_rng(dim)
-    for _ in range(50):
+    for _ in range(rounds):
         rows = rows_of(dim) * rng.uniform(0.5, 1.0, size=(5, 1))
         evidence = core.decide(rows, False, 1, 0.0, 0.2, 0.9, native.FREE)
         core.learn(evidence.features, float(rng.uniform()), evidence.is_learner)
+    return core
+
+
+@cache
+def saved_parts(dim: int) -> dict[str, Vector]:
+    """What ridge, ledger and memory have saved; numbers alone, since the core's objects should not outlive a test."""
+    core = policy(dim)
+    return {name: getattr(core, name).save() for name in PARTS}
+
+
+def restored(dim: int) -> Any:
+    """The same policy, quickly."""
+    core = policy(dim, rounds=0)
+    for name, saved in saved_parts(dim).items():
+        getattr(core, name).load(saved)
     return core
 
 
@@ -57,7 +73,7 @@ def use_ledger(ledger: Any) -> None:
 
 def use_memory(memory: Any) -> None:
     for dim in (3, 4):
-        core = PLAYED[dim].copy()
+        core = restored(dim)
         try:
             core.memory.assign(memory)
         except (TypeError, ValueError):  # it is of the other dimension
@@ -86,15 +102,10 @@ def flat_load(core: Any, saved: Any) -> None:
     core.load(np.ascontiguousarray(saved, dtype=np.float64).ravel() if isinstance(saved, np.ndarray) else saved)
 
 
-PLAYED = {dim: policy(dim) for dim in (3, 4)}
-STRUCTS: dict[str, Struct] = {}
-for _dim in (3, 4):
-    STRUCTS |= {
-        f"ridge-{_dim}": Struct(lambda dim=_dim: PLAYED[dim].ridge.copy(), use_ridge),  # type: ignore[misc]
-        f"ledger-{_dim}": Struct(lambda dim=_dim: PLAYED[dim].ledger.copy(), use_ledger),  # type: ignore[misc]
-        f"memory-{_dim}": Struct(lambda dim=_dim: PLAYED[dim].memory.copy(), use_memory),  # type: ignore[misc]
-    }
-STRUCTS |= {
-    "UCB": Struct(lambda: arms("UCB"), use_arms, load=flat_load),
-    "ConservativeUCB": Struct(lambda: arms("ConservativeUCB"), use_arms, load=flat_load),
-}
+def part_of(name: str, dim: int) -> Any:
+    return getattr(restored(dim), name).copy()
+
+
+PARTS = {"ridge": use_ridge, "ledger": use_ledger, "memory": use_memory}
+STRUCTS = {f"{name}-{dim}": Struct(partial(part_of, name, dim), use) for dim in (3, 4) for name, use in PARTS.items()}
+STRUCTS |= {rule: Struct(partial(arms, rule), use_arms, load=flat_load) for rule in ("UCB", "ConservativeUCB")}

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.core import native
-from tests.core.structs import STRUCTS, arms, policy, rows_of
-
-PARTS = ("ridge", "ledger", "memory")
+from tests.core.structs import PARTS, STRUCTS, arms, policy, rows_of
 
 
 @pytest.mark.parametrize("name", STRUCTS)

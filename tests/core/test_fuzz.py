@@ -4,7 +4,6 @@ A crash ends the whole run of the tests, so these need not look for one.
 """
 
 import math
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -222,19 +221,21 @@ def test_a_damaged_state_is_refused_or_goes_on(
 
 # ---------------------------------------------------------------------------------- arguments
 
-KINDS = {name: kind for name, kind in vars(native).items() if isinstance(kind, type) and kind.__module__ != "builtins"}
-METRIC = native.MetricSettings(
-    sign=1.0, alpha=0.1, low=0.0, most_baseline=1.0, event=0.01, reserve=0.1, is_played=False, coin_event=0.01
-)
-GUARD = native.GuardSettings([METRIC], ramp="auto", largest_share=0.5, unpredicted=[0.0])
+KINDS: dict[str, Any] = {
+    name: kind for name, kind in vars(native).items() if isinstance(kind, type) and kind.__module__ != "builtins"
+}
 
 
 def instances() -> dict[str, Any]:
     """One of every bound class."""
+    metric = native.MetricSettings(
+        sign=1.0, alpha=0.1, low=0.0, most_baseline=1.0, event=0.01, reserve=0.1, is_played=False, coin_event=0.01
+    )
+    guard = native.GuardSettings([metric], ramp="auto", largest_share=0.5, unpredicted=[0.0])
     made: dict[str, Any] = {
-        "LinearSettings": settings_with(), "MetricSettings": METRIC, "GuardSettings": GUARD, "Bets": native.Bets(),
-        "Bank": native.Bank.new(METRIC), "GuardBooks": native.GuardBooks(GUARD), "Tally": native.Tally([0.1]),
-        "GuardRuns": native.GuardRuns(GUARD, runs=2, delay=1), "SideEstimate": native.Bank.new(METRIC).learner,
+        "LinearSettings": settings_with(), "MetricSettings": metric, "GuardSettings": guard, "Bets": native.Bets(),
+        "Bank": native.Bank.new(metric), "GuardBooks": native.GuardBooks(guard), "Tally": native.Tally([0.1]),
+        "GuardRuns": native.GuardRuns(guard, runs=2, delay=1), "SideEstimate": native.Bank.new(metric).learner,
         "Drift": native.Bets().seen_by_best(0.1),
     }  # fmt: skip
     for rule in ("UCB", "ConservativeUCB"):
@@ -252,7 +253,7 @@ def instances() -> dict[str, Any]:
 
 def signatures() -> dict[str, str]:
     """What every bound function takes, by its name."""
-    found = {}
+    found: dict[str, str] = {}
     for name, bound in vars(native).items():
         if isinstance(bound, type):
             methods = {f"{name}.{method}": getattr(bound, method) for method in dir(bound)}
@@ -281,9 +282,9 @@ def split_parameters(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip() not in ("self", "/", "")]
 
 
-def array_for(kind: str, draw: st.DrawFn) -> Any:
+def array_for(kind: str, draw: Callable[..., Any]) -> Any:
     size = st.sampled_from([0, 1, 2, 3, 3, 3, 4, 4, 4, 5, 7])
-    shape = tuple(draw(size) for _ in range(re.search(r"shape=\(([^)]*)\)", kind).group(1).count("*")))  # type: ignore[union-attr]
+    shape = tuple(draw(size) for _ in range(kind.split("shape=(")[1].split(")")[0].count("*")))
     total = math.prod(shape)
     few = draw(st.lists(NUMBERS, min_size=1, max_size=5))
     array = np.resize(np.array(few), total).reshape(shape)
@@ -292,7 +293,7 @@ def array_for(kind: str, draw: st.DrawFn) -> Any:
     return array > 0 if "bool" in kind else array
 
 
-def argument(kind: str, made: dict[str, Any], draw: st.DrawFn) -> Any:
+def argument(kind: str, made: dict[str, Any], draw: Callable[..., Any]) -> Any:
     """Something of the type that is asked for, and now and then of another."""
     if draw(st.integers(0, 30)) == 0:
         return draw(st.sampled_from(WRONG))
