@@ -20,13 +20,18 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 def real_array(name: str, values: ArrayLike, *, ndim: int) -> NDArray[np.float64]:
-    """A float64 array of `ndim` dimensions that compiled code can take, not yet checked for finiteness."""
+    """A float64 array of `ndim` dimensions that the core can take, not yet checked for finiteness."""
     # The usual case first: this runs on every decision.
-    if type(values) is np.ndarray and values.dtype is _FLOAT64 and values.ndim == ndim and values.flags.carray:
+    if (
+        type(values) is np.ndarray
+        and values.dtype is _FLOAT64
+        and values.ndim == ndim
+        and values.flags.c_contiguous
+        and values.flags.aligned
+    ):
         return values
     try:
-        # Writeable, because numba would compile everything anew for a read-only array.
-        array = np.require(values, dtype=np.float64, requirements=["C", "A", "W"])
+        array = np.require(values, dtype=np.float64, requirements=["C", "A"])
     except (TypeError, ValueError) as error:
         raise InputError(f"`{name}` must be an array of numbers, but could not be read as one: {error}.") from None
     if array.ndim != ndim or np.ndim(values) != ndim:

@@ -160,9 +160,7 @@ class TableLog(Log):
 
     def _places(self, labels: pl.Series) -> NDArray[np.int64]:
         places = labels.replace_strict(list(self.actions), list(range(len(self.actions))), return_dtype=pl.Int64)
-        return (
-            places.to_numpy().copy()
-        )  # polars lends its memory read-only, which compiled code would be compiled for anew
+        return np.ascontiguousarray(places.to_numpy())
 
 
 def map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Sequence[float]] | None) -> FeatureMap:

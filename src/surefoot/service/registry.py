@@ -4,19 +4,14 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, TypeVar
 
-import numpy as np
-
-from surefoot.errors import JournalError, SurefootError
+from surefoot.errors import JournalError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, GuardAnswer, Status
 from surefoot.experiment.async_experiment import BatchQueue
-from surefoot.experiment.policy_by_name import is_guard, make_policy
+from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Guard, Policy
-from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.records import Created
 from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError
@@ -152,8 +147,6 @@ class Registry:
             return self._registry[name]
 
     async def _enter(self, experiment: Experiment) -> OpenExperiment:
-        # Here, so that no caller's first decision has to wait for the compiler.
-        await self.run(warm_up, experiment.settings)
         opened = OpenExperiment(experiment, self.journal, self.executor, self.settings)
         await self.run(opened.replay)
         # `create` holds no lock: the keeper may have found the new experiment and opened it first.
@@ -164,7 +157,7 @@ class Registry:
             try:
                 for name in await self.names():
                     await self._keep_one(name)
-                # After the first time round every experiment is open and compiled.
+                # After the first time round every experiment is open.
                 self.is_ready = True
             except JournalError as error:
                 self.is_ready = False
@@ -182,30 +175,3 @@ class Registry:
                     "an experiment cannot be maintained", extra={"experiment": name, "error": type(error).__name__}
                 )
             self._failed.add(name)
-
-
-_warm: set[str] = set()
-
-
-def warm_up(created: Created) -> None:
-    """Let a throw-away policy of the same kind decide and learn once, so that its code is compiled."""
-    if created.policy in _warm:
-        return
-    if is_guard(created.policy):
-        _warm_up_guard(created)
-        return
-    policy = make_policy(created.policy, created.settings)
-    rows = np.zeros((2, policy.dim)) if isinstance(policy, LinearPolicy) else None
-    known = 0.5 if getattr(policy, "needs_baseline_reward", False) else None
-    with suppress(SurefootError):
-        for _ in range(2):
-            decision = policy.decide(rows, baseline=0, baseline_reward=known)  # type: ignore[arg-type]
-            policy.observe(decision, 0.5)
-    _warm.add(created.policy)
-
-
-def _warm_up_guard(created: Created) -> None:
-    guard = Guard(**created.settings)
-    for _ in range(2):
-        guard.abandon(guard.decide(baseline=0, proposal=1))
-    _warm.add(created.policy)
