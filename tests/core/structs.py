@@ -33,7 +33,7 @@ def policy(dim: int, rounds: int = 50) -> Any:
     core, rng = sized("SafeLUCB", dim)(dim, told), np.random.default_rng(dim)
     for _ in range(rounds):
         rows = rows_of(dim) * rng.uniform(0.5, 1.0, size=(5, 1))
-        evidence = core.decide(rows, False, 1, 0.0, 0.2, 0.9, native.FREE)
+        *_, evidence = core.decide(rows, False, 1, 0.0, 0.2, 0.9, native.FREE)
         core.learn(evidence.features, float(rng.uniform()), evidence.is_learner)
     return core
 
@@ -79,7 +79,7 @@ def use_memory(memory: Any) -> None:
         except (TypeError, ValueError):  # it is of the other dimension
             continue
         for order in (native.FREE, native.FREE, native.HOLD):
-            evidence = core.decide(rows_of(dim), False, 1, 0.0, 0.2, 0.9, order)
+            *_, evidence = core.decide(rows_of(dim), False, 1, 0.0, 0.2, 0.9, order)
             _ = evidence.split
             core.learn(evidence.features, 0.3, True)
 

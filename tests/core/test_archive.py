@@ -53,7 +53,7 @@ def play(core: Any, rounds: int) -> list[tuple[int, bool, float, float]]:
     rng, said = np.random.default_rng(8), []
     for _ in range(rounds):
         rows = rows_of(core.ridge.dim) * rng.uniform(0.5, 1.0, size=(5, 1))
-        evidence = core.decide(rows, False, 1, 0.0, 0.2, 0.9, native.FREE)
+        *_, evidence = core.decide(rows, False, 1, 0.0, 0.2, 0.9, native.FREE)
         core.learn(evidence.features, float(rng.uniform()), evidence.is_learner)
         said.append((evidence.action, evidence.is_learner, evidence.guaranteed, evidence.required))
     return said

@@ -151,10 +151,10 @@ def go_on(core: Any, rows: Matrix) -> None:
         if is_catalogue:
             core.adopt(rows)
         for order in (native.FREE, native.HOLD, 2):
-            evidence = core.decide(rows, is_catalogue, 1, 0.4, 0.3, 0.5, order)
+            *_, evidence = core.decide(rows, is_catalogue, 1, 0.4, 0.3, 0.5, order)
             _ = evidence.split, evidence.question, evidence.features
             core.learn(evidence.features, 0.4, evidence.is_learner)
-    evidence = core.conclude(rows[0], rows[1], 0.7, 0.4, 0.3, 0.5, native.FREE)
+    *_, evidence = core.conclude(rows[0], rows[1], 0.7, 0.4, 0.3, 0.5, native.FREE)
     core.learn(evidence.features, 0.4, core.teaches(True))
     core.judge(rows, 0, 1)
     core.catalogue_scores()

@@ -38,6 +38,7 @@ class LinearPolicy(Policy):
     _rule: ClassVar[str]  # its name in the core
     # What is known of this round's baseline reward, where a policy can do without.
     _told: tuple[float, float] = (0.0, np.inf)
+    _declared_mean = 0.0  # of this round's baseline, where the policy needs it
     _learns_all = False  # whether rewards are learned that do not enter the confidence set
 
     def __init__(
@@ -143,7 +144,7 @@ class LinearPolicy(Policy):
         return decision
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
-        known = self._read_baseline_reward(baseline_reward)
+        self._declared_mean = known = self._read_baseline_reward(baseline_reward)
         # The cheap test first: ActionSet is abstract, and isinstance is slow there.
         if type(features) is not np.ndarray and isinstance(features, ActionSet):
             if isinstance(features, Catalogue):

@@ -29,7 +29,6 @@ class WatchedPolicy(LinearPolicy):
     """What SafeLUCB, CLUCB and CLUCB2 share: the watch, which is off unless `holdout` is given."""
 
     _watch: Watch | None = None
-    _declared_mean = math.nan  # of this round's baseline, where the policy needs it
 
     def __init__(
         self, *, holdout: float | None = None, watch_share: float = WATCH_SHARE, seed: int | None = None, **given: Any
@@ -118,10 +117,6 @@ class WatchedPolicy(LinearPolicy):
         self._watch.check_draw(draw, source)
         order = int(action) if source == "learner" else HELD_OUT
         return _with_coin(self._recall(features, baseline, baseline_reward, order), self._watch, draw)
-
-    def _read_baseline_reward(self, reward: float | None) -> float:
-        self._declared_mean = super()._read_baseline_reward(reward)
-        return self._declared_mean
 
     def _mean_of_untaught(self) -> float:
         """The declared mean of a baseline round whose reward does not enter the confidence set."""
