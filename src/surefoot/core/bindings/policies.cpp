@@ -11,122 +11,13 @@
 #include <string>
 
 #include "bindings/arrays.hpp"
+#include "bindings/bound_policy.hpp"
 #include "bindings/rooms.hpp"
 #include "registry.hpp"
 #include "replay.hpp"
 
 namespace surefoot {
 namespace {
-
-// Matrices that nobody needs any more: large ones are costly to come by.
-template <int D>
-using Spares = std::vector<Matrix<D>>;
-
-// The set that decisions rest on: the live one until something is learned, then what it was.
-template <int D>
-struct FrozenSet {
-  const Ridge<D>* live;
-  std::optional<Ellipsoid<D>> own;
-  std::shared_ptr<Spares<D>> spares;
-
-  FrozenSet(const Ridge<D>* live_, std::optional<Ellipsoid<D>> own_, std::shared_ptr<Spares<D>> spares_ = nullptr)
-      : live(live_), own(std::move(own_)), spares(std::move(spares_)) {}
-  FrozenSet(const FrozenSet&) = delete;
-  ~FrozenSet() {
-    if (D == any && own && spares && spares->size() < 4) spares->push_back(std::move(own->whitener));
-  }
-
-  const Vector<D>& center() const { return own ? own->center : live->theta; }
-  const Matrix<D>& whitener() const { return own ? own->whitener : live->whitener; }
-};
-
-// What is kept of a decision: the gate's record, and the set that it rested on, shared until something is learned.
-template <int D>
-struct Evidence {
-  Record<D> record;
-  std::shared_ptr<FrozenSet<D>> set;
-  long long observations;
-
-  const FrozenSet<D>& known() const {
-    if (!set) throw nb::value_error("this decision rests on no ellipsoid");
-    return *set;
-  }
-};
-
-template <int D>
-nb::bytes bytes_of(const Vector<D>& x) {
-  return nb::bytes(reinterpret_cast<const char*>(x.data()), static_cast<std::size_t>(x.size()) * sizeof(double));
-}
-
-template <class P>
-struct Bound {
-  static constexpr int D = P::Dim;
-  Player<P> player;
-  std::shared_ptr<FrozenSet<D>> frozen;
-  std::shared_ptr<FrozenSet<D>> kept;  // until the observation has read it
-  std::shared_ptr<Spares<D>> spares = std::make_shared<Spares<D>>();
-
-  Bound(int dim, const LinearSettings& settings)
-      : player{typename P::State(dim, settings), typename P::Record(dim), {}} {}
-  // Whoever looks at the other one's set goes on doing so.
-  Bound(const Bound& other) : player(other.player) {}
-  ~Bound() { let_go(); }
-
-  typename P::State& state() { return player.state; }
-
-  // The set as it stands; the dual one is chosen anew for every question.
-  std::shared_ptr<FrozenSet<D>> freeze() {
-    auto& s = state();
-    if (s.ridge.count == 0.0) return nullptr;
-    if (s.settings.radius == Radius::dual) return std::make_shared<FrozenSet<D>>(nullptr, s.memory.set);
-    if (!frozen) frozen = std::make_shared<FrozenSet<D>>(&s.ridge, std::nullopt, spares);
-    return frozen;
-  }
-
-  // Before the live set changes: whoever still looks at it keeps it as it was.
-  void let_go() {
-    if (frozen && frozen.use_count() > 1) {
-      auto& ridge = state().ridge;
-      frozen->own.emplace(ridge.dim());
-      frozen->own->center = ridge.theta;
-      frozen->own->whitener = ridge.whitener;
-    }
-    frozen = nullptr;
-  }
-
-  // The same before an observation, which writes M anew in any case: the old one is handed over, not copied.
-  void hand_over() {
-    if constexpr (D == any) {
-      if (frozen && frozen.use_count() > 1) {
-        auto& ridge = state().ridge;
-        frozen->own.emplace(0);
-        frozen->own->center = ridge.theta;
-        frozen->own->whitener = std::move(ridge.whitener);
-        ridge.whitener = spares->empty() ? Matrix<D>(ridge.dim()) : std::move(spares->back());
-        if (!spares->empty()) spares->pop_back();
-        ridge.handed_over = &frozen->own->whitener;
-        kept = std::move(frozen);
-        return;
-      }
-    }
-    let_go();
-  }
-
-  Evidence<D> evidence(const Record<D>& record) {
-    return {record, freeze(), static_cast<long long>(state().ridge.count)};
-  }
-
-  // What Python needs of every round at once: each further question would cost a call.
-  std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>> concluded() {
-    const Record<D>& record = player.record;
-    return {record.action,
-            record.is_learner,
-            bytes_of(record.features),
-            P::teaches(state(), record.is_learner),
-            state().memory.refuted > 0.0,
-            evidence(record)};
-  }
-};
 
 // At least one row, and of the policy's dimension.
 template <int D>
