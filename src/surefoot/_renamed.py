@@ -119,7 +119,6 @@ RENAMED = {
     "simulation.environments": "simulation.worlds",
     "simulation.figure_style": "reports.figure_style",
     "simulation.files": "simulation.atomic_files",
-    "simulation.kernel": "simulation.simulation_kernel",
     "simulation.objects": "simulation.object_runner",
     "simulation.plan": "simulation.rollout_plan",
     "simulation.specs": "simulation.policy_specs",
