@@ -145,6 +145,23 @@ def test_a_policy_of_the_core_goes_on_with_whatever_a_part_of_it_took(
     go_on(core, rows)
 
 
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(value=NUMBERS, place=st.integers(0, 10**6), is_spread=st.booleans())
+def test_many_long_rows_are_screened_by_damaged_numbers_without_a_crash(
+    value: float, place: int, is_spread: bool
+) -> None:
+    dim = 64  # from which rows are looked at in single precision first
+    core, rows = sized("LUCB", dim)(dim, settings_with()), rows_of(dim, 70)
+    core.learn(rows[0].tobytes(), 0.4, True)
+    saved = core.ridge.save()
+    head = 12  # theta, then the whitener
+    saved[head + place % (dim + dim * dim) :: 7 if is_spread else saved.size] = value
+    saved[head + dim + dim * dim :] = core.ridge.save()[head + dim + dim * dim :]
+    core.ridge.load(saved)
+    action, *_ = core.decide(rows, False, 1, 0.0, 0.0, math.inf, native.FREE)
+    assert 0 <= action < len(rows)
+
+
 def go_on(core: Any, rows: Matrix) -> None:
     """Every way to decide, and to learn."""
     for is_catalogue in (False, True):
