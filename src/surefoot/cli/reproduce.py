@@ -47,9 +47,6 @@ def reproduce(
     scale = replace(
         base, runs=base.runs if runs is None else runs, horizon=base.horizon if horizon is None else horizon
     )
-    # Whoever asks for a number of runs means it for every policy.
-    if runs is not None:
-        scale = replace(scale, safe_runs=runs)
     folder = out or Path("results/paper-quick" if quick else "results/paper")
     grid = parse_numbers("--alphas", alphas)
     sweep = paper_sweep(scale, alphas=grid, seed=seed, instances=_instances(instance))

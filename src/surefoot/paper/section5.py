@@ -23,20 +23,16 @@ EXACT_ALPHAS = (0.2, 0.8)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run. Exact nesting costs milliseconds a round and is run at a scale of its own.
-
-    SafeLUCB searches for proofs while it is conservative; it plays the first `safe_runs` of the same realisations.
-    """
+    """How much is run. Exact nesting costs milliseconds a round and is run at a scale of its own."""
 
     runs: int = 1_000
     horizon: int = 40_000
-    safe_runs: int = 300
     exact_runs: int = 10
     exact_horizon: int = 300
 
 
 FULL = Scale()
-QUICK = Scale(runs=20, horizon=4_000, safe_runs=20, exact_runs=2, exact_horizon=60)
+QUICK = Scale(runs=20, horizon=4_000, exact_runs=2, exact_horizon=60)
 
 
 def safe_specs(alpha: float, instance: Instance) -> list[Spec]:
@@ -64,12 +60,10 @@ def paper_sweep(
         specs = [Spec("LUCB")]
         specs += [Spec("CLUCB", alpha=alpha) for alpha in alphas]
         specs += [Spec("CLUCB2", alpha=alpha, floor_share=FLOOR_SHARE) for alpha in alphas]
-        # A part of its own, since it has fewer runs; with the same world and seed they are the same realisations.
-        ours = [spec for alpha in alphas for spec in safe_specs(alpha, instance)]
-        for chosen, runs in ((specs, scale.runs), (ours, scale.safe_runs)):
-            parts.append(
-                Part(f"paper/{instance}", world, chosen, runs=runs, horizon=scale.horizon, seed=seed, watched=alphas)
-            )
+        specs += [spec for alpha in alphas for spec in safe_specs(alpha, instance)]
+        parts.append(
+            Part(f"paper/{instance}", world, specs, runs=scale.runs, horizon=scale.horizon, seed=seed, watched=alphas)
+        )
         small = [
             Spec(name, alpha=alpha, floor_share=FLOOR_SHARE)
             for alpha in EXACT_ALPHAS
