@@ -16,6 +16,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "several metrics": {
         "metrics": {"quality": floor(0, 1, alpha=0.3), "cost": ceiling(0, 2, alpha=0.4, reserve=9.0, default=0.5)}
     },
+    "exhausted reserve": {
+        "metrics": {"quality": floor(0, 1, alpha=0.3, reserve=4.0), "cost": ceiling(0, 2, alpha=0.4, reserve=4.0)},
+        "ramp": "gate",
+    },
     "played": {"alpha": 0.3, "promise": "played", "reserve": 20.0},
     "units": {"alpha": 0.4, "unit_window": 6},
     "settled after": {"alpha": 0.3, "settle_after": 4, "default_reward": 0.2},

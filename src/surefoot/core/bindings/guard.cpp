@@ -34,7 +34,7 @@ nb::bytes bytes_of(const Record& record) {
 }
 
 // Raises ValueError if it is not of so many metrics.
-Record read_record(const Numbers& numbers, std::size_t metrics) {
+Record read_record(const VectorIn& numbers, std::size_t metrics) {
   const std::size_t each = NumbersOf<Booked>().size();
   check_size(numbers.size(), 1 + metrics * each, "A round");
   Record record{numbers(0), std::vector<Booked>(metrics)};
@@ -64,7 +64,7 @@ struct GuardBooks {
     return {bytes_of(record), std::move(before)};
   }
 
-  void enter(const Numbers& kept, bool is_learner, const std::vector<double>& rewards) {
+  void enter(const VectorIn& kept, bool is_learner, const std::vector<double>& rewards) {
     const Record record = read_record(kept, banks.size());
     check_size(rewards.size(), banks.size(), "Rewards");
     enter_lifts(settings.metrics, banks, lifts, record.share, record.booked, is_learner, rewards);
@@ -99,13 +99,13 @@ Array held_by_runs(const GuardRuns& all) {
   return array_of(std::move(held), {all.runs, all.metrics()});
 }
 
-void share_runs(GuardRuns& all, const NumbersToFill& shares) {
+void share_runs(GuardRuns& all, const VectorOut& shares) {
   check_size(shares.size(), all.runs, "Shares");
   const nb::gil_scoped_release released;
   all.share({shares.data(), shares.size()});
 }
 
-void step_runs(GuardRuns& all, const Numbers& shares, const Flags& is_learner, const Table& rewards) {
+void step_runs(GuardRuns& all, const VectorIn& shares, const FlagsIn& is_learner, const MatrixIn& rewards) {
   check_size(shares.size(), all.runs, "Shares");
   check_size(is_learner.size(), all.runs, "Sides");
   check_size(rewards.size(), all.banks.size(), "Rewards");
@@ -181,12 +181,12 @@ void bind_guard(nb::module_& module) {
       .def(
           "save", [](const GuardBooks& books) { return save_rows(books.banks); }, "The numbers of every bank.")
       .def(
-          "load", [](GuardBooks& books, const Table& saved) { load_rows(books.banks, saved); }, "saved"_a,
+          "load", [](GuardBooks& books, const MatrixIn& saved) { load_rows(books.banks, saved); }, "saved"_a,
           "Take back what `save` gave; ValueError if that is of another size.")
       .def(
           "save_lifts", [](const GuardBooks& books) { return save_rows(books.lifts); }, "The numbers of every lift.")
       .def(
-          "load_lifts", [](GuardBooks& books, const Table& saved) { load_rows(books.lifts, saved); }, "saved"_a,
+          "load_lifts", [](GuardBooks& books, const MatrixIn& saved) { load_rows(books.lifts, saved); }, "saved"_a,
           "Take back what `save_lifts` gave; ValueError if that is of another size.");
   nb::class_<GuardRuns>(module, "GuardRuns", "Many runs of one guard.")
       .def(nb::init<const GuardSettings&, std::size_t, std::size_t>(), "settings"_a, nb::kw_only(), "runs"_a, "delay"_a)

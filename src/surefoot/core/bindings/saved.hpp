@@ -1,36 +1,18 @@
 // A struct of doubles as the array it is saved as, and back.
 #pragma once
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <initializer_list>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "bindings/arrays.hpp"
+
 namespace surefoot {
-
-using Numbers = nanobind::ndarray<const double, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
-using NumbersToFill = nanobind::ndarray<double, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
-using Table = nanobind::ndarray<const double, nanobind::ndim<2>, nanobind::c_contig, nanobind::device::cpu>;
-using Flags = nanobind::ndarray<const bool, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
-using Array = nanobind::ndarray<nanobind::numpy, double>;
-
-// An array of numpy that keeps the numbers.
-inline Array array_of(std::vector<double> numbers, std::initializer_list<std::size_t> shape) {
-  auto owned = std::make_unique<std::vector<double>>(std::move(numbers));
-  double* const data = owned->data();
-  const nanobind::capsule owner(owned.release(), [](void* at) noexcept {
-    const std::unique_ptr<std::vector<double>> gone(static_cast<std::vector<double>*>(at));
-  });
-  return Array(data, shape, owner);
-}
 
 // Raises ValueError unless there are as many numbers as there should be.
 inline void check_size(std::size_t found, std::size_t expected, const char* what) {
@@ -61,7 +43,7 @@ Array save(const Struct& state) {
 }
 
 template <Saved Struct>
-void load(Struct& state, const Numbers& saved) {
+void load(Struct& state, const VectorIn& saved) {
   check_size(saved.size(), NumbersOf<Struct>().size(), "What is saved");
   state = read<Struct>(saved.data());
 }
@@ -78,7 +60,7 @@ Array save_rows(const std::vector<Struct>& structs) {
 }
 
 template <Saved Struct>
-void load_rows(std::vector<Struct>& structs, const Table& saved) {
+void load_rows(std::vector<Struct>& structs, const MatrixIn& saved) {
   check_size(saved.shape(0), structs.size(), "What is saved");
   check_size(saved.shape(1), NumbersOf<Struct>().size(), "What is saved");
   for (std::size_t i = 0; i < structs.size(); ++i) structs[i] = read<Struct>(&saved(i, 0));
