@@ -111,24 +111,29 @@ constexpr double polynomial(const double (&c)[N], double x) {
   return found;
 }
 
-// z with P(Z <= z) = p, by the rational functions of Wichura (1988, algorithm AS 241); NaN outside of [0, 1].
+inline constexpr double MIDDLE = 0.425;  // how far from 1/2 a probability lies in the middle
+
+// The quantile of 1/2 + q in the middle of the distribution.  (Wichura 1988, algorithm AS 241)
+constexpr double middle_quantile(double q) {
+  constexpr double above[] = {3.3871328727963666080e+0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
+                              1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
+                              3.3430575583588128105e+4, 2.5090809287301226727e+3};
+  constexpr double below[] = {1.0,
+                              4.2313330701600911252e+1,
+                              6.8718700749205790830e+2,
+                              5.3941960214247511077e+3,
+                              2.1213794301586595867e+4,
+                              3.9307895800092710610e+4,
+                              2.8729085735721942674e+4,
+                              5.2264952788528545610e+3};
+  const double r = 0.180625 - q * q;
+  return q * polynomial(above, r) / polynomial(below, r);
+}
+
+// z with P(Z <= z) = p, by the rational functions of the same algorithm; NaN outside of [0, 1].
 inline double normal_quantile(double p) {
   const double q = p - 0.5;
-  if (std::fabs(q) <= 0.425) {
-    constexpr double above[] = {3.3871328727963666080e+0, 1.3314166789178437745e+2, 1.9715909503065514427e+3,
-                                1.3731693765509461125e+4, 4.5921953931549871457e+4, 6.7265770927008700853e+4,
-                                3.3430575583588128105e+4, 2.5090809287301226727e+3};
-    constexpr double below[] = {1.0,
-                                4.2313330701600911252e+1,
-                                6.8718700749205790830e+2,
-                                5.3941960214247511077e+3,
-                                2.1213794301586595867e+4,
-                                3.9307895800092710610e+4,
-                                2.8729085735721942674e+4,
-                                5.2264952788528545610e+3};
-    const double r = 0.180625 - q * q;
-    return q * polynomial(above, r) / polynomial(below, r);
-  }
+  if (std::fabs(q) <= MIDDLE) return middle_quantile(q);
   const double side = q < 0.0 ? -1.0 : 1.0, tail = q < 0.0 ? p : 1.0 - p;
   if (!(tail > 0.0)) return tail == 0.0 ? side * INFINITE : NOT_A_NUMBER;
   const double root = std::sqrt(-log_of(tail));

@@ -27,15 +27,13 @@ inline double ball_spread(double bound, const double* q, int d) {
 template <int D>
 Range ellipsoid_range(const Vector<D>& center, const Matrix<D>& whitener, double radius, View<D> q) {
   const int d = center.size();
-  double mean = 0.0, size = 0.0, square = 0.0;
+  double square = 0.0;
   for (int i = 0; i < d; ++i) {
-    const double term = center[i] * q[static_cast<std::size_t>(i)];
-    mean += term;
-    size += std::fabs(term);
     const double entry = dot(whitener.row(i), q.data(), whitener.reach(i));
     square += entry * entry;
   }
-  return {mean, radius * std::sqrt(square) + (d + 4.0) * EPS * size};
+  const double size = size_of_dot(center.data(), q.data(), d);
+  return {dot(center.data(), q.data(), d), radius * std::sqrt(square) + (d + 4.0) * EPS * size};
 }
 
 // The same over the ellipsoid exactly as it is written down; the spread includes all rounding of this sum.

@@ -6,18 +6,20 @@
 
 namespace surefoot {
 
+template <class Number>
 struct Rounded {
-  double value, lost;
+  Number value, lost;
 };
 
 // total + term as a float, and what that rounding lost.  (Knuth)
-inline Rounded two_sum(double total, double term) {
-  const double both = total + term, kept = both - total;
+template <class Number>
+inline Rounded<Number> two_sum(Number total, Number term) {
+  const Number both = total + term, kept = both - total;
   return {both, (total - (both - kept)) + (term - kept)};
 }
 
 // x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)
-inline Rounded two_product(double x, double y) {
+inline Rounded<double> two_product(double x, double y) {
   const double product = x * y;
   // 2^27 + 1 cuts 53 bits into two halves, whose products are exact.
   const double x_shifted = 134217729.0 * x, y_shifted = 134217729.0 * y;

@@ -41,9 +41,27 @@ constexpr std::uint64_t bits_at(const Place& at) {
 // Uniform in [0, 1), a multiple of 2^-53.
 constexpr double uniform_at(const Place& at) { return static_cast<double>(bits_at(at) >> 11) * 0x1p-53; }
 
-// Normal with mean 0 and variance 1: the quantile of an odd multiple of 2^-53, which is never 0 or 1.
-inline double normal_at(const Place& at) {
-  return normal_quantile((static_cast<double>(bits_at(at) >> 12) + 0.5) * 0x1p-52);
+// An odd multiple of 2^-53, which is never 0 or 1.
+constexpr double inside_at(const Place& at) { return (static_cast<double>(bits_at(at) >> 12) + 0.5) * 0x1p-52; }
+
+// Normal with mean 0 and variance 1.
+inline double normal_at(const Place& at) { return normal_quantile(inside_at(at)); }
+
+// Normal draws of consecutive rounds: as if all lay in the middle of the distribution, side by side, then the tails.
+inline void fill_normals(Place first, double* out, int count) {
+  constexpr int GROUP = 256;
+  double p[GROUP];
+  for (int start = 0; start < count; start += GROUP) {
+    const int size = count - start < GROUP ? count - start : GROUP;
+    for (int i = 0; i < size; ++i) {
+      p[i] = inside_at(first);
+      first.round += 1;
+    }
+    for (int i = 0; i < size; ++i) out[start + i] = middle_quantile(p[i] - 0.5);
+    for (int i = 0; i < size; ++i) {
+      if (std::fabs(p[i] - 0.5) > MIDDLE) out[start + i] = normal_quantile(p[i]);
+    }
+  }
 }
 
 }  // namespace surefoot

@@ -223,15 +223,23 @@ struct Ridge {
   void fold() {
     const int d = dim();
     for (int i = 0; i < d && waiting > 0; ++i) {
-      Vector<D> terms(d);
-      for (int k = 0; k < waiting; ++k) add_scaled(terms.data(), recent[k * d + i], recent.data() + k * d, d);
-      for (int j = 0; j < d; ++j) {
-        const auto [sum, lost] = two_sum(gram(i, j), terms[j]);
-        gram(i, j) = sum;
-        gram_carry(i, j) += lost;
-      }
+      int j = 0;
+      for (; j + WIDE <= d; j += WIDE) fold_at<Lanes>(i, j);
+      for (; j < d; ++j) fold_at<double>(i, j);
     }
     waiting = 0;
+  }
+
+  // One entry of it, or eight side by side.
+  template <class Number>
+  void fold_at(int i, int j) {
+    const int d = dim();
+    Number terms{};
+    for (int k = 0; k < waiting; ++k) terms += recent[k * d + i] * take<Number>(recent.data() + k * d + j);
+    double *sum = gram.row(i) + j, *carry = gram_carry.row(i) + j;
+    const auto [value, lost] = two_sum(take<Number>(sum), terms);
+    put(sum, value);
+    put(carry, take<Number>(carry) + lost);
   }
 
   // Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)
@@ -242,14 +250,23 @@ struct Ridge {
     for (int i = 0; i < d; ++i) {
       const double entry = scratch[i], after = before + entry * entry;
       const double shrink = std::sqrt(before / after), share = entry / before;
-      const double* from = old.row(i);
-      double* row = whitener.row(i);
-      for (int j = 0; j < old.reach(i); ++j) {
-        const double was = from[j];
-        row[j] = shrink * (was - share * step[j]);
-        step[j] += entry * was;
-      }
+      carry_over(old.row(i), whitener.row(i), old.reach(i), shrink, share, entry);
       before = after;
+    }
+  }
+
+  // One row of that: the new row may stand where the old one does.
+  void carry_over(const double* from, double* to, int count, double shrink, double share, double entry) {
+    int j = 0;
+    for (; j + WIDE <= count; j += WIDE) {
+      const Lanes was = load(from + j), so_far = load(step.data() + j);
+      store(to + j, shrink * (was - share * so_far));
+      store(step.data() + j, so_far + entry * was);
+    }
+    for (; j < count; ++j) {
+      const double was = from[j], so_far = step[j];
+      to[j] = shrink * (was - share * so_far);
+      step[j] = so_far + entry * was;
     }
   }
 

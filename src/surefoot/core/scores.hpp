@@ -38,11 +38,12 @@ struct Columns {
   void assign(Rows<D> rows) {
     actions = rows.count;
     places = padded(actions);
-    values.assign(static_cast<std::size_t>(places) * static_cast<std::size_t>(rows.dim()), 0.0);
-    for (int i = 0; i < actions; ++i) {
-      const View<D> row = rows[i];
-      for (int j = 0; j < rows.dim(); ++j)
-        values[static_cast<std::size_t>(j * places + i)] = row[static_cast<std::size_t>(j)];
+    const int dim = rows.dim();
+    values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim));
+    double* to = values.data();
+    for (int j = 0; j < dim; ++j, to += places) {
+      for (int i = 0; i < actions; ++i) to[i] = rows.first[static_cast<std::ptrdiff_t>(i) * dim + j];
+      for (int i = actions; i < places; ++i) to[i] = 0.0;
     }
   }
   const double* column(int j) const { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }

@@ -25,6 +25,21 @@ inline Lanes spread(double x) { return Lanes{x, x, x, x, x, x, x, x}; }
 
 inline double total(Lanes x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
+// One number, or eight.
+template <class Number>
+Number take(const double* x);
+template <>
+inline double take<double>(const double* x) {
+  return *x;
+}
+template <>
+inline Lanes take<Lanes>(const double* x) {
+  return load(x);
+}
+
+inline void put(double* x, double value) { *x = value; }
+inline void put(double* x, Lanes values) { store(x, values); }
+
 inline double larger(double x, double y) { return x > y ? x : y; }
 inline Lanes larger(Lanes x, Lanes y) { return x > y ? x : y; }
 
@@ -50,16 +65,27 @@ inline Lanes root(Lanes x) {
 
 inline double square_length(const double* x, int n) { return dot(x, x, n); }
 
-// sum |x_i y_i|: the size of what a sum of products is made of.
-inline double size_of_dot(const double* x, const double* y, int n) {
+inline double absolute(double x) { return x < 0.0 ? -x : x; }
+inline Lanes absolute(Lanes x) { return x < 0.0 ? -x : x; }
+
+// sum |x_i y_i|, in the same order: the size of what a sum of products is made of.
+[[gnu::always_inline]] inline double size_of_dot(const double* x, const double* y, int n) {
   double sum = 0.0;
-  for (int i = 0; i < n; ++i) sum += std::fabs(x[i] * y[i]);
+  int i = 0;
+  if (n >= WIDE) {
+    Lanes sums = absolute(load(x) * load(y));
+    for (i = WIDE; i + WIDE <= n; i += WIDE) sums += absolute(load(x + i) * load(y + i));
+    sum = total(sums);
+  }
+  for (; i < n; ++i) sum += absolute(x[i] * y[i]);
   return sum;
 }
 
 // x += scale y
 inline void add_scaled(double* x, double scale, const double* y, int n) {
-  for (int i = 0; i < n; ++i) x[i] += scale * y[i];
+  int i = 0;
+  for (; i + WIDE <= n; i += WIDE) store(x + i, load(x + i) + scale * load(y + i));
+  for (; i < n; ++i) x[i] += scale * y[i];
 }
 
 // The largest absolute value.

@@ -33,23 +33,6 @@ struct Emulated {
   }
 };
 
-template <class Number>
-Number take(const double* x);
-template <>
-inline double take<double>(const double* x) {
-  return *x;
-}
-template <>
-inline Lanes take<Lanes>(const double* x) {
-  return load(x);
-}
-
-inline void put(double* x, double value) { *x = value; }
-inline void put(double* x, Lanes values) { store(x, values); }
-
-inline double absolute(double x) { return x < 0.0 ? -x : x; }
-inline Lanes absolute(Lanes x) { return x < 0.0 ? -x : x; }
-
 // How many of the tests hold.
 inline int holding(bool test) { return test ? 1 : 0; }
 template <class Mask>

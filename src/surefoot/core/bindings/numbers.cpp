@@ -11,12 +11,12 @@ using namespace nanobind::literals;
 namespace surefoot {
 namespace {
 
-template <class Draw>
-Array drawn(int count, Draw draw) {
+template <class Fill>
+Array drawn(int count, Fill fill) {
   std::vector<double> values(static_cast<std::size_t>(count));
   {
     nb::gil_scoped_release unlocked;
-    for (int i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = draw(i);
+    fill(values.data());
   }
   return array_of(std::move(values), {static_cast<std::size_t>(count)});
 }
@@ -45,13 +45,15 @@ void bind_numbers(nb::module_& module) {
   module.def(
       "uniforms",
       [](std::uint64_t seed, std::uint64_t first, int count) {
-        return drawn(count, [&](int i) { return uniform_at({seed, 0, 0, first + static_cast<std::uint64_t>(i)}); });
+        return drawn(count, [&](double* out) {
+          for (int i = 0; i < count; ++i) out[i] = uniform_at({seed, 0, 0, first + static_cast<std::uint64_t>(i)});
+        });
       },
       "seed"_a, "first"_a, "count"_a, "Uniform draws of consecutive rounds.");
   module.def(
       "normals",
       [](std::uint64_t seed, std::uint64_t first, int count) {
-        return drawn(count, [&](int i) { return normal_at({seed, 0, 0, first + static_cast<std::uint64_t>(i)}); });
+        return drawn(count, [&](double* out) { fill_normals({seed, 0, 0, first}, out, count); });
       },
       "seed"_a, "first"_a, "count"_a, "Normal draws of consecutive rounds.");
   module.attr("SOURCES") = SUREFOOT_SOURCES;
