@@ -4,6 +4,8 @@
 #include "bindings/rooms.hpp"
 
 NB_MODULE(SUREFOOT_MODULE, module) {
+  // What still lives when the interpreter ends is no concern of whoever called us.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The mathematics of surefoot, compiled.";
   surefoot::bind_numbers(module);
   surefoot::bind_linear(module);
