@@ -25,12 +25,7 @@ def in_process(build: str, *arguments: str) -> Any:
     return json.loads(subprocess.run(command, env=environment, cwd=root, capture_output=True, check=True).stdout)
 
 
-def runnable() -> list[str]:
-    flags = core._flags()
-    return [name for name in core.built() if name in core.NEEDS and core.NEEDS[name] <= flags]
-
-
-@pytest.mark.parametrize("build", runnable())
+@pytest.mark.parametrize("build", core.runnable())
 def test_every_build_gives_the_bits_of_the_table(build: str) -> None:
     """Where the mathematics change on purpose: `python -m tests.core.digests > tests/core/digests.json`."""
     assert in_process(build) == SAID

@@ -14,13 +14,13 @@ import pytest
 
 import surefoot
 from surefoot import Guard, ceiling, floor
-from surefoot.core import NEEDS, VARIABLE, _flags, built
+from surefoot.core import VARIABLE, runnable
 from surefoot.core.native_guard import Bank, Bets, GuardBooks, GuardRuns
 from surefoot.errors import StateError
 
 # Written by the version before the core: a guard with one open round, what its reward made of it, and a watch.
 SAVED: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "guard_state.json").read_text())
-BUILDS = [name for name in built() if NEEDS[name] <= _flags()]
+BUILDS = runnable()
 METRICS = {"quality": floor(0, 1, alpha=0.1), "cost": ceiling(0.2, 2, alpha=0.3, reserve=4.0)}
 
 

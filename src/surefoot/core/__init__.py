@@ -40,16 +40,20 @@ def _flags() -> set[str]:
     return next((set(line.split()) for line in lines if line.startswith("flags")), set())
 
 
+def runnable() -> list[str]:
+    """The builds that this machine can run, best first."""
+    flags = _flags()
+    return [name for name in built() if name in NEEDS and NEEDS[name] <= flags]
+
+
 def _choose() -> str:
     builds, forced = built(), os.environ.get(VARIABLE)
     if forced:
         if forced not in builds:
             raise ConfigError(f"{VARIABLE} must be one of {', '.join(builds)}, but got {forced!r}.")
         return forced
-    flags = _flags()
-    for name in builds:
-        if name in NEEDS and NEEDS[name] <= flags:
-            return name
+    for name in runnable():
+        return name
     raise ImportError("The compiled core of surefoot is missing. Build it with `make setup`, or install a wheel.")
 
 
