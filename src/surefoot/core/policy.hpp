@@ -44,6 +44,14 @@ concept Policy = requires(typename P::State& state, const typename P::State& sam
   { P::learn(state, lesson, Solo{}) };
 };
 
+// Judges a proposal that is in the record, and books what is played: the learner's by order, or where the gate agrees.
+template <Policy P>
+void conclude(typename P::State& state, const typename P::Offer& offer, typename P::Record& record) {
+  const bool is_safe = P::judge(state, offer, record);
+  record.is_learner = offer.order >= 0 || (offer.order == FREE && is_safe);
+  P::book(state, offer, record);
+}
+
 // One round: what the policy proposes, and whether it is played. A row that breaks the bound D leaves -1 - row as the
 // record's action, and everything as it was.
 template <Policy P, class Team>
@@ -53,9 +61,7 @@ void decide(typename P::State& state, const typename P::Offer& offer, typename P
   record.optimism = proposal.upper;
   if (proposal.action < 0) return;
   if (offer.order >= 0) record.action = offer.order;
-  const bool is_safe = P::judge(state, offer, record);
-  record.is_learner = offer.order >= 0 || (offer.order == FREE && is_safe);
-  P::book(state, offer, record);
+  conclude<P>(state, offer, record);
 }
 
 }  // namespace surefoot

@@ -148,8 +148,7 @@ void bind_linear_policy(nb::module_& module) {
       nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"),
       nb::arg("order"),
       "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features "
-      "of "
-      "what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
+      "of what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
   type.def(
       "judge",
       [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
@@ -190,12 +189,11 @@ void bind_linear_policy(nb::module_& module) {
         offer.known = known;
         offer.low = low;
         offer.high = high;
+        offer.order = order;
         record.action = -1;
         record.optimism = optimism;
         record.beta = state.radius();
-        const bool is_safe = P::judge(state, offer, record);
-        record.is_learner = order >= 0 || (order == FREE && is_safe);
-        P::book(state, offer, record);
+        conclude<P>(state, offer, record);
         return b.concluded();
       },
       "The same for a proposal that a set without rows found.");
