@@ -136,3 +136,18 @@ def test_arm_means_are_exact_whatever_the_order_of_rewards() -> None:
         policy.observe(policy.decide(baseline=0), reward)
     total = policy.state()["arms"][2] + policy.state()["arms"][3]
     assert total.sum() == 198.0
+
+
+@pytest.mark.parametrize("dim", [3, 4])
+def test_what_a_policy_gives_out_of_its_ridge_changes_no_decision_that_was_made(dim: int) -> None:
+    policy = surefoot.SafeLUCB(dim=dim, alpha=0.1, delta=0.01, noise=0.1, theta_bound=1.0, feature_bound=2.0)
+    rows = np.eye(dim)
+    for _ in range(5):
+        policy.observe(policy.decide(rows, baseline=0), 0.5)
+    given = policy.ridge
+    decision = policy.decide(rows, baseline=0)
+    said, state = decision.certificate.proof, policy.state()
+    given.observe(rows[1], 5.0)
+    policy.ridge.observe(rows[1], 5.0)
+    assert decision.certificate.proof == said
+    assert np.array_equal(policy.state()["ridge"], state["ridge"])

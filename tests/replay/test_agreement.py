@@ -43,7 +43,7 @@ def by_objects(spec: Spec, mode: int, batch: Batch, declared: Declared, problem:
 
 
 def _learn_logged(policy: Any, batch: Batch, t: int) -> None:
-    policy.ridge.observe(batch.features[t, batch.actions[t]], float(batch.rewards[t, 0]))
+    policy.core.enter(batch.features[t, batch.actions[t]][None], batch.rewards[t, :1])
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.policy)

@@ -74,7 +74,6 @@ class LinearPolicy(Policy):
         self._core = sized(self._rule, self.dim)(self.dim, told)
         self._settings = self._core.settings
         self._promise = Promise(self._settings.alpha, self._settings.theta_bound)
-        self._ridge = Ridge(dim=self.dim, ridge=told.ridge, core=self._core.ridge)
         self._ledger = Ledger(dim=self.dim, core=self._core.ledger)
         self._memory = self._core.memory
         self._catalogue: Catalogue | None = None
@@ -96,8 +95,8 @@ class LinearPolicy(Policy):
 
     @property
     def ridge(self) -> Ridge:
-        """What has been learned."""
-        return self._ridge
+        """What has been learned so far; a copy, since decisions rest on the policy's own."""
+        return Ridge(dim=self.dim, ridge=self._settings.ridge, core=self._core.ridge.copy())
 
     @property
     def confidence_set(self) -> Ball | Ellipsoid:
@@ -162,10 +161,10 @@ class LinearPolicy(Policy):
         was logged was chosen without looking at the reward. The ledger, which counts from the first decision, does not
         change.
         """
-        if self._rounds > 0 or self._ridge.count > 0:
+        if self._rounds > 0 or self._core.ridge.count > 0:
             raise InputError(
                 f"`warm_start` must come before the first decision, but {self._rounds} were made and "
-                f"{self._ridge.count} observations learned. Start a new policy."
+                f"{self._core.ridge.count} observations learned. Start a new policy."
             )
         rows = finite_array("features", features, ndim=2)
         self._check_shape(rows)
