@@ -76,7 +76,7 @@ def a_share(rows: list[Row]) -> int:
 
 
 def a_share_far_beyond_the_bank(rows: list[Row]) -> int:
-    row = first(rows, "guarded", lambda p: p["mode"] == "guarded" and p["share"] < 0.5, after=30)
+    row = first(rows, "guarded", lambda p: p["mode"] == "guarded" and 0.0 < p["share"] < 0.5, after=30)
     row["payload"].update(share=0.98, source="learner", draw=0.5)
     return int(row["number"])
 
