@@ -138,11 +138,12 @@ class BallRecord(Record, tag_field="kind", tag="ball"):
 
 
 class LinearRecord(Record, tag_field="kind", tag="linear"):
-    """<theta, normal> >= level; `name` says why."""
+    """<theta, normal> >= level; `name` says why, and `point` where the likelihood set is touched."""
 
     name: str
     normal: list[float]
     level: Number
+    point: list[float] | None = None
 
 
 Fact: TypeAlias = EllipsoidRecord | BallRecord | LinearRecord

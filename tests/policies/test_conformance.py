@@ -17,6 +17,7 @@ KNOWN = {
     "SafeLUCB-known",
     "SafeLUCB-known-watched",
     "SafeLUCB-interval",
+    "SafeLUCB-likelihood",
     "SafeLUCB-realised_path",
 }
 INTERVAL = {"SafeLUCB-interval"}
@@ -35,6 +36,8 @@ POLICIES: dict[str, Callable[[World], Any]] = {
     "SafeLUCB-ledger": lambda w: safe(w, gate="ledger", radius="logdet"),
     "SafeLUCB-dual": lambda w: safe(w, radius="dual", reward_range=(0.0, 1.0)),
     "SafeLUCB-residual": lambda w: safe(w, radius="residual"),
+    "SafeLUCB-likelihood": lambda w: safe(w, radius="likelihood", reward_bounds=(-0.2, 1.2), reward_range=(0.0, 1.0)),
+    "SafeLUCB-best": lambda w: safe(w, reward_bounds=(-0.5, 1.5), reward_range=(0.0, 1.0)),
     "SafeLUCB-checkpoints": lambda w: safe(w, constraint={"name": "checkpoints", "every": 5}),
     "SafeLUCB-stagewise": lambda w: safe(w, constraint="stagewise"),
     "SafeLUCB-reserve": lambda w: safe(w, constraint={"name": "reserve", "granted": 0.2}),

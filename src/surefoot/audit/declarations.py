@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from surefoot.audit.rebuilt_likelihood import LikelihoodDeclarations
 from surefoot.audit.rebuilt_sets import SetDeclarations
 from surefoot.audit.rebuilt_watch import WatchDeclarations
 
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 ARMS = ("UCB", "ConservativeUCB")
+BY_LIKELIHOOD = ("likelihood", "best")  # radii that use the likelihood set of bounded rewards
 AMOUNTS = {"checkpoints": "every", "reserve": "granted", "realised_path": "lowest_reward"}
 
 
@@ -36,12 +38,15 @@ class Declarations:
     realised_share: float
     restart_share: float
     watch: WatchDeclarations
+    likelihood: LikelihoodDeclarations | None = None
 
     def after(self, restarts: int) -> "Declarations":
         """What may be spent of delta after so many restarts: 1 - share for the first set, then share 2^-k."""
         left = self._share_of(restarts) * (1.0 - self.watch.share)
-        knowledge = replace(self.knowledge, delta=left * (1.0 - self.realised_share))
-        return replace(self, knowledge=knowledge, sum_delta=left * self.realised_share)
+        sets = left * (1.0 - self.realised_share) / (2.0 if self.knowledge.kind == "best" else 1.0)
+        likelihood = None if self.likelihood is None else replace(self.likelihood, delta=sets)
+        knowledge = replace(self.knowledge, delta=sets)
+        return replace(self, knowledge=knowledge, likelihood=likelihood, sum_delta=left * self.realised_share)
 
     def watch_delta(self, restarts: int) -> float:
         """What false alarms of the watch may spend of delta after so many restarts."""
@@ -84,9 +89,11 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
     delta = float(settings["delta"])
     holdout = float(settings.get("holdout") or 0.0) if policy != "LUCB" else 0.0
     watch = WatchDeclarations(holdout, float(settings.get("watch_share", 0.1)) if holdout else 0.0)
-    low, high = settings.get("reward_range") or (-math.inf, math.inf)
+    bounds = settings.get("reward_bounds")
+    low, high = settings.get("reward_range") or bounds or (-math.inf, math.inf)
+    kind = settings.get("radius", "amm" if is_safe else "paper")
     knowledge = SetDeclarations(
-        kind=settings.get("radius", "amm" if is_safe else "paper"),
+        kind=kind,
         dim=int(settings["dim"]),
         delta=delta,
         noise=float(settings["noise"]),
@@ -113,4 +120,14 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         # Not today's default: settings without it are older than restarts.
         restart_share=float(settings.get("restart_share", 0.0)) if is_safe else 0.0,
         watch=watch,
+        likelihood=LikelihoodDeclarations(
+            dim=knowledge.dim,
+            delta=delta,
+            bounds=(float(bounds[0]), float(bounds[1])),
+            highest_mean=float(high),
+            theta_bound=knowledge.theta_bound,
+            feature_bound=knowledge.feature_bound,
+        )
+        if kind in BY_LIKELIHOOD
+        else None,
     ).after(0)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from surefoot import records
-from surefoot.audit.declarations import AMOUNTS, LINEAR
+from surefoot.audit.declarations import AMOUNTS, BY_LIKELIHOOD, LINEAR
 from surefoot.audit.guard_declarations import GUARDS, guard_faults
 from surefoot.audit.learned_rewards import LARGEST
 
 MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that any version has taken; today it is 1e9
-RADII = ("paper", "logdet", "amm", "dual", "residual")
+RADII = ("paper", "logdet", "amm", "dual", "residual", *BY_LIKELIHOOD)
 CONSTRAINTS = ("cumulative", "stagewise", *AMOUNTS)
 
 Rule = tuple[Callable[[Any], bool], str]
@@ -82,7 +82,7 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield f"`radius` must be one of {', '.join(RADII)}, but {radius!r:.80} was declared"
     if dim == 1 and (radius or ("amm" if policy == "SafeLUCB" else "paper")) == "paper":
         yield "the paper's radius holds from `dim` 2 on, but 1 was declared"
-    if misfit != 0.0 and (policy != "SafeLUCB" or radius in ("dual", "residual")):
+    if misfit != 0.0 and (policy != "SafeLUCB" or radius in ("dual", "residual", *BY_LIKELIHOOD)):
         yield f"{policy} with this radius allows for no `misspecification`, but {misfit!r:.80} was declared"
     size: Any = settings.get("feature_bound")
     ridge: Any = settings.get("ridge", 1.0)
@@ -91,7 +91,10 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield f"`feature_bound` must be resolved beside the ridge, but {size!r} was declared beside {ridge!r}"
     if settings.get("holdout") and misfit != 0.0:
         yield f"a `holdout` is watched without `misspecification`, but {misfit!r:.80} was declared"
+    if radius in BY_LIKELIHOOD and (settings.get("gate", "facts") != "facts" or policy != "SafeLUCB"):
+        yield f"{policy} with this gate has no radius {radius!r}, but it was declared"
     yield from _constraint(settings)
+    yield from _bounds(settings, needed=radius in BY_LIKELIHOOD)
     yield from _range(settings)
 
 
@@ -103,6 +106,17 @@ def _constraint(settings: Mapping[str, Any]) -> Iterator[str]:
         yield f"`constraint` must be one of {', '.join(CONSTRAINTS)}, but {name!r:.80} was declared"
     elif name in AMOUNTS:
         yield from _numbers({AMOUNTS[name]: plain.get(AMOUNTS[name])}, (AMOUNTS[name],))
+
+
+def _bounds(settings: Mapping[str, Any], *, needed: bool) -> Iterator[str]:
+    given = settings.get("reward_bounds")
+    if given is None:
+        if needed:
+            yield "the likelihood set needs `reward_bounds`, but none were declared"
+    elif not (len(given) == 2 and all(map(_is_number, given)) and given[0] < given[1]):
+        yield f"`reward_bounds` must be two numbers, low and high, but {given!r:.80} was declared"
+    elif (means := settings.get("reward_range")) and not given[0] <= means[0] <= means[1] <= given[1]:
+        yield f"`reward_range` must lie within the bounds of rewards {given!r:.80}, but {means!r:.80} was declared"
 
 
 def _range(settings: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from surefoot.audit.offered_rows import OfferedRows
 from surefoot.audit.proof_checker import CLAIMED, PROVED, ProofChecker, Tolerances
 from surefoot.audit.rebuilt_facts import LinearFacts
 from surefoot.audit.rebuilt_gram import EPS
+from surefoot.audit.rebuilt_likelihood import RebuiltLikelihood
 from surefoot.audit.rebuilt_sets import FINE, USABLE, RebuiltRidge, RebuiltSet
 from surefoot.audit.rebuilt_watch import RebuiltWatch
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, near
@@ -33,6 +34,8 @@ class LinearChecks:
         """Nothing played and nothing learned."""
         self.account = AuditLedger(self.declared.knowledge.dim)
         self.estimate = RebuiltRidge(self.declared.knowledge)
+        told = self.declared.likelihood
+        self._likelihood = None if told is None else RebuiltLikelihood(told)
         self._nest = dict[int, RebuiltSet]()
         self._watch = RebuiltWatch() if self.declared.watch.is_on else None
         self._proved: CarriedProof | None = None
@@ -62,6 +65,10 @@ class LinearChecks:
     def longest(self) -> float:
         """No feature row may be longer."""
         return self.declared.knowledge.feature_bound * (1 + 1e-9)
+
+    @property
+    def _has_ellipsoid(self) -> bool:
+        return self.declared.knowledge.kind != "likelihood"
 
     @property
     def _can_be_refuted(self) -> bool:
@@ -159,6 +166,8 @@ class LinearChecks:
     def remember(self, features: Vector, reward: float) -> None:
         """Take in a reward of the baseline from before the first round: it is data, and in no account."""
         self.estimate.learn(features, reward)
+        if self._likelihood is not None:
+            self.is_alarmed |= not self._likelihood.learn(features, reward)
         if self.declared.is_exact:
             self._nest[self.estimate.count] = self.estimate.newest()[0]
 
@@ -199,7 +208,7 @@ class LinearChecks:
     def _reach(self, x: Vector) -> float:
         """What |<theta, x>| is at most, by the ball or by the newest set, but for rounding."""
         reach = self.declared.knowledge.theta_bound * float(np.linalg.norm(x))
-        if self.estimate.count == 0:
+        if self.estimate.count == 0 or not self._has_ellipsoid:
             return reach
         newest = self.estimate.newest()[0]
         mean, width = newest.mean_and_width(x)
@@ -219,7 +228,7 @@ class LinearChecks:
 
     def _sets(self, observations: int) -> Sequence[RebuiltSet]:
         """The newest set; every one so far, where the policy keeps them all."""
-        if observations < 1 or observations > self.estimate.count:
+        if observations < 1 or observations > self.estimate.count or not self._has_ellipsoid:
             return []
         if self.declared.is_exact:
             return [self._nest[observations]]
@@ -251,6 +260,7 @@ class LinearChecks:
             proposal=round_.rows[round_.proposal],
             displaced=displaced,
             known=known,
+            likelihood=self._likelihood,
         )
         checker = ProofChecker(theta_bound, self._sets, facts.named, scale)
         enough = self._floor(required) + scale.rounding
@@ -315,7 +325,9 @@ class LinearChecks:
         """The proposal promises the most, by the confidence set; searches over more than that are not repeated."""
         if self.declared.is_exact or not self.declared.proposes_by_set:
             return
-        if self.estimate.count:
+        if self._likelihood is not None and self.estimate.count:
+            uppers, share = self._likelihood.uppers(round_.rows), 1e-6
+        elif self.estimate.count:
             known = self.estimate.optimistic()
             uppers, share = known.uppers(round_.rows), known.widest_guard + 1e3 * known.rounding
         else:
@@ -348,7 +360,7 @@ class LinearChecks:
         self._proved = self._proved or CarriedProof(np.zeros(self.dim), 0.0, 0.0)
         length = declared.knowledge.theta_bound * float(np.linalg.norm(b)) * (1 + 16 * EPS)
         least = said = max(known[0] - declared.misspecification, -length)
-        for newest in self.estimate.newest() if self.estimate.count else []:
+        for newest in self.estimate.newest() if self.estimate.count and self._has_ellipsoid else []:
             if newest.lower(b) > least or newest.blur > USABLE:
                 own, plain = newest.at_least(b, FINE)
                 least, said = max(least, own), max(said, plain)

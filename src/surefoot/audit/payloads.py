@@ -63,7 +63,10 @@ def _piece(piece: records.PieceRecord) -> RecordedPiece:
         )
     if isinstance(fact, records.BallRecord):
         return RecordedPiece("ball", "ball", vector, bound, fact.radius)
-    return RecordedPiece("linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level))
+    point = None if fact.point is None else _vector(fact.point)
+    return RecordedPiece(
+        "linear", fact.name, vector, bound, normal=_vector(fact.normal), level=float(fact.level), point=point
+    )
 
 
 def _vector(values: list[float]) -> Vector:

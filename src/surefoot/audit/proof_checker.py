@@ -77,14 +77,14 @@ class LinearFact:
         return self.level if self.said is None else self.said
 
 
-Facts = Callable[[str, Vector], Sequence[LinearFact]]
+Facts = Callable[[str, Vector, Vector | None], Sequence[LinearFact]]
 
 
 class ProofChecker:
     """Bounds pieces by rebuilt facts, and notes where the record says otherwise.
 
     sets:  the confidence sets that a proof may use, by their number of observations
-    facts: the linear facts of a name, given the normal that a piece claims
+    facts: the linear facts of a name, given the normal and the point that a piece claims
     scale: the units of every tolerance
     """
 
@@ -153,7 +153,7 @@ class ProofChecker:
         length = float(np.linalg.norm(piece.normal))
         lines = [
             line
-            for line in self._facts(piece.name, piece.normal)
+            for line in self._facts(piece.name, piece.normal, piece.point)
             if not apart(piece.normal, line.normal, length + float(np.linalg.norm(line.normal)))
         ]
         if lines:

@@ -11,6 +11,7 @@ from surefoot.audit.declarations import Declarations
 from surefoot.audit.offered_rows import OfferedRows
 from surefoot.audit.proof_checker import PROVED, LinearFact
 from surefoot.audit.rebuilt_gram import EPS
+from surefoot.audit.rebuilt_likelihood import LIKELIHOOD, RebuiltLikelihood
 
 KEPT_LEAST = "least reward of the rounds that kept the baseline"
 KEPT_MOST = "largest reward of the rounds that kept the baseline"
@@ -39,12 +40,16 @@ class LinearFacts:
         proposal: Vector,
         displaced: Vector,
         known: tuple[float, float],
+        likelihood: RebuiltLikelihood | None = None,
     ) -> None:
         self._declared, self._account, self._seen, self._proved = declared, account, seen, proved
+        self._likelihood = likelihood
         self._a, self._b, self._low, self._high = proposal, displaced, *known
 
-    def named(self, name: str, normal: Vector) -> list[LinearFact]:
+    def named(self, name: str, normal: Vector, point: Vector | None = None) -> list[LinearFact]:
         """The facts that this policy may call so, those that say something."""
+        if name == LIKELIHOOD:
+            return [] if self._likelihood is None else self._likelihood.touched(point)
         if name == RANGE and self._declared.policy == "SafeLUCB":
             return [line for line in self._range_of(normal) if line.level > -float("inf")]
         facts = _KNOWN if self._declared.policy == "CLUCB" else _FLOOR if self._declared.policy == "CLUCB2" else _SAFE

@@ -22,6 +22,7 @@ class RecordedPiece:
     level: float = 0.0
     center: Vector | None = None
     whitener: Matrix | None = None
+    point: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,21 @@ class Ascent {
     return sum - std::sqrt(square_length(at_.rest.data(), at_.dim));
   }
 
+  // Weights at which the facts make up all of the question, where they can, in `direction`: at that corner the smoothed
+  // norm leaves a little of it to the ellipsoid.
+  bool fill() {
+    if (work_.count == 0 || factorise() >= 0) return false;
+    std::vector<double>&whole = at_.direction, &more = at_.inward;
+    for (int k = 0; k < work_.count; ++k) whole[index(k)] = dot(at_.normal(k), at_.p.data(), at_.dim);
+    solve(whole, work_.count);
+    // Once more for what rounding has left.
+    rest(whole);
+    for (int k = 0; k < work_.count; ++k) more[index(k)] = dot(at_.normal(k), at_.rest.data(), at_.dim);
+    solve(more, work_.count);
+    for (int k = 0; k < work_.count; ++k) whole[index(k)] = larger(0.0, whole[index(k)] + more[index(k)]);
+    return true;
+  }
+
   // Moves the weights to the best of their face, dropping facts on the way; leaves the minimiser in u.
   Status climb() {
     const double size = std::sqrt(square_length(at_.p.data(), at_.dim));

@@ -25,8 +25,10 @@ enum Kind : int {
   range_least = given,
   range_most,
   tangent,
-  other = 100,  // facts beyond the named ones are `other` + their place
+  other = 100,                 // facts beyond the named ones are `other` + their place
+  likelihood = other + given,  // a gate's own: tangents of the likelihood set, behind those that change with the ledger
 };
+inline constexpr int TANGENTS = 2;  // of the likelihood set, kept up to date
 
 inline constexpr std::array<std::string_view, tangent> FACT_WORDS = {
     "least reward of the rounds that kept the baseline",
@@ -72,7 +74,8 @@ struct Facts {
   void each(Visit visit) {
     for (Fact<D>& fact : places) {
       visit(fact.kind);
-      if (fact.kind > tangent) throw DamagedState("a fact in it is of no kind");
+      const bool is_likelihood = fact.kind >= likelihood && fact.kind < likelihood + TANGENTS;
+      if (fact.kind > tangent && !is_likelihood) throw DamagedState("a fact in it is of no kind");
       visit(fact.level);
       visit(fact.weight);
       visit(fact.normal);

@@ -10,6 +10,8 @@
 #include <cmath>
 
 #include "constraint.hpp"
+#include "free_share.hpp"
+#include "likelihood_dual.hpp"
 #include "linear_state.hpp"
 #include "search.hpp"
 
@@ -18,6 +20,19 @@ namespace surefoot {
 inline constexpr int BUDGET = 32;       // facts that may join in one search
 inline constexpr double PATIENCE = 50;  // refusals in a row for which one round may pass without a search
 inline constexpr int CHECK_EVERY = 64;  // observations between two checks whether any theta still satisfies all facts
+
+// Fills in the tangents of the likelihood set, as they stand now.
+template <int D>
+void gather_tangents(LinearState<D>& state) {
+  for (int k = 0; k < TANGENTS; ++k) {
+    state.facts.level(given + k) = -INFINITE;
+    if (!state.likelihood) continue;
+    const Tangent<D>& touched = state.likelihood->tangents[static_cast<std::size_t>(k)];
+    if (!touched.is_set) continue;
+    state.facts.level(given + k) = state.likelihood->level(touched, state.settings.theta_bound);
+    for (int i = 0; i < state.dim(); ++i) state.facts.normal(given + k, state.dim())[i] = touched.normal.total(i);
+  }
+}
 
 // Fills in the facts that change with the ledger.
 template <int D>
@@ -53,6 +68,34 @@ void gather(LinearState<D>& state, View<D> displaced, const Record<D>& record) {
   facts.level(baseline_most) = -memory.high - s.misfit;
   if (s.sum_delta > 0.0 && memory.earned_rounds > 0.0) facts.level(realised) = realised_level(s, memory);
   if (memory.proved_round > 0.0) facts.level(proved_before) = memory.proved;
+  gather_tangents(state);
+}
+
+// The ellipsoid that a split leaves the rest to: without data, or with the likelihood set alone, the ball.
+template <int D>
+Region<D> region_of(const LinearState<D>& state, const Record<D>& record) {
+  const LinearSettings& s = state.settings;
+  if (s.radius == Radius::likelihood) {
+    return {state.memory.set.center, state.memory.set.whitener, s.theta_bound * (1.0 + 8.0 * EPS), s.theta_bound};
+  }
+  // Without data the ball is the ellipsoid with M = I / sqrt(ridge).
+  if (state.ridge.count == 0.0) {
+    const double radius = std::sqrt(s.ridge) * s.theta_bound * (1.0 + 8.0 * EPS);
+    return {state.ridge.theta, state.ridge.whitener, radius, s.theta_bound};
+  }
+  if (s.radius == Radius::dual) {
+    return {state.memory.set.center, state.memory.set.whitener, record.radius, s.theta_bound};
+  }
+  return {state.ridge.theta, state.ridge.whitener, record.radius, s.theta_bound};
+}
+
+// Actions whose means lie within the declared range, and the facts of this round.
+template <int D>
+Sources<D> sources_of(const LinearState<D>& state, Rows<D> rows) {
+  const LinearSettings& s = state.settings;
+  Rows<D> seen{nullptr, 0, state.dim()};
+  if (state.likelihood) seen = (state.likelihood->is_whole ? state.likelihood->booked : state.likelihood->cells).seen();
+  return {rows, seen, s.range_low - s.misfit, s.range_high + s.misfit, state.facts};
 }
 
 // The better of two splits that need no search: w by its floor, or the question as it was last proved by that proof,
@@ -79,50 +122,97 @@ Weighed closed_form(const LinearState<D>& state, const Region<D>& region, Record
   return best;
 }
 
-// Looks for a better split than q whole, which proves `value`; leaves it in the record.
+// Looks for a split that proves more than `required`, from the facts of the round before on; leaves it in the record.
 template <int D>
-Weighed improve(LinearState<D>& state, Rows<D> rows, View<D> displaced, double required, double value,
-                Record<D>& record) {
-  const LinearSettings& s = state.settings;
-  Memory<D>& memory = state.memory;
-  const bool is_dual = s.radius == Radius::dual && state.ridge.count > 0.0;
-  Region<D> region{is_dual ? memory.set.center : state.ridge.theta,
-                   is_dual ? memory.set.whitener : state.ridge.whitener, record.radius, s.theta_bound};
-  // Without data the ball is the ellipsoid with M = I / sqrt(ridge).
-  if (state.ridge.count == 0.0) region.radius = std::sqrt(s.ridge) * s.theta_bound * (1.0 + 8.0 * EPS);
-  gather(state, displaced, record);
-  if (s.gate != Gate::facts || memory.pause > 0.0) {
-    memory.pause = larger(0.0, memory.pause - 1.0);
-    return closed_form(state, region, record);
-  }
-  refresh_working(memory.working, state.facts);
-  Weighed found = weigh(region, record.question.data(), memory.working);
+Weighed search_split(LinearState<D>& state, const Region<D>& region, Rows<D> rows, double required, double value,
+                     Record<D>& record) {
+  Facts<D>& working = state.memory.working;
+  refresh_working(working, state.facts);
+  Weighed found = weigh(region, record.question.data(), working);
   if (!(found.value - found.error > required)) {  // the weights of the round before no longer suffice
-    const Sources<D> from{rows, s.range_low - s.misfit, s.range_high + s.misfit, state.facts};
     // A little beyond what is required, so that the rounding error taken off afterwards does not undo it.
     const double target = required + 1e-9 * std::fabs(value - required);
-    const Found better = search(region, record.question.data(), from, memory.working, target, BUDGET, state.space);
+    const Found better =
+        search(region, record.question.data(), sources_of(state, rows), working, target, BUDGET, state.space);
     if (better.status == Status::refuted) {
-      memory.refuted = REFUTED;
+      state.memory.refuted = REFUTED;
       return {-INFINITE, 0.0};
     }
     found = {better.value, better.error};
   }
-  const auto first = memory.working.places.begin();
-  record.split.assign(first, first + memory.working.count);
+  record.split.assign(working.places.begin(), working.places.begin() + working.count);
   return found;
+}
+
+// Whether a point of the likelihood set is known at which the question fails: then no tangent can prove it.
+template <int D>
+bool is_witnessed(const LinearState<D>& state, double required, const Record<D>& record) {
+  const Tangent<D>& witness = state.likelihood->witness;
+  if (!witness.is_set) return false;
+  const int d = state.dim();
+  const double* theta = witness.point.data();
+  if (!(dot(record.question.data(), theta, d) < required)) return false;
+  // At its own point a tangent is as high as the loss.
+  double loss = witness.height.total();
+  for (int i = 0; i < d; ++i) loss -= witness.normal.total(i) * theta[i];
+  return loss <= state.likelihood->allowed();
+}
+
+// Touches the likelihood set where that may prove the question; false if it cannot help.
+template <int D>
+bool touch_for(LinearState<D>& state, View<D> proposal, View<D> displaced, double required, const Record<D>& record) {
+  Likelihood<D>& set = *state.likelihood;
+  if (set.forecaster.rounds == 0.0 || is_witnessed(state, required, record)) return false;
+  DualSearch<D> dual(set, state.settings.theta_bound, {proposal, displaced});
+  if (!dual.fit()) {
+    state.memory.refuted = REFUTED;
+    return false;
+  }
+  const double found = dual.find(record.question);
+  set.touch_at(dual.point);
+  if (!(found > required)) set.bear_witness(dual.witness());
+  gather_tangents(state);
+  return true;
+}
+
+// Looks for a better split than q whole, which proves `value`; leaves it in the record.
+template <int D>
+Weighed improve(LinearState<D>& state, const Offer<D>& offer, double required, double value, Record<D>& record) {
+  Memory<D>& memory = state.memory;
+  const View<D> proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
+  const Region<D> region = region_of(state, record);
+  gather(state, displaced, record);
+  if (state.settings.gate != Gate::facts || memory.pause > 0.0) {
+    memory.pause = larger(0.0, memory.pause - 1.0);
+    return closed_form(state, region, record);
+  }
+  Weighed found = search_split(state, region, offer.rows, required, value, record);
+  if (memory.refuted > 0.0 || found.value - found.error > required || !state.likelihood) return found;
+  if (!touch_for(state, proposal, displaced, required, record)) return found;
+  return search_split(state, region, offer.rows, required, value, record);
 }
 
 // Whether some theta satisfies the confidence set, the ball and every linear fact.
 template <int D>
 bool is_consistent(LinearState<D>& state, Rows<D> rows, View<D> displaced, const Record<D>& record) {
-  const LinearSettings& s = state.settings;
   gather(state, displaced, record);
-  const Region<D> region{state.ridge.theta, state.ridge.whitener, record.radius, s.theta_bound};
-  const Sources<D> from{rows, s.range_low - s.misfit, s.range_high + s.misfit, state.facts};
+  const bool is_ball = state.settings.radius == Radius::likelihood;
+  const Region<D> region =
+      is_ball ? region_of(state, record)
+              : Region<D>{state.ridge.theta, state.ridge.whitener, record.radius, state.settings.theta_bound};
   Facts<D> work(state.dim());
   const Vector<D> nothing(state.dim());
-  return search(region, nothing.data(), from, work, INFINITE, 2 * BUDGET, state.space).status != Status::refuted;
+  return search(region, nothing.data(), sources_of(state, rows), work, INFINITE, 2 * BUDGET, state.space).status !=
+         Status::refuted;
+}
+
+// Where the tangents of the split touch the likelihood set.
+template <int D>
+void keep_points(const LinearState<D>& state, Record<D>& record) {
+  for (const Fact<D>& fact : record.split) {
+    if (fact.kind < likelihood) continue;
+    record.points.push_back(state.likelihood->tangents[static_cast<std::size_t>(fact.kind - likelihood)].point);
+  }
 }
 
 // Whether the proposal keeps the constraint for every possible theta.
@@ -131,13 +221,14 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   const LinearSettings& s = state.settings;
   Memory<D>& memory = state.memory;
   const View<D> proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
-  pose(state.ridge, state.ledger, proposal, displaced, record);
+  pose(state.ridge, state.ledger, proposal, displaced, record, state.is_ball());
   const double required = ask(s, state.ledger, memory, proposal, displaced, record);
   const auto seen = static_cast<long long>(state.ridge.count);
   const bool is_due = seen > 0 && (seen % CHECK_EVERY == 0 || (seen & (seen - 1)) == 0);
   if (is_due && !is_consistent(state, offer.rows, displaced, record)) memory.refuted = REFUTED;
   choose_set<D>(s, state.ridge, memory, record.question, record);
   record.split.clear();
+  record.points.clear();
   if (memory.refuted > 0.0) {
     record.guaranteed = -INFINITE;
     record.required = required;
@@ -147,7 +238,8 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   const double value = whole.low();
   if (settle(s, value, required, std::fabs(whole.mean) + whole.spread, record)) return true;
   const bool is_searching = s.gate == Gate::facts && memory.pause == 0.0;
-  const auto [found, error] = improve(state, offer.rows, displaced, required, value, record);
+  if (is_free(state, offer, required, record)) return true;
+  const auto [found, error] = improve(state, offer, required, value, record);
   if (memory.refuted > 0.0) {
     record.guaranteed = -INFINITE;
     return false;
@@ -155,6 +247,7 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   bool is_safe = false;
   if (found - error > value) {
     is_safe = settle(s, found - error, required, 0.0, record);  // `error` has covered the sizes
+    keep_points(state, record);
   } else {
     record.split.clear();
   }

@@ -6,6 +6,7 @@
 #include "ascent.hpp"
 #include "catalogue.hpp"
 #include "fresh_rows.hpp"
+#include "likelihood.hpp"
 #include "policy.hpp"
 #include "question.hpp"
 
@@ -18,6 +19,7 @@ struct LinearState {
   Ledger<D> ledger;
   Memory<D> memory;
   std::optional<Catalogue<D>> catalogue;
+  std::optional<Likelihood<D>> likelihood;  // of bounded rewards, where it is used
   // Room to work, without meaning between rounds.
   FreshRows<D> fresh;
   Whitened space;
@@ -29,22 +31,53 @@ struct LinearState {
         ledger(dim),
         memory(dim),
         space(dim, dim + Facts<D>::SPARE),
-        facts(given, dim) {
+        facts(given + TANGENTS, dim) {
     // Only the residual radius is made of them.
     ridge.looks_closely = settings.radius == Radius::residual;
+    declare_bounds();
+    if (settings.radius == Radius::likelihood) memory.set.forget();  // the ball, as an ellipsoid
+  }
+
+  // Begins the likelihood set where the settings ask for it; where it stands, delta may have been spent anew.
+  void declare_bounds() {
+    if (!(settings.likelihood_delta > 0.0)) return;
+    if (!likelihood) likelihood.emplace(dim(), settings);
+    likelihood->log_delta = log_of(1.0 / settings.likelihood_delta);
   }
 
   int dim() const { return ridge.dim(); }
   double radius() const { return radius_of(settings, ridge); }
+  // Rests on no ellipsoid.
+  bool is_ball() const { return ridge.count == 0.0 || settings.radius == Radius::likelihood; }
+  // What proposals are scored by: with bounded rewards the model that weighs them by their variance.
+  Ridge<D>& scoring() { return likelihood ? likelihood->model : ridge; }
+  // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
+  // on it.
+  double optimism() const { return std::sqrt(0.5 * likelihood->log_delta); }
   Range range(double radius, View<D> q) const { return range_of(settings, ridge, memory, radius, q); }
 
   // Learns an observation, and lets the scores of the catalogue follow.
   template <class Team>
   void absorb(View<D> x, double reward, const Team& team) {
+    if (!likelihood) return follow(ridge, x, reward, team);
+    ridge.absorb(x, reward);
+    if (!likelihood->is_possible(reward)) {
+      memory.refuted = REFUTED;
+      return;
+    }
+    const double root = std::sqrt(likelihood->learn(x, reward));
+    Vector<D> weighed(dim());
+    for (int i = 0; i < dim(); ++i) weighed[i] = root * x[static_cast<std::size_t>(i)];
+    follow(likelihood->model, weighed, root * reward, team);
+  }
+
+ private:
+  template <class Team>
+  void follow(Ridge<D>& scored, View<D> x, double reward, const Team& team) {
     if (catalogue) {
-      catalogue->learn(ridge, x, reward, team);
+      catalogue->learn(scored, x, reward, team);
     } else {
-      ridge.absorb(x, reward);
+      scored.absorb(x, reward);
     }
   }
 };
@@ -81,12 +114,13 @@ Offer<D> linear_offer(const Situation& now) {
 template <int D, class Team>
 Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record, const Team& team) {
   record.beta = state.radius();
-  if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.ridge, record.beta, team);
+  const double beta = state.likelihood ? state.optimism() : record.beta;
+  if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
   if (!offer.is_checked) {
     const int bad = first_bad_row(offer.rows, state.settings.feature_bound);
     if (bad >= 0) return {-1 - bad, 0.0};
   }
-  return state.fresh.propose(state.settings, state.ridge, offer.rows, record.beta, team);
+  return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team);
 }
 
 // Whether no theta of the declared length lets the baseline earn what it is said to earn at least; noted for good.

@@ -24,20 +24,22 @@ struct Record {
   Vector<D> played, conserved, displaced;  // z + phi_a, w, v + phi_b
   Vector<D> features;                      // what was played
   Vector<D> question;
-  std::vector<Fact<D>> split;  // facts that carry a part of the question; the confidence set carries the rest
+  std::vector<Fact<D>> split;     // facts that carry a part of the question; the confidence set carries the rest
+  std::vector<Vector<D>> points;  // where tangents of the likelihood set among them touch it, in their order
 
   explicit Record(int dim) : played(dim), conserved(dim), displaced(dim), features(dim), question(dim) {}
 };
 
 // Writes the question's three vectors, and widens the radius beta of the set by what rounding may have done.
 template <int D>
-void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal, View<D> displaced, Record<D>& record) {
+void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal, View<D> displaced, Record<D>& record,
+          bool is_ball = false) {
   for (int i = 0; i < ridge.dim(); ++i) {
     record.played[i] = ledger.played.with(i, proposal[static_cast<std::size_t>(i)]);
     record.conserved[i] = ledger.conserved.total(i);
     record.displaced[i] = ledger.displaced.with(i, displaced[static_cast<std::size_t>(i)]);
   }
-  record.radius = guarded_radius(ridge, record.beta);
+  record.radius = is_ball ? record.beta * (1.0 + 8.0 * EPS) : guarded_radius(ridge, record.beta);
 }
 
 // With the `dual` radius, chooses the set that bounds <theta, q> best; every other radius has one set only.
@@ -49,10 +51,12 @@ void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, Vie
   record.radius = radius == CONTRADICTED ? UNKNOWN : radius;
 }
 
-// Mean and spread of <theta, q> over the set in use: the ball while there are no data, then the ellipsoid.
+// Mean and spread of <theta, q> over the set in use: the ball while there are no data, or no ellipsoid; then that.
 template <int D>
 Range range_of(const LinearSettings& s, const Ridge<D>& ridge, const Memory<D>& memory, double radius, View<D> q) {
-  if (ridge.count == 0.0) return {0.0, ball_spread(s.theta_bound, q.data(), ridge.dim())};
+  if (ridge.count == 0.0 || s.radius == Radius::likelihood) {
+    return {0.0, ball_spread(s.theta_bound, q.data(), ridge.dim())};
+  }
   if (s.radius == Radius::dual) return ellipsoid_range(memory.set.center, memory.set.whitener, radius, q);
   return ellipsoid_range(ridge.theta, ridge.whitener, radius, q);
 }

@@ -1,4 +1,4 @@
-// The radius beta of the confidence set, in five kinds: how far theta may lie from its estimate.
+// The radius beta of the confidence set, in five kinds and two more words: how far theta may lie from its estimate.
 //
 // Each holds for all rounds at once with probability 1 - delta, under its own assumptions:
 //
@@ -7,6 +7,8 @@
 // amm        Flynn et al. (2023), the analytic bound of their adaptive martingale mixtures. As logdet, never larger.
 // dual       Flynn et al. (2023), their convex set by duality: the same event as amm, read at any ridge a >= 0.
 // residual   Jun and Kim (2024), LOSAN. Noise may be pessimistic, 1/2 for rewards in [0, 1]: small residuals shrink it.
+// likelihood none: the likelihood-ratio set of bounded rewards is used instead (`likelihood.hpp`).
+// best       amm, and the likelihood-ratio set beside it.
 //
 // A misspecification epsilon, |E y - <theta, x>| <= epsilon, widens paper, logdet and amm by
 // epsilon sqrt(observations): ||sum x e||_{V^-1} <= ||e||. The others use the rewards themselves, and cannot have it.
@@ -60,8 +62,11 @@ double radius_of(const LinearSettings& s, const Ridge<D>& ridge) {
       // A plain sum of as many terms as there are observations, rounded up.
       beta = std::sqrt(residual_square(ridge.surprises * (1.0 + (ridge.count + 8.0) * EPS), s));
       break;
+    case Radius::likelihood:
+      return s.theta_bound;  // the ball is all that is left: the likelihood set is a fact beside it
     case Radius::amm:
     case Radius::dual:
+    case Radius::best:
       beta = std::sqrt(amm_event(ridge.log_det(), s) + s.ridge * s.theta_bound * s.theta_bound);
       break;
   }

@@ -37,6 +37,9 @@ struct SafeLucb {
 
   static void book(State& state, const Offer& offer, Record& record) {
     book_linear(state, offer, record, 0.0);
+    if (state.likelihood) {
+      state.likelihood->book(offer.proposal(record.action), offer.displaced(record.action), record.is_learner);
+    }
     remember_round(state, offer.displaced(record.action), record);
   }
 

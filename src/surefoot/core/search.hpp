@@ -21,10 +21,11 @@ namespace surefoot {
 
 inline constexpr double VIOLATED = 1e-9;  // relative violation of a fact that is worth a step
 
-// Where facts come from beside those that work: actions whose mean lies in [low, high], and what is given.
+// Where facts come from beside those that work: actions whose mean lies in [low, high], those offered now and others
+// that were, and what is given.
 template <int D>
 struct Sources {
-  Rows<D> rows;
+  Rows<D> rows, seen;
   double low, high;
   const Given<D>& given;
 };
@@ -35,15 +36,18 @@ double most_violated(const double* theta, double bound, const Sources<D>& from, 
   const int d = fact.normal.size();
   double worst = 0.0;
   int which = -1, kind = -1;
-  for (int i = 0; i < from.rows.count; ++i) {
-    const double* row = from.rows[i].data();
-    const double mean = dot(theta, row, d), beyond = larger(from.low - mean, mean - from.high);
-    if (!(beyond > 0.0)) continue;
-    const double excess = beyond / (std::sqrt(square_length(row, d)) + 1e-300);  // a row of zeros has no length
-    if (excess > worst) {
-      worst = excess;
-      which = i;
-      kind = mean < from.low ? range_least : range_most;
+  const double* ranged = nullptr;
+  for (const Rows<D>& rows : {from.rows, from.seen}) {
+    for (int i = 0; i < rows.count; ++i) {
+      const double* row = rows[i].data();
+      const double mean = dot(theta, row, d), beyond = larger(from.low - mean, mean - from.high);
+      if (!(beyond > 0.0)) continue;
+      const double excess = beyond / (std::sqrt(square_length(row, d)) + 1e-300);  // a row of zeros has no length
+      if (excess > worst) {
+        worst = excess;
+        ranged = row;
+        kind = mean < from.low ? range_least : range_most;
+      }
     }
   }
   for (int i = 0; i < from.given.count; ++i) {
@@ -68,7 +72,7 @@ double most_violated(const double* theta, double bound, const Sources<D>& from, 
   fact.weight = 0.0;
   const bool is_range = kind == range_least || kind == range_most;
   const double sign = kind == range_most ? -1.0 : 1.0;
-  const double* normal = kind == tangent ? theta : is_range ? from.rows[which].data() : from.given.normal(which, d);
+  const double* normal = kind == tangent ? theta : is_range ? ranged : from.given.normal(which, d);
   for (int j = 0; j < d; ++j) fact.normal[j] = kind == tangent ? -normal[j] / length : sign * normal[j];
   fact.level = kind == tangent       ? -bound
                : kind == range_least ? from.low
@@ -82,11 +86,11 @@ template <int D>
 void refresh_working(Facts<D>& work, const Given<D>& facts) {
   int left = 0;
   for (int k = 0; k < work.count; ++k) {
-    const int kind = work[k].kind, d = work[k].normal.size();
-    if (kind < given) {
-      if (!(facts.level(kind) > -INFINITE)) continue;
-      work[k].level = facts.level(kind);
-      for (int j = 0; j < d; ++j) work[k].normal[j] = facts.normal(kind, d)[j];
+    const int kind = work[k].kind, d = work[k].normal.size(), place = kind >= other ? kind - other : kind;
+    if (kind < given || kind >= other) {
+      if (!(facts.level(place) > -INFINITE)) continue;
+      work[k].level = facts.level(place);
+      for (int j = 0; j < d; ++j) work[k].normal[j] = facts.normal(place, d)[j];
     }
     if (left < k) std::swap(work[left], work[k]);
     left += 1;
@@ -124,8 +128,16 @@ Found search(const Region<D>& region, const double* q, const Sources<D>& from, F
     work.count += 1;
   }
   // Weighed in the space of theta: whitened numbers guide the search and are not believed.
-  const auto [value, error] = weigh(region, q, work);
-  return {value, error, Status::found};
+  Weighed found = weigh(region, q, work);
+  if (!(found.value - found.error > target) && ascent.fill()) {
+    const auto weight = [&](int k) { return space.direction[static_cast<std::size_t>(k)]; };
+    const Weighed whole = weigh(region, q, work, work.count, weight);
+    if (whole.value - whole.error > found.value - found.error) {
+      for (int k = 0; k < work.count; ++k) work[k].weight = weight(k);
+      found = whole;
+    }
+  }
+  return {found.value, found.error, Status::found};
 }
 
 }  // namespace surefoot

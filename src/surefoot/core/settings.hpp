@@ -4,7 +4,7 @@
 
 namespace surefoot {
 
-enum class Radius { paper, logdet, amm, dual, residual };
+enum class Radius { paper, logdet, amm, dual, residual, likelihood, best };
 enum class Gate { joint, ledger, facts };
 enum class Optimism { set, facts };
 enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path };
@@ -15,7 +15,9 @@ struct LinearSettings {
   Radius radius = Radius::paper;
   double misfit = 0.0;  // how far a mean may lie from <theta, features>
   double range_low = -INFINITE, range_high = INFINITE;
-  double sum_delta = 0.0;  // for the sum of realised rewards; 0 leaves that fact out
+  double sum_delta = 0.0;                      // for the sum of realised rewards; 0 leaves that fact out
+  double reward_low = 0.0, reward_high = 1.0;  // of a single reward, where a likelihood set is used
+  double likelihood_delta = 0.0;               // for that set; 0 leaves it out
   Constraint constraint = Constraint::cumulative;
   double amount = 0.0;  // of the constraint
   Gate gate = Gate::facts;

@@ -12,6 +12,7 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.records import number
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
+from surefoot.safety.likelihood import Tangent
 from surefoot.safety.proof import Piece, Proof
 
 
@@ -65,7 +66,8 @@ def _fact(fact: Fact, with_sets: bool) -> records.Fact:
     if isinstance(fact, Ball):
         return records.BallRecord(radius=float(fact.radius))
     if isinstance(fact, Linear):
-        return records.LinearRecord(name=fact.name, normal=fact.normal.tolist(), level=number(fact.level))
+        point = fact.point.tolist() if isinstance(fact, Tangent) else None
+        return records.LinearRecord(name=fact.name, normal=fact.normal.tolist(), level=number(fact.level), point=point)
     raise StateError(f"A journal keeps balls, ellipsoids and linear facts, but this proof rests on a {fact.name!r}.")
 
 

@@ -13,7 +13,7 @@ from surefoot.safety.certificate import Certificate
 from surefoot.safety.proof import Proof
 
 NUMBERS = ("guaranteed", "required", "optimism", "radius", "kept", "owed", "observations")
-VECTORS = ("played", "conserved", "displaced", "question", "features", "split")
+VECTORS = ("played", "conserved", "displaced", "question", "features", "split", "points")
 
 
 class Promise(NamedTuple):

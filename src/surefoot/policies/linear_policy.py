@@ -69,6 +69,7 @@ class LinearPolicy(Policy):
             reward_floor=extra.get("reward_floor", 0.0),
             radius=extra.get("radius", "paper"),
             misspecification=extra.get("misspecification", 0.0),
+            reward_bounds=extra.get("reward_bounds"),
         )
         told.watchful = True
         self._core = sized(self._rule, self.dim)(self.dim, told)

@@ -27,6 +27,7 @@ def linear_settings(
     reward_floor: float = 0.0,
     radius: str = "paper",
     misspecification: float = 0.0,
+    reward_bounds: tuple[float, float] | None = None,
 ) -> Any:
     """Checked settings, as the core takes them; without a floor to keep, alpha is None."""
     settings = native.LinearSettings()
@@ -55,8 +56,24 @@ def linear_settings(
     settings.reward_floor = nonnegative("reward_floor", reward_floor, hint=hint)
     hint = "misspecification bounds how far a mean reward may lie from <theta, features>; 0 trusts the linear model."
     settings.misfit = nonnegative("misspecification", misspecification, hint=hint)
-    settings.radius = read_radius(radius, dim=dim, misspecification=misspecification)
+    is_bounded = reward_bounds is not None
+    settings.radius = read_radius(radius, dim=dim, misspecification=misspecification, is_bounded=is_bounded)
+    if reward_bounds is not None:
+        settings.reward_low, settings.reward_high = reward_bounds
     return settings
+
+
+def read_bounds(bounds: Any) -> tuple[float, float]:
+    """The declared bounds of a single reward."""
+    hint = "reward_bounds holds the least and the largest single reward; (0, 1) for clicks."
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ConfigError(f"`reward_bounds` must be (low, high), but got {bounds!r:.80}. {hint}") from None
+    low, high = (finite("reward_bounds", one, hint=hint) for one in (low, high))
+    if not low < high:
+        raise ConfigError(f"`low < high` must hold in reward_bounds, but got {bounds!r:.80}. {hint}")
+    return low, high
 
 
 def read_known_reward(reward: float) -> float:

@@ -21,6 +21,9 @@ BOUNDS = 4
 def arrays_of(core: Any, catalogue: Catalogue | None) -> dict[str, Any]:
     """Everything that a core's policy remembers."""
     arrays: dict[str, Any] = {"ridge": core.ridge.save(), "ledger": core.ledger.save(), "memory": core.memory.save()}
+    likelihood = core.save_likelihood()
+    if likelihood.size:
+        arrays["likelihood"] = likelihood
     if catalogue is not None:
         arrays["catalogue"] = catalogue.rows.copy()
         arrays["catalogue_scores"] = _scores_of(core, catalogue.rows.shape[0])
@@ -44,6 +47,11 @@ def restore(core: Any, arrays: Mapping[str, Any], dim: int) -> Catalogue | None:
             part.load(saved)
         except native.DamagedState as error:
             raise StateError(f"`{name}` must be the state of a policy with these settings, but {error}.") from None
+    if core.save_likelihood().size:
+        try:
+            core.load_likelihood(_numbers(arrays["likelihood"]))
+        except native.DamagedState as error:
+            raise StateError(f"`likelihood` must be the state of a policy with these settings, but {error}.") from None
     if not core.ridge.is_sound(core.settings.ridge):
         raise StateError("`ridge` must be the state of a ridge regression with these settings, but it is not.")
     if "catalogue" not in arrays:

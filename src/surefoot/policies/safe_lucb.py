@@ -1,19 +1,21 @@
 """SafeLUCB: the paper's guarantee proved from everything that is known, so that the learner acts far earlier."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from surefoot.arrays import finite, positive
 from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.linear.radius import BY_LIKELIHOOD
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_settings import MOST_RESOLVED, read_known_reward
+from surefoot.policies.linear_settings import MOST_RESOLVED, read_bounds, read_known_reward
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
 from surefoot.safety.facts_gate import GATES, OPTIMISMS, safe_proof
+from surefoot.safety.likelihood import Likelihood
 
 REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
@@ -34,20 +36,23 @@ class SafeLUCB(WatchedPolicy):
         Share of the baseline's reward you accept losing.
     delta : float
         Probability that the guarantee may fail.
-    noise : float
-        Sub-Gaussian scale of a reward; 0.5 for rewards in [0, 1].
+    noise : float, optional
+        Sub-Gaussian scale of a reward; by default half the width of `reward_bounds`, one of which must be given.
     theta_bound : float
         B: bound on the length of theta.
     feature_bound : float
         D: bound on the length of every feature row.
     ridge : float, optional
         Regulariser lambda; by default d (noise / theta_bound)^2, at which both parts of the radius weigh the same.
+    reward_bounds : (low, high), optional
+        Bounds of every single reward; (0, 1) for clicks. The likelihood set that they allow lets the learner in far
+        earlier where rewards are rare.
     reward_range : (low, high), optional
-        Range of the mean reward of every action; (0, 1) is the paper's Assumption 2.
+        Range of the mean reward of every action, by default `reward_bounds`; (0, 1) is the paper's Assumption 2.
     reward_floor : float
         A mean reward that the baseline never falls below.
-    radius : {"amm", "logdet", "dual", "residual", "paper"}
-        Radius of the confidence set (`surefoot.linear.radius`).
+    radius : {"amm", "logdet", "dual", "residual", "paper", "likelihood", "best"}, optional
+        Confidence set (`surefoot.linear.radius`); by default "best" with `reward_bounds`, otherwise "amm".
     gate : {"facts", "joint", "ledger"}
         "facts" searches for the best proof; the others are closed forms.
     constraint : Constraint, mapping or str
@@ -96,13 +101,14 @@ class SafeLUCB(WatchedPolicy):
         dim: int,
         alpha: float,
         delta: float,
-        noise: float,
+        noise: float | None = None,
         theta_bound: float,
         feature_bound: float,
         ridge: float | None = None,
+        reward_bounds: Sequence[float] | None = None,
         reward_range: Sequence[float] | None = None,
         reward_floor: float = 0.0,
-        radius: str = "amm",
+        radius: str | None = None,
         gate: Literal["facts", "joint", "ledger"] = "facts",
         constraint: Constraint | Mapping[str, Any] | str = "cumulative",
         realised_share: float = REALISED_SHARE,
@@ -116,6 +122,8 @@ class SafeLUCB(WatchedPolicy):
         default_reward: float | None = None,
     ) -> None:
         chosen = read_constraint(constraint)
+        bounds = None if reward_bounds is None else read_bounds(reward_bounds)
+        noise, radius = _by_default(noise, radius, bounds)
         if ridge is None:
             ridge = suitable_ridge(dim, noise, theta_bound, feature_bound)
         super().__init__(
@@ -126,6 +134,7 @@ class SafeLUCB(WatchedPolicy):
             theta_bound=theta_bound,
             feature_bound=feature_bound,
             ridge=ridge,
+            **({} if bounds is None else {"reward_bounds": bounds}),
             reward_range=None if reward_range is None else tuple(reward_range),
             reward_floor=reward_floor,
             radius=radius,
@@ -144,12 +153,16 @@ class SafeLUCB(WatchedPolicy):
         safe_settings(
             self._settings,
             reward_range=reward_range,
+            reward_bounds=bounds,
+            radius=radius,
             gate=gate,
             constraint=chosen,
             realised_share=realised_share,
             restart_share=restart_share,
             optimism=optimism,
         )
+        self._core.declare_bounds()
+        self._bounds = bounds
         if self._settings.constraint == REALISED_PATH:
             self._lowest_reward = chosen.amount
         if settle_after is not None and (default_reward or 0.0) < self._lowest_reward:
@@ -159,6 +172,12 @@ class SafeLUCB(WatchedPolicy):
             )
         self._least = float(max(self._settings.reward_floor, self._settings.range_low))
         self._most = self._settings.range_high
+
+    def _check_declared(self, reward: Any) -> None:
+        super()._check_declared(reward)
+        if self._bounds is not None and not self._bounds[0] <= reward <= self._bounds[1]:
+            text = f"A reward of {reward:.6g} came in, beyond the declared reward_bounds={self._bounds!r}."
+            self.report_breach("reward", text)
 
     def _read_interval(self, reward: Any) -> tuple[float, float]:
         """What is known of this round's baseline reward, from what is given and what was declared."""
@@ -213,6 +232,12 @@ class SafeLUCB(WatchedPolicy):
         return (memory.kept_low, memory.owed_low) if is_exact else None
 
     @property
+    def likelihood(self) -> Likelihood | None:
+        """The likelihood set of bounded rewards as it stands, for `check`; None where it is not used."""
+        found = self._core.likelihood()
+        return None if found is None else Likelihood(*found, float(self._settings.theta_bound))
+
+    @property
     def debt(self) -> float:
         """The most that rounds before a restart may have cost, which must be earned back; 0 without a restart."""
         return float(self._memory.debt)
@@ -230,8 +255,9 @@ class SafeLUCB(WatchedPolicy):
         return float(self._ledger.learner_rounds * lost * (1.0 + 1e-12))
 
     def _spend(self, restarts: int) -> None:
-        shares = {name: self._config[name] for name in ("gate", "realised_share", "restart_share")}
+        shares = {name: self._config[name] for name in ("gate", "radius", "realised_share", "restart_share")}
         spend_delta(self._settings, delta=self._set_delta, **shares, restarts=restarts)
+        self._core.declare_bounds()
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)
@@ -242,6 +268,18 @@ class SafeLUCB(WatchedPolicy):
     def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         # Before there were restarts, the first set had all of delta.
         return {"restart_share": 0.0, **settings}
+
+
+def _by_default(noise: float | None, radius: str | None, bounds: tuple[float, float] | None) -> tuple[float, str]:
+    """Noise and radius, as the bounds of single rewards suggest them."""
+    if noise is None and bounds is None:
+        raise ConfigError(
+            "`noise` or `reward_bounds` must be given: how far single rewards spread. For clicks take "
+            "reward_bounds=(0, 1)."
+        )
+    # Rewards within bounds are sub-Gaussian at half their width.  (Hoeffding)
+    spread = (bounds[1] - bounds[0]) / 2 if noise is None and bounds is not None else noise
+    return cast("float", spread), radius or ("amm" if bounds is None else "best")
 
 
 def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: float) -> float:
@@ -264,9 +302,16 @@ def safe_settings(
     constraint: Constraint,
     realised_share: float,
     optimism: str,
+    reward_bounds: tuple[float, float] | None = None,
+    radius: str = "amm",
     restart_share: float = RESTART_SHARE,
 ) -> None:
     """Check SafeLUCB's own settings, and write them down."""
+    if radius in BY_LIKELIHOOD and (gate != "facts" or optimism != "set"):
+        raise ConfigError(
+            f"`gate='facts'` and `optimism='set'` must hold with radius={radius!r}, but got {gate!r} and "
+            f"{optimism!r}. Its set joins a proof as a fact, and proposals have a model of their own."
+        )
     if gate not in GATES:
         raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
     if optimism not in OPTIMISMS:
@@ -275,7 +320,9 @@ def safe_settings(
         if not 0 <= finite(name, share, hint="It is a share of delta.") < 1:
             raise ConfigError(f"`0 <= {name} < 1` must hold, but got {share}.")
     shares = {"realised_share": realised_share, "restart_share": restart_share}
-    spend_delta(settings, delta=settings.delta, gate=gate, **shares, restarts=0)
+    spend_delta(settings, delta=settings.delta, gate=gate, radius=radius, **shares, restarts=0)
+    if reward_range is None:
+        reward_range = reward_bounds  # means lie where rewards do
     if reward_range is not None:
         hint = "reward_range holds the least and the largest mean reward of any action."
         if len(reward_range) != 2:
@@ -288,15 +335,22 @@ def safe_settings(
                 f"`reward_floor` and 0 must lie below the largest mean reward {high}, but the floor is "
                 f"{settings.reward_floor:g}. The baseline's reward is never negative."
             )
+        if reward_bounds is not None and not (reward_bounds[0] <= low and high <= reward_bounds[1]):
+            raise ConfigError(
+                f"`reward_range` must lie within reward_bounds={reward_bounds!r}, but got {reward_range!r}. The mean of "
+                "rewards lies within their bounds."
+            )
         settings.range_low, settings.range_high = low, high
     settings.gate, settings.optimism = GATES[gate], OPTIMISMS[optimism]
     settings.constraint, settings.amount = constraint.code, constraint.amount
 
 
 def spend_delta(
-    settings: Any, *, delta: float, gate: str, realised_share: float, restart_share: float, restarts: int
+    settings: Any, *, delta: float, gate: str, radius: str, realised_share: float, restart_share: float, restarts: int
 ) -> None:
-    """Split delta between the confidence set and, where it is used, the realised sum, after so many restarts."""
-    share = realised_share if gate == "facts" else 0.0  # two events: each gets its share
+    """Split delta between the confidence sets and, where it is used, the realised sum, after so many restarts."""
+    share = realised_share if gate == "facts" else 0.0  # events of their own: each gets its share
     left = delta_of(delta, restarts, restart_share)
-    settings.sum_delta, settings.delta = share * left, (1.0 - share) * left
+    settings.sum_delta, sets = share * left, (1.0 - share) * left
+    settings.delta = sets / 2 if radius == "best" else sets
+    settings.likelihood_delta = settings.delta if radius in BY_LIKELIHOOD else 0.0

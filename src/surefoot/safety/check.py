@@ -16,6 +16,7 @@ from surefoot.errors import ProofError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.bank_proof import GuardProof
 from surefoot.safety.facts import Box, Fact, Linear
+from surefoot.safety.likelihood import Likelihood, Tangent
 from surefoot.safety.proof import Piece, Proof
 
 UNIT = 1074
@@ -108,6 +109,8 @@ def _least(fact: Fact | None, x: list[int], piece: Piece | None) -> int:
 
 def _grants(known: Any, fact: Any) -> bool:
     """Whether a fact is the known one, or says less."""
+    if isinstance(known, Likelihood) and isinstance(fact, Tangent):
+        return known.grants(fact)
     if known is fact or type(known) is not type(fact) or type(fact) not in (Linear, Ball, Ellipsoid, Box):
         return known is fact
     names = ("normal", "center", "whitener", "low", "high")

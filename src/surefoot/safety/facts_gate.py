@@ -12,6 +12,7 @@ import numpy as np
 from surefoot.core import native
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.facts import Linear
+from surefoot.safety.likelihood import LIKELIHOOD, Tangent
 from surefoot.safety.proof import Piece, Proof, bounded, summed
 
 # In the order of the core's `Gate` and `Optimism`.
@@ -25,8 +26,9 @@ def safe_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     if not facts:  # the usual case, kept fast since a service writes a proof for every decision
         return summed(question, [Piece(known, question, known.lower(question))])
     rest, tangents, ball = question.copy(), np.zeros_like(question), Ball(promise.theta_bound)
-    carried = []
+    carried, points = [], iter(evidence.points)
     for kind, level, weight, normal in facts:
+        point = next(points) if kind >= native.LIKELIHOOD else None
         if weight <= 0.0:
             continue
         piece = weight * normal
@@ -34,6 +36,10 @@ def safe_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
         if kind == native.TANGENT:
             tangents += piece
         else:
-            fact = Linear(normal, level, native.FACT_WORDS[kind])
+            fact = (
+                Linear(normal, level, native.FACT_WORDS[kind])
+                if point is None
+                else Tangent(normal, level, LIKELIHOOD, point)
+            )
             carried.append(Piece(fact, piece, fact.times(weight)))
     return summed(question, [*bounded([(known, rest), (ball, tangents)]), *carried], ball)

@@ -21,7 +21,9 @@ TAKERS: dict[str, tuple[str, ...]] = {
     "radius": LINEAR,
     "floor_share": ("CLUCB2", "CLUCB2-exact", "SafeLUCB"),
     "knows_baseline": ("ConservativeUCB", "SafeLUCB"),
-    **dict.fromkeys(("reward_range", "gate", "constraint", "realised_share", "optimism"), ("SafeLUCB",)),
+    **dict.fromkeys(
+        ("reward_bounds", "reward_range", "gate", "constraint", "realised_share", "optimism"), ("SafeLUCB",)
+    ),
 }
 
 
@@ -46,7 +48,7 @@ class Spec:
         Whether ConservativeUCB and SafeLUCB are told the baseline's mean reward.
     radius : str, optional
         Radius of the confidence set; by default the policy's own.
-    reward_range, gate, constraint, realised_share, optimism
+    reward_bounds, reward_range, gate, constraint, realised_share, optimism
         Settings of SafeLUCB.
     name : str, optional
         Name in tables and legends.
@@ -69,6 +71,7 @@ class Spec:
     floor_share: float = 0.0
     knows_baseline: bool = False
     radius: str | None = None
+    reward_bounds: tuple[float, float] | None = None
     reward_range: tuple[float, float] | None = None
     gate: str = "facts"
     constraint: str | Mapping[str, Any] = "cumulative"
@@ -121,6 +124,7 @@ class Spec:
     def safe_settings(self) -> dict[str, Any]:
         """The settings that only SafeLUCB takes."""
         return {
+            "reward_bounds": self.reward_bounds,
             "reward_range": self.reward_range,
             "gate": self.gate,
             "constraint": read_constraint(self.constraint),

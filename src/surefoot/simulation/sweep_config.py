@@ -34,7 +34,8 @@ REWARDS: dict[str, tuple[type[Rewards], tuple[str, ...]]] = {
 CONSTRAINTS = {kind.name: kind for kind in (Cumulative, Checkpoints, Stagewise, Reserve, RealisedPath)}
 SPEC_NUMBERS = ("delta", "ridge", "floor_share", "realised_share")
 SPEC_WORDS = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS}
-SPEC_KEYS = ("policy", "name", "alpha", *SPEC_NUMBERS, "knows_baseline", *SPEC_WORDS, "reward_range", "constraint")
+SPEC_PAIRS = {"reward_bounds": "every single reward", "reward_range": "every mean reward"}
+SPEC_KEYS = ("policy", "name", "alpha", *SPEC_NUMBERS, "knows_baseline", *SPEC_WORDS, *SPEC_PAIRS, "constraint")
 TOP_KEYS = ("title", "runs", "horizon", "seed", "seeds", "watched", "worlds", "policies")
 
 
@@ -147,10 +148,10 @@ def _setting(key: str, value: Any) -> Any:
         return _number(where, value)
     if key in SPEC_WORDS:
         return _word(where, value, SPEC_WORDS[key])
-    if key == "reward_range":
+    if key in SPEC_PAIRS:
         if not isinstance(value, list) or len(value) != 2:
             raise ConfigError(
-                f"`{where}` must be [low, high], between which every mean reward lies, but got {value!r}."
+                f"`{where}` must be [low, high], between which {SPEC_PAIRS[key]} lies, but got {value!r}."
             )
         return tuple(_number(where, end) for end in value)
     if key == "constraint":

@@ -72,7 +72,7 @@ struct Bound {
   // The set as it stands; the dual one is chosen anew for every question.
   std::shared_ptr<FrozenSet<D>> freeze() {
     auto& s = state();
-    if (s.ridge.count == 0.0) return nullptr;
+    if (s.is_ball()) return nullptr;
     if (s.settings.radius == Radius::dual) return std::make_shared<FrozenSet<D>>(nullptr, s.memory.set);
     if (!frozen) frozen = std::make_shared<FrozenSet<D>>(&s.ridge, std::nullopt, spares);
     return frozen;
@@ -108,7 +108,7 @@ struct Bound {
   }
 
   Evidence<D> evidence(const Record<D>& record) {
-    return {record, freeze(), static_cast<long long>(state().ridge.count)};
+    return {record, freeze(), state().is_ball() ? 0 : static_cast<long long>(state().ridge.count)};
   }
 
   // What Python needs of every round at once: each further question would cost a call.

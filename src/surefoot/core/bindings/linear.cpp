@@ -180,9 +180,12 @@ void bind_settings(nb::module_& module) {
   type.def_rw("range_low", &LinearSettings::range_low);
   type.def_rw("range_high", &LinearSettings::range_high);
   type.def_rw("sum_delta", &LinearSettings::sum_delta);
+  type.def_rw("reward_low", &LinearSettings::reward_low);
+  type.def_rw("reward_high", &LinearSettings::reward_high);
+  type.def_rw("likelihood_delta", &LinearSettings::likelihood_delta);
   type.def_rw("amount", &LinearSettings::amount);
   type.def_rw("watchful", &LinearSettings::watchful);
-  bind_choice(type, "radius", &LinearSettings::radius, Radius::residual);
+  bind_choice(type, "radius", &LinearSettings::radius, Radius::best);
   bind_choice(type, "constraint", &LinearSettings::constraint, Constraint::realised_path);
   bind_choice(type, "gate", &LinearSettings::gate, Gate::facts);
   bind_choice(type, "optimism", &LinearSettings::optimism, Optimism::facts);
@@ -221,7 +224,7 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
     std::copy_n(normal.data(), d, fact.normal.data());
   }
   Whitened space(d, room);
-  const Sources<any> from{rows_of<any>(rows, d), low, high, facts};
+  const Sources<any> from{rows_of<any>(rows, d), {nullptr, 0, d}, low, high, facts};
   const Found found = search(region, q.data(), from, work, target, budget, space);
   std::vector<PlainFact> split;
   for (int k = 0; k < work.count; ++k)
@@ -283,6 +286,7 @@ void bind_linear(nb::module_& module) {
   module.attr("GIVEN") = static_cast<int>(given);
   module.attr("TANGENT") = static_cast<int>(tangent);
   module.attr("OTHER") = static_cast<int>(other);
+  module.attr("LIKELIHOOD") = static_cast<int>(likelihood);
   nb::exception<DamagedState>(module, "DamagedState", PyExc_ValueError);
 }
 

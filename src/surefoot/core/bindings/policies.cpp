@@ -66,6 +66,14 @@ void bind_evidence(nb::module_& module) {
         return facts;
       },
       nb::rv_policy::move, "Facts that carry a part of the question: (kind, level, weight, normal).");
+  type.def_prop_ro(
+      "points",
+      [](const E& e) {
+        std::vector<Array> points;
+        for (const auto& point : e.record.points) points.push_back(copied(point));
+        return points;
+      },
+      nb::rv_policy::move, "Where tangents of the likelihood set touch it, in the order of the split.");
 }
 
 Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& baselines, const VectorIn& draws,
@@ -126,6 +134,34 @@ void bind_linear_policy(nb::module_& module) {
   type.def_prop_ro("ledger", [](B& b) -> Ledger<D>& { return b.state().ledger; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("memory", [](B& b) -> Memory<D>& { return b.state().memory; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("radius", [](B& b) { return b.state().radius(); });
+  type.def_prop_ro("optimism", [](B& b) { return b.state().likelihood ? b.state().optimism() : b.state().radius(); });
+  type.def_prop_ro("scoring", [](B& b) -> Ridge<D>& { return b.state().scoring(); }, nb::rv_policy::reference_internal);
+  type.def(
+      "declare_bounds", [](B& b) { b.state().declare_bounds(); },
+      "Begins the likelihood set of bounded rewards, or gives it the share of delta that the settings say now.");
+  type.def(
+      "likelihood",
+      [](B& b) -> nb::object {
+        if (!b.state().likelihood) return nb::none();
+        const Likelihood<D>& set = *b.state().likelihood;
+        const auto count = static_cast<std::size_t>(set.cells.count()), d = static_cast<std::size_t>(set.dim());
+        std::vector<double> successes, failures;
+        for (const Cell& cell : set.cells.all) {
+          successes.push_back(cell.successes);
+          failures.push_back(cell.failures);
+        }
+        return nb::make_tuple(array_of(set.cells.rows, {count, d}), copied(successes), copied(failures), set.allowed(),
+                              set.low, set.scale, set.gone.constant.total(), total_of(set.gone.linear),
+                              copied(set.gone.square));
+      },
+      "The likelihood set: rows, successes, failures, allowed, low, scale, and the parabolas' three parts; or None.");
+  type.def("save_likelihood", [](B& b) {
+    return b.state().likelihood ? copied(saved(*b.state().likelihood)) : copied(std::vector<double>());
+  });
+  type.def("load_likelihood", [](B& b, const VectorIn& given) {
+    if (!b.state().likelihood) throw DamagedState("this policy uses no likelihood set");
+    restore(*b.state().likelihood, numbers(given));
+  });
   type.def(
       "decide",
       [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high,
@@ -216,7 +252,8 @@ void bind_linear_policy(nb::module_& module) {
         const auto given_rows = rows_of<D>(rows, b.state().dim());
         check_size(rewards.size(), given_rows.count);
         b.let_go();
-        for (int i = 0; i < given_rows.count; ++i) b.state().ridge.absorb(given_rows[i], rewards.data()[i]);
+        b.state().catalogue.reset();  // its scores would be those of before
+        for (int i = 0; i < given_rows.count; ++i) b.state().absorb(given_rows[i], rewards.data()[i], Solo{});
       },
       "Learns a history, before the first round.");
   type.def(
@@ -236,7 +273,7 @@ void bind_linear_policy(nb::module_& module) {
       "adopt",
       [](B& b, const MatrixIn& rows) {
         Catalogue<D> catalogue;
-        catalogue.assign(some_rows_of<D>(rows, b.state().dim()), b.state().ridge);
+        catalogue.assign(some_rows_of<D>(rows, b.state().dim()), b.state().scoring());
         b.state().catalogue = std::move(catalogue);
       },
       "Keeps the scores of these rows from round to round.");
@@ -273,7 +310,7 @@ void bind_linear_policy(nb::module_& module) {
       [](B& b, const MatrixIn& rows) {
         auto& state = b.state();
         FreshRows<D> fresh;
-        fresh.score(state.ridge, rows_of<D>(rows, state.dim()), Solo{});
+        fresh.score(state.scoring(), rows_of<D>(rows, state.dim()), Solo{});
         return std::pair(array_of({fresh.scores.means.begin(),
                                    fresh.scores.means.begin() + static_cast<std::ptrdiff_t>(rows.shape(0))},
                                   {rows.shape(0)}),
@@ -285,7 +322,7 @@ void bind_linear_policy(nb::module_& module) {
   type.def("propose", [](B& b, const MatrixIn& rows, double beta) {
     auto& state = b.state();
     const Proposal found =
-        state.fresh.propose(state.settings, state.ridge, some_rows_of<D>(rows, state.dim()), beta, Solo{});
+        state.fresh.propose(state.settings, state.scoring(), some_rows_of<D>(rows, state.dim()), beta, Solo{});
     return std::pair(found.action, found.upper);
   });
   type.def(

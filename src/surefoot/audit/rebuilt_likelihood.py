@@ -1,0 +1,171 @@
+"""The likelihood set of bounded rewards, from scratch: forecasts, losses, and the tangent at any point.
+
+prod p^y (1 - p)^(1 - y) / (e^y (1 - e)^(1 - y)) is a supermartingale at the truth, for forecasts p made before their
+rewards y. The audit makes its own forecasts, by the same rule: its set holds whatever was written down.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surefoot.audit.compensated_sums import Matrix, Vector
+from surefoot.audit.proof_checker import LinearFact
+from surefoot.audit.rebuilt_gram import EPS
+
+LIKELIHOOD = "likelihood of the rewards"
+ROOM = 1024  # distinct rows whose losses are kept exactly
+EDGE = 1e-6  # below it -ln x is continued by its parabola
+LEAST = 1e-6  # of a forecast, and from 1
+
+
+@dataclass(frozen=True)
+class LikelihoodDeclarations:
+    """What was declared, as far as the set depends on it; `bounds` are those of single rewards."""
+
+    dim: int
+    delta: float
+    bounds: tuple[float, float]
+    highest_mean: float
+    theta_bound: float
+    feature_bound: float
+
+
+class Forecasts:
+    """The row's own rate, a linear model and the rate of all rows, mixed by how well they did."""
+
+    def __init__(self) -> None:
+        self.rewards, self.rounds = 0.0, 0.0
+        self._trust, self._said = np.full(3, 1.0 / 3.0), np.zeros(3)
+
+    @property
+    def rate(self) -> float:
+        """Of all rows; half a reward is told in advance."""
+        return (self.rewards + 0.5) / (self.rounds + 1.0)
+
+    def of(self, rewards: float, rounds: float, linear: float) -> float:
+        """The forecast for a row that brought so many rewards in so many rounds."""
+        rate = self.rate
+        highest = min(4.0 * rate, 1.0 - 0.25 * (1.0 - rate))
+        modelled = rate if self.rewards < 4.0 else min(max(linear, 0.25 * rate), highest)
+        said = np.array([(rewards + 0.5) / (rounds + 0.5 / rate), modelled, rate])
+        self._said = np.clip(said, LEAST, 1.0 - LEAST)
+        return float(self._trust @ self._said)
+
+    def learn(self, reward: float) -> None:
+        """Trust those more that foresaw it."""
+        trust = self._trust * np.exp(-loss(self._said, reward))
+        shared = 1.0 / (self.rounds + 3.0)
+        self._trust = (1.0 - shared) * trust / trust.sum() + shared / 3.0
+        self.rewards += reward
+        self.rounds += 1.0
+
+
+class RebuiltLikelihood:
+    """{theta: loss(theta) <= spent + ln(1/delta)} after the rewards that were learned."""
+
+    def __init__(self, declared: LikelihoodDeclarations) -> None:
+        self._declared = declared
+        self._low, self._scale = declared.bounds[0], 1.0 / (declared.bounds[1] - declared.bounds[0])
+        self._highest = min(1.0, (declared.highest_mean - self._low) * self._scale)
+        self._forecasts, self._spent = Forecasts(), list[float]()
+        reach = declared.feature_bound * self._scale
+        ridge = max(declared.dim / declared.theta_bound**2, 1e-4 * reach**2)
+        self._gram, self._moment = ridge * np.eye(declared.dim), np.zeros(declared.dim)
+        self._places: dict[bytes, int] = {}
+        self._rows = np.zeros((0, declared.dim))
+        self._counts = np.zeros((0, 2))  # successes and failures of each row
+        self._constant, self._linear = 0.0, np.zeros(declared.dim)
+        self._square = np.zeros((declared.dim, declared.dim))
+
+    @property
+    def _allowed(self) -> float:
+        return math.fsum(self._spent) + math.log(1.0 / self._declared.delta)
+
+    def _unit(self, mean: Vector) -> Vector:
+        return np.asarray(self._scale * (mean - self._low))
+
+    def learn(self, x: Vector, reward: float) -> bool:
+        """Take in a reward; whether it lies within the bounds."""
+        y = self._scale * (reward - self._low)
+        if not 0.0 <= y <= 1.0:
+            return False
+        key = (x + 0.0).tobytes()
+        place = self._places.get(key, -1)
+        successes, failures = self._counts[place] if place >= 0 else (0.0, 0.0)
+        foreseen = float(self._unit(np.linalg.solve(self._gram, self._moment) @ x))
+        forecast = self._forecasts.of(successes, successes + failures, foreseen)
+        variance = max(forecast, self._forecasts.rate) * (1.0 - forecast)
+        self._spent.append(float(loss(np.array(forecast), y)))
+        self._forecasts.learn(y)
+        if place < 0:
+            if len(self._rows) == ROOM:
+                self._make_room()
+            place = self._places[key] = len(self._rows)
+            self._rows, self._counts = np.vstack([self._rows, x]), np.vstack([self._counts, np.zeros(2)])
+        self._counts[place] += (y, 1.0 - y)
+        weight = self._scale**2 / variance
+        self._gram += weight * np.outer(x, x)
+        self._moment += weight * reward * x
+        return True
+
+    def touched(self, point: Vector | None) -> list[LinearFact]:
+        """The tangent at a point: <theta, normal> >= level over the set."""
+        if point is None or point.shape != (self._declared.dim,) or not np.isfinite(point).all():
+            return []
+        means = self._unit(self._rows @ point)
+        (hits, hit_slopes), (misses, miss_slopes) = minus_log(means), minus_log(1.0 - means)
+        successes, failures = self._counts.T
+        slopes = successes * hit_slopes - failures * miss_slopes
+        heights = successes * hits + failures * misses - slopes * (means + self._scale * self._low)
+        gradient = self._linear + 2.0 * self._square @ point
+        normal = -self._scale * (slopes @ self._rows) - gradient
+        gone = self._constant - float(point @ self._square @ point)
+        level = math.fsum([*heights.tolist(), gone, -self._allowed])
+        reach = self._declared.theta_bound * float(np.abs(slopes) @ np.linalg.norm(self._rows, axis=1)) * self._scale
+        size = float(np.abs(heights).sum()) + abs(gone) + self._allowed + reach
+        return [LinearFact(normal, level, 64 * EPS * size, level + 1e-9 * size)]
+
+    def uppers(self, rows: Matrix) -> Vector:
+        """What proposals are scored by: the linear model, and a width of its own."""
+        theta = np.linalg.solve(self._gram, self._moment)
+        squares = np.einsum("ij,ji->i", rows, np.linalg.solve(self._gram, rows.T))
+        return np.asarray(rows @ theta + math.sqrt(0.5 * math.log(1.0 / self._declared.delta)) * np.sqrt(squares))
+
+    def _make_room(self) -> None:
+        """Rows without a reward leave for parabolas, and if that is not enough, the oldest quarter."""
+        self._leave(self._counts[:, 0] <= 0.0)
+        if len(self._rows) > ROOM - ROOM // 4:
+            self._leave(np.arange(len(self._rows)) < ROOM // 4)
+        self._places = {(row + 0.0).tobytes(): place for place, row in enumerate(self._rows)}
+
+    def _leave(self, goes: Vector) -> None:
+        theta = np.linalg.solve(self._gram, self._moment)
+        for row, (successes, failures) in zip(self._rows[goes], self._counts[goes], strict=True):
+            least = EDGE + 1e-3 * self._forecasts.rate
+            mean = min(max(float(self._unit(theta @ row)), least), max(0.9 * self._highest, least))
+            rest = -(self._scale * self._low) - mean
+            # From 0 on, -ln(1 - e) bends at least as it does at 0.
+            self._add(row, rest, -failures * math.log(1.0 - mean), failures / (1.0 - mean), 0.5 * failures)
+            room = self._highest - mean
+            bend = (room / mean - math.log1p(room / mean)) / room**2 if room > 0.0 else 0.0
+            self._add(row, rest, -successes * math.log(mean), -successes / mean, successes * max(0.0, bend))
+        self._rows, self._counts = self._rows[~goes], self._counts[~goes]
+
+    def _add(self, row: Vector, rest: float, value: float, slope: float, bend: float) -> None:
+        """value + slope u + bend u^2 with u = scale <theta, x> + rest."""
+        self._constant += value + slope * rest + bend * rest * rest
+        self._linear += (slope + 2.0 * bend * rest) * self._scale * row
+        self._square += bend * self._scale**2 * np.outer(row, row)
+
+
+def loss(forecast: Vector, reward: float) -> Vector:
+    """-ln of the probability that a forecast gave to the reward."""
+    return np.asarray(-reward * np.log(forecast) - (1.0 - reward) * np.log(1.0 - forecast))
+
+
+def minus_log(x: Vector) -> tuple[Vector, Vector]:
+    """-ln x and its slope, below EDGE those of its second-order polynomial there."""
+    inside, beyond = np.maximum(x, EDGE), np.minimum(x - EDGE, 0.0)
+    values = -np.log(inside) - beyond / EDGE + 0.5 * (beyond / EDGE) ** 2
+    return values, -1.0 / inside + beyond / EDGE**2

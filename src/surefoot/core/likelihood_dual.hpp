@@ -1,0 +1,173 @@
+// Where to touch the likelihood set, so that the tangent there proves most of a question.
+//
+// The least <q, theta> over {loss <= allowed} lies where tau q + grad loss = 0 for some tau >= 0: the tangent there has
+// a normal along q. Newton's method finds that point for a given tau (the loss is self-concordant), and tau grows until
+// the loss is what is allowed. Means stay inside their bounds by a small barrier, which range facts replace afterwards.
+// Any point is valid: how far to go is a matter of tightness alone.
+#pragma once
+#include <cmath>
+
+#include "factor.hpp"
+#include "likelihood.hpp"
+
+namespace surefoot {
+
+inline constexpr double BARRIER = 1e-5;    // in units of the loss, for a side of a mean that no reward speaks of
+inline constexpr int NEWTON_STEPS = 40;    // of one search at most
+inline constexpr double NEAR_LOSS = 0.02;  // how near the loss must come to what is allowed, relative to its room
+
+template <int D>
+class DualSearch {
+ public:
+  Vector<D> point;
+
+  // `offered` are rows beside the cells whose means lie within the bounds.
+  DualSearch(Likelihood<D>& set, double bound, std::initializer_list<View<D>> offered)
+      : point(set.fitted),
+        set_(set),
+        bound_(bound),
+        gradient_(set.dim()),
+        step_(set.dim()),
+        hessian_(set.dim()),
+        lower_(set.dim()) {
+    for (const View<D> row : offered) {
+      if (set.cells.find(row) < 0 && set.booked.find(row) < 0) offered_.push_back(row);
+    }
+    for (int i = 0; i < set.booked.count(); ++i) {
+      if (!set.booked[i].is_learned()) offered_.push_back(set.booked.row(i));
+    }
+  }
+
+  // Moves `fitted` to the least loss; false if even that is more than is allowed: no theta is left.
+  bool fit() {
+    const Vector<D> nothing(set_.dim());
+    const double left = descend(nothing, 0.0);
+    set_.fitted = point;
+    least_ = set_.loss(point);
+    // Half the squared decrement is what Newton's method has yet to gain, up to a little.
+    return least_ - larger(0.0, left) <= set_.allowed() * (1.0 + 1e-9) + 1e-6;
+  }
+
+  // The bound of <q, theta> at the point found.
+  double find(const Vector<D>& q) {
+    const double room = set_.allowed() - least_;
+    if (!(room > 0.0)) return -INFINITE;
+    double tau = std::sqrt(2.0 * room) / larger(width(q), 1e-300), low = 0.0, high = INFINITE, best = -INFINITE;
+    Vector<D> chosen = point;
+    while (steps_ < NEWTON_STEPS) {
+      const double left = larger(0.0, descend(q, tau)), loss = set_.loss(point);
+      const double value = dot(q.data(), point.data(), set_.dim()) + (loss - set_.allowed() - left) / tau;
+      if (value > best) {
+        best = value;
+        chosen = point;
+        loss_ = loss;
+      }
+      const double reached = (loss - least_) / room;
+      if (std::fabs(reached - 1.0) < NEAR_LOSS) break;
+      (reached > 1.0 ? high : low) = tau;
+      tau /= std::sqrt(larger(reached, 1e-3));
+      if (!(low < tau && tau < high)) tau = high < INFINITE ? 0.5 * (low + high) : 2.0 * low;
+    }
+    point = chosen;
+    return best;
+  }
+
+  // A point of the set near the one found, at which the question that was not proved fails.
+  Vector<D> witness() const {
+    const double room = set_.allowed() - least_, over = loss_ - least_;
+    const double share = over > room ? room / over : 1.0;  // the loss is convex
+    Vector<D> found = set_.fitted;
+    for (int i = 0; i < set_.dim(); ++i) found[i] += share * (point[i] - found[i]);
+    return found;
+  }
+
+ private:
+  Likelihood<D>& set_;
+  double bound_;
+  std::vector<View<D>> offered_;
+  Vector<D> gradient_, step_;
+  Matrix<D> hessian_, lower_;
+  double least_ = 0.0, loss_ = 0.0;
+  int steps_ = 0;
+
+  template <class Take>
+  void each_row(Take take) const {
+    for (int i = 0; i < set_.cells.count(); ++i) {
+      const Cell& cell = set_.cells[i];
+      take(set_.cells.row(i), cell.successes > 0.0 ? cell.successes : BARRIER,
+           cell.failures > 0.0 ? cell.failures : BARRIER);
+    }
+    for (const View<D> row : offered_) take(row, BARRIER, BARRIER);
+  }
+
+  // Gradient and Hessian of tau <q, theta> + loss at the point; the lower triangle alone.
+  void measure(const Vector<D>& q, double tau) {
+    const int d = set_.dim();
+    const auto gone = set_.gone_at(point);
+    const double pull = BARRIER / (bound_ * bound_);  // keeps directions that no row speaks of
+    for (int i = 0; i < d; ++i) {
+      gradient_[i] = tau * q[i] + gone.gradient[i] + pull * point[i];
+      for (int j = 0; j <= i; ++j) hessian_(i, j) = 2.0 * set_.gone.square(i, j);
+      hessian_(i, i) += pull;
+    }
+    each_row([&](View<D> x, double successes, double failures) {
+      const Curve at = loss_curve(successes, failures, set_.mean(point.data(), x));
+      const double slope = at.slope * set_.scale, bend = at.bend * set_.scale * set_.scale;
+      for (int i = 0; i < d; ++i) {
+        const double entry = x[static_cast<std::size_t>(i)];
+        if (entry == 0.0) continue;
+        gradient_[i] += slope * entry;
+        add_scaled(hessian_.row(i), bend * entry, x.data(), i + 1);
+      }
+    });
+  }
+
+  // step = Hessian^-1 gradient; its squared length in the norm of the Hessian.
+  double newton_step() {
+    const int d = set_.dim();
+    double square = 0.0;
+    for (int i = 0; i < d; ++i) {
+      step_[i] = (gradient_[i] - dot(lower_.row(i), step_.data(), i)) / lower_(i, i);
+      square += step_[i] * step_[i];
+    }
+    for (int i = d - 1; i >= 0; --i) {
+      step_[i] /= lower_(i, i);
+      add_scaled(step_.data(), -step_[i], lower_.row(i), i);
+    }
+    return square;
+  }
+
+  // How far along the step means stay inside their bounds; one that is outside may go anywhere.
+  double longest_step() const {
+    double longest = 1.0;
+    each_row([&](View<D> x, double, double) {
+      const double e = set_.mean(point.data(), x), change = set_.scale * dot(step_.data(), x.data(), set_.dim());
+      const double room = change > 0.0 ? e : 1.0 - e;
+      if (room > EDGE && longest * std::fabs(change) > 0.9 * room) longest = 0.9 * room / std::fabs(change);
+    });
+    return longest;
+  }
+
+  // Newton's method from the point on; the squared decrement where it ended.
+  double descend(const Vector<D>& q, double tau) {
+    double square = INFINITE;
+    for (int step = 0; step < NEWTON_STEPS; ++step) {
+      measure(q, tau);
+      steps_ += 1;
+      if (!cholesky(hessian_, lower_)) return INFINITE;
+      square = newton_step();
+      const double length = longest_step();
+      for (int i = 0; i < set_.dim(); ++i) point[i] -= length * step_[i];
+      if (length == 1.0 && square < 1e-6) break;
+    }
+    return square;
+  }
+
+  // ||q|| in the inverse of the last Hessian.
+  double width(const Vector<D>& q) {
+    gradient_ = q;
+    return std::sqrt(newton_step());
+  }
+};
+
+}  // namespace surefoot

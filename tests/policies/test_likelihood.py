@@ -1,0 +1,257 @@
+"""The likelihood set of bounded rewards: its event holds, its bounds are the best there are, its proofs are true."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+import surefoot
+from surefoot.errors import ConfigError, ProofError
+from surefoot.safety.likelihood import LIKELIHOOD, Tangent
+from surefoot.safety.proof import Proof
+from tests.policies.safe_runs import most_allowed
+
+Draw = Callable[[np.random.Generator, float], float]
+DELTA = 0.2
+
+
+def clicks(dim: int, **given: Any) -> surefoot.SafeLUCB:
+    told: dict[str, Any] = {"alpha": 0.1, "delta": 0.001, "theta_bound": 1.0, "feature_bound": 1.0}
+    return surefoot.SafeLUCB(**{"dim": dim, "reward_bounds": (0.0, 1.0), **told, **given})
+
+
+def click(rng: np.random.Generator, mean: float) -> float:
+    return float(rng.random() < mean)
+
+
+def two_points(rng: np.random.Generator, mean: float) -> float:
+    """At the edge: nothing, or a little more than the mean."""
+    high = min(1.0, 1.5 * mean) or 1.0
+    return high * float(rng.random() < mean / high)
+
+
+def beta(rng: np.random.Generator, mean: float) -> float:
+    return mean if mean in (0.0, 1.0) else float(rng.beta(3 * mean, 3 * (1 - mean)))
+
+
+DRAWS: dict[str, Draw] = {"clicks": click, "two points": two_points, "inside": beta}
+
+
+def play(policy: surefoot.SafeLUCB, means: Any, rounds: int, rng: np.random.Generator) -> int:
+    """Plain arms, the first of them today's; how often that was kept."""
+    kept = 0
+    for _ in range(rounds):
+        decision = policy.decide(np.eye(len(means)), baseline=0)
+        kept += decision.source == "baseline"
+        policy.observe(decision, click(rng, means[decision.action]))
+    return kept
+
+
+def loss_at(theta: Any, rows: Any, rewards: Any) -> Any:
+    """The loss after each reward, by its definition."""
+    means = np.clip(rows @ theta, 1e-300, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hits = np.where(rewards > 0, -rewards * np.log(means), 0.0)
+        misses = np.where(rewards < 1, -(1 - rewards) * np.log(1 - means), 0.0)
+    return np.cumsum(hits + misses)
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("means", [(0.0, 1.0, 0.5), (0.02, 0.05, 0.004), (0.97, 0.3, 1.0)], ids=str)
+def test_the_truth_stays_in_the_set_at_all_times(kind: str, means: tuple[float, ...]) -> None:
+    """Rows follow the rewards before them, and whoever stops may look: the worst moment of a run counts."""
+    rng = np.random.default_rng([17, list(DRAWS).index(kind), round(1000 * means[0])])
+    runs, missed = 250, 0
+    for _ in range(runs):
+        policy, rows, rewards, allowed, last = clicks(3, delta=DELTA, realised_share=0.0, restart_share=0.0,
+                                                     radius="likelihood"), [], [], [], 0.0  # fmt: skip
+        for round_ in range(30):
+            arm = 0 if last > means[0] else int(rng.integers(3)) if round_ % 2 else 1
+            row, last = np.eye(3)[arm], DRAWS[kind](rng, means[arm])
+            policy.learn_logged(row, last)
+            rows.append(row)
+            rewards.append(last)
+            known = policy.likelihood
+            assert known is not None
+            allowed.append(known.allowed)
+        missed += bool((loss_at(np.array(means), np.array(rows), np.array(rewards)) > np.array(allowed)).any())
+    assert missed <= most_allowed(runs, DELTA)
+
+
+def least_over_arms(q: Any, known: Any) -> float:
+    """min <q, mu> over the set of plain arms, by its one-dimensional dual; means lie in [0, 1]."""
+    successes, failures = (known.rows.T @ one for one in (known.successes, known.failures))
+
+    def dual(log_tau: float) -> float:
+        tau = math.exp(log_tau)
+        # tau q - successes/mu + failures/(1 - mu) = 0
+        middle = tau * q + successes + failures
+        root = np.sqrt(np.maximum(middle**2 - 4 * tau * q * successes, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mu = np.where(middle >= 0, 2 * successes / (middle + root), (middle - root) / (2 * tau * q))
+            mu = np.clip(np.where(successes + failures > 0, mu, q < 0), 0.0, 1.0)
+            loss = np.where(successes > 0, -successes * np.log(mu), 0) + np.where(
+                failures > 0, -failures * np.log1p(-mu), 0
+            )
+        return float(-(q @ mu + (loss.sum() - known.allowed) / tau))
+
+    grid = np.linspace(-14, 10, 200)
+    start = grid[int(np.argmin([dual(one) for one in grid]))]
+    return -float(minimize_scalar(dual, bounds=(start - 0.2, start + 0.2), method="bounded").fun)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.05, 0.01])
+def test_plain_arms_are_let_in_as_soon_as_the_set_allows_it(rate: float) -> None:
+    rng = np.random.default_rng(round(1000 * rate))
+    means = rate * np.array([1.0, 1.5, 0.7, 0.5])
+    policy, compared, alone = clicks(4, radius="likelihood"), 0, 0
+    for _ in range(3_000):
+        before = policy.likelihood
+        decision = policy.decide(np.eye(4), baseline=0)
+        proof = decision.certificate.proof
+        if before is not None and any(piece.fact.name == LIKELIHOOD for piece in proof.pieces) and rng.random() < 0.1:
+            best = least_over_arms(proof.question, before)
+            size = abs(best) + float(np.abs(proof.question) @ means)
+            names = {piece.fact.name for piece in proof.pieces}
+            if names <= {LIKELIHOOD, "ball", "declared range of an action"}:  # others may know more than the set
+                assert proof.value <= best + 1e-6 * size
+                alone += 1
+            # The search ends once the verdict is clear; there it must be the exact one.
+            assert decision.source == "learner" or best <= 0.01 * size
+            compared += 1
+        policy.observe(decision, click(rng, means[decision.action]))
+    assert compared > 30
+    assert alone > 5
+
+
+@pytest.mark.parametrize("radius", ["likelihood", "best"])
+def test_proofs_hold_and_rest_on_what_was_learned(radius: str) -> None:
+    rng, policy, seen = np.random.default_rng(5), clicks(3, radius=radius), 0
+    for _ in range(1_500):
+        known = policy.likelihood
+        decision = policy.decide(np.eye(3), baseline=0)
+        proof = decision.certificate.proof
+        surefoot.check(proof)
+        tangents = [piece.fact for piece in proof.pieces if isinstance(piece.fact, Tangent)]
+        if tangents and known is not None and seen < 40:
+            others = [piece.fact for piece in proof.pieces if not isinstance(piece.fact, Tangent)]
+            rest = [] if proof.rest is None else [proof.rest]
+            surefoot.check(proof, facts=[known, *others, *rest])
+            seen += 1
+            raised = [Tangent(one.normal, one.level + 1e-6 * abs(one.level), LIKELIHOOD, one.point) for one in tangents]
+            assert not any(known.grants(one) for one in raised if one.level != 0.0)
+            moved = Tangent(tangents[0].normal, tangents[0].level, LIKELIHOOD, 1.5 * tangents[0].point)
+            assert not known.grants(moved)
+        policy.observe(decision, click(rng, (0.2, 0.4, 0.1)[decision.action]))
+    assert seen == 40
+
+
+def test_a_forged_tangent_is_refused() -> None:
+    policy, rng = clicks(3), np.random.default_rng(2)
+    play(policy, (0.2, 0.4, 0.1), 400, rng)
+    known = policy.likelihood
+    assert known is not None
+    forged = Tangent(np.array([1.0, 0.0, 0.0]), 0.9, LIKELIHOOD, np.full(3, 0.1))
+    proof = Proof(forged.normal, (), 0.9)
+    with pytest.raises(ProofError):
+        surefoot.check(proof, facts=[known])
+    assert not known.grants(forged)
+
+
+@pytest.mark.parametrize("dim", [1, 6, 50])
+def test_a_policy_goes_on_from_its_state_to_the_bit(dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    policy = clicks(dim, alpha=0.01, ridge=0.3)
+    rows = [np.abs(rng.normal(size=(4, dim))) / (3 * math.sqrt(dim)) for _ in range(60)]
+    for one in rows:
+        policy.observe(policy.decide(one, baseline=1), click(rng, 0.2))
+    again = surefoot.SafeLUCB.from_state(policy.state())
+    for one in rows:
+        ours, theirs = policy.decide(one, baseline=1), again.decide(one, baseline=1)
+        assert (ours.action, ours.certificate.guaranteed) == (theirs.action, theirs.certificate.guaranteed)
+        reward = click(rng, 0.2)
+        policy.observe(ours, reward)
+        again.observe(theirs, reward)
+
+
+def test_more_rows_than_there_is_room_for_keep_the_truth_in_the_set() -> None:
+    """Rows that never repeat leave for parabolas: the set grows, and its memory does not."""
+    rng, dim = np.random.default_rng(4), 3
+    theta = np.array([0.3, 0.2, 0.4])
+    policy = clicks(dim, radius="likelihood", delta=0.01)
+    sizes, rows, rewards = [], [], []
+    for round_ in range(4_000):
+        row = rng.dirichlet(np.ones(dim))
+        rows.append(row)
+        rewards.append(click(rng, float(row @ theta)))
+        policy.learn_logged(row, rewards[-1])
+        if round_ in (1_500, 3_999):
+            known = policy.likelihood
+            assert known is not None
+            sizes.append(len(known.rows))
+            exact = loss_at(theta, np.array(rows), np.array(rewards))[-1]
+            kept = loss_at(theta, known.rows, known.successes / (known.successes + known.failures))[-1]
+            parabolas = known.constant + known.linear @ theta + theta @ known.square @ theta
+            # Below the loss, and not far below: that is what they are for.
+            assert kept + parabolas <= exact + 1e-6
+            assert kept + parabolas >= 0.9 * exact
+            assert kept + parabolas <= known.allowed
+    assert max(sizes) <= 1024
+
+
+def test_clicks_of_five_percent_let_the_learner_in() -> None:
+    """Five arms, the best half as good again: with the noise scale 1/2 it takes 41,587 rounds."""
+    kept = play(clicks(5), 0.05 * np.array([1.0, 1.5, 1.0, 0.7, 0.5]), 15_000, np.random.default_rng(0))
+    assert kept <= 9_000
+
+
+def test_a_share_alpha_is_free_where_no_mean_is_negative() -> None:
+    """Before anything is learned of rare rewards, the learner has a share alpha and no more."""
+    policy = surefoot.SafeLUCB(
+        dim=4, alpha=0.1, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0, reward_range=(0.0, 1.0)
+    )
+    kept = play(policy, (0.02, 0.02, 0.01, 0.03), 3_000, np.random.default_rng(1))
+    assert 2_690 <= kept <= 2_710
+    decision = policy.decide(np.eye(4), baseline=0)
+    surefoot.check(decision.certificate.proof)
+
+
+def test_the_free_share_is_no_gift_where_the_baseline_moves() -> None:
+    rng = np.random.default_rng(3)
+    policy = surefoot.SafeLUCB(
+        dim=4, alpha=0.1, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0, reward_range=(0.0, 1.0)
+    )
+    learner = 0
+    for round_ in range(200):
+        decision = policy.decide(np.eye(4), baseline=round_ % 4)
+        learner += decision.source == "learner" and decision.action != round_ % 4
+        policy.observe(decision, click(rng, 0.02))
+    assert learner == 0
+
+
+def test_a_reward_beyond_its_bounds_raises_the_alarm() -> None:
+    policy = clicks(3)
+    policy.observe(policy.decide(np.eye(3), baseline=0), 1.5)
+    decision = policy.decide(np.eye(3), baseline=0)
+    assert policy.alarm is not None
+    assert decision.certificate.guaranteed == -math.inf
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"reward_bounds": None}, "`noise` or `reward_bounds` must be given"),
+        ({"reward_bounds": None, "noise": 0.5, "radius": "best"}, "`reward_bounds` must be given with radius='best'"),
+        ({"reward_bounds": (1.0, 0.0)}, "`low < high` must hold in reward_bounds"),
+        ({"reward_bounds": (0.0,)}, "`reward_bounds` must be"),
+        ({"reward_range": (-0.5, 0.5)}, "`reward_range` must lie within reward_bounds"),
+        ({"gate": "joint"}, "`gate='facts'` and `optimism='set'` must hold"),
+        ({"misspecification": 0.1}, "`misspecification` must be 0 with radius='best'"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text.replace("(", r"\(").replace(")", r"\)")):
+        clicks(3, **given)
