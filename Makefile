@@ -14,7 +14,8 @@ help:           ## list the targets
 
 setup: $(BUILT) ## create .venv with everything pinned, and build the core where its sources changed
 
-CXX20_FOUND = echo 'template <class T> concept number = requires(T x) { x + x; }; int main() {}' | \
+# `using enum` came to g++ with 11, as did the levels of x86-64 that the core is built for.
+CXX20_FOUND = echo 'template <class T> concept number = requires(T x) { x + x; }; enum class yes { no }; using enum yes;' | \
 	$${CXX:-c++} -std=c++20 -fsyntax-only -x c++ - 2>/dev/null
 
 compiler:       ## g++ for the core, where it is missing and may be installed
@@ -23,13 +24,13 @@ compiler:       ## g++ for the core, where it is missing and may be installed
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ >/dev/null && $(CXX20_FOUND); } || \
 	  { echo "surefoot needs a compiler for C++20, such as g++ 11 or newer: apt-get install g++, or set CXX to one you have."; exit 1; }
 
-$(STAMP): requirements/dev.txt
+$(STAMP): requirements/dev.txt | compiler
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "surefoot needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
 
-$(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE) | compiler
+$(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
