@@ -25,9 +25,13 @@ inline ConstraintRow row_of(Constraint kind) {
       return {1.0, true, false};
     case Constraint::realised_path:
       return {0.0, false, false};
-    default:
+    case Constraint::cumulative:
+    case Constraint::checkpoints:
+    case Constraint::reserve:
+    case Constraint::allowance:
       return {1.0, false, true};
   }
+  return {1.0, false, false};  // never: the compiler asks for a row of every constraint
 }
 
 // Rounds until the next multiple of `every`, after so many.
@@ -59,6 +63,8 @@ double ask(const LinearSettings& s, const Ledger<D>& ledger, const Memory<D>& me
     level -= alpha * left * larger(s.reward_floor, s.range_low);
   } else if (s.constraint == Constraint::reserve) {
     level -= s.amount;
+  } else if (s.constraint == Constraint::allowance) {
+    level -= learner * s.amount;
   } else if (s.constraint == Constraint::realised_path) {
     // A reward that has not come yet is the lowest there can be.
     level -= memory.earned.total() + (learner - memory.earned_rounds) * s.amount;
