@@ -28,7 +28,6 @@ inline ConstraintRow row_of(Constraint kind) {
     case Constraint::cumulative:
     case Constraint::checkpoints:
     case Constraint::reserve:
-    case Constraint::allowance:
       return {1.0, false, true};
   }
   return {1.0, false, false};  // never: the compiler asks for a row of every constraint
@@ -63,8 +62,6 @@ double ask(const LinearSettings& s, const Ledger<D>& ledger, const Memory<D>& me
     level -= alpha * left * larger(s.reward_floor, s.range_low);
   } else if (s.constraint == Constraint::reserve) {
     level -= s.amount;
-  } else if (s.constraint == Constraint::allowance) {
-    level -= learner * s.amount;
   } else if (s.constraint == Constraint::realised_path) {
     // A reward that has not come yet is the lowest there can be.
     level -= memory.earned.total() + (learner - memory.earned_rounds) * s.amount;

@@ -8,7 +8,7 @@ namespace surefoot {
 enum class Radius { paper, logdet, amm, dual, residual, last = residual };
 enum class Gate { joint, ledger, facts, last = facts };
 enum class Optimism { set, facts, last = facts };
-enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path, allowance, last = allowance };
+enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path, last = realised_path };
 
 struct LinearSettings {
   double noise = 1.0, delta = 0.01, ridge = 1.0, theta_bound = 1.0, feature_bound = 1.0;

@@ -15,7 +15,6 @@ WORLDS = {
     "Drifting": "DriftingWorld",
     "Misspecified": "MisspecifiedWorld",
     "Paper": "PaperWorld",
-    "Sparse": "SparseWorld",
 }
 IDS = tuple(f"surefoot/{name}-v0" for name in WORLDS)
 
