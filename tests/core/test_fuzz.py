@@ -17,7 +17,10 @@ import surefoot
 from surefoot.arrays import Matrix
 from surefoot.core import native
 from surefoot.errors import SurefootError
+from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import sized
+from surefoot.safety.constraints import Constraint
+from surefoot.safety.facts_gate import GATES, OPTIMISMS
 from tests.core.structs import STRUCTS, rows_of
 from tests.linear.scoring import settings_with
 
@@ -30,6 +33,22 @@ NUMBERS = st.one_of(st.sampled_from(ODD), st.floats(), st.integers(-20, 20).map(
 WRONG: tuple[Any, ...] = (None, "numbers", 7, -1, math.nan, math.inf, [[1.0], [2.0, 3.0]], {}, b"12345678")
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
+
+
+CONSTRAINTS = {kind.name: kind.code for kind in Constraint.__subclasses__() if kind.__module__ == Constraint.__module__}
+CHOICES = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS, "constraint": CONSTRAINTS}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_core_has_every_choice_that_python_names_and_no_other(name: str) -> None:
+    told, codes = native.LinearSettings(), sorted(CHOICES[name].values())
+    assert codes == list(range(len(codes)))
+    for code in codes:
+        setattr(told, name, code)
+        assert getattr(told, name) == code
+    for code in (-1, len(codes)):
+        with pytest.raises(ValueError, match="no such choice"):
+            setattr(told, name, code)
 
 
 @st.composite

@@ -121,6 +121,21 @@ def test_a_factory_is_told_the_bounds_and_the_baseline_only_where_it_may_know_it
     assert (seen[0].theta_bound, seen[0].feature_bound) == (realisation.theta_bound, realisation.feature_bound)
 
 
+def test_a_policy_that_needs_the_baselines_reward_is_told_without_asking() -> None:
+    heard: list[Any] = []
+
+    class Needy(EpsilonGreedy):
+        needs_baseline_reward = True
+
+        def decide(self, features: Any, **asked: Any) -> surefoot.Decision:
+            heard.append(asked["baseline_reward"])
+            return super().decide(features, **asked)
+
+    simulate(PaperWorld(actions=12), [Needy(dim=4)], runs=1, horizon=3)
+    assert len(heard) == 3
+    assert None not in heard
+
+
 class Broken(EpsilonGreedy):
     """Fails in round 3, in a way of its own."""
 

@@ -119,7 +119,7 @@ class ArmChecks:
         question = weights.copy()
         question[self.default] -= (1 - self.alpha) * self.rounds
 
-        def facts(name: str, normal: Vector) -> list[LinearFact]:
+        def facts(name: str, normal: Vector, _: Vector | None) -> list[LinearFact]:
             arm = int(np.argmax(np.abs(normal)))
             word = "reward" if arm == self.default and self.mean is not None else "interval"
             axis = np.zeros(self.arms)

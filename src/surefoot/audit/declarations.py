@@ -128,6 +128,6 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
             theta_bound=knowledge.theta_bound,
             feature_bound=knowledge.feature_bound,
         )
-        if kind in BY_LIKELIHOOD
+        if kind in BY_LIKELIHOOD and bounds is not None
         else None,
     ).after(0)

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.audit.compensated_sums import Matrix, Vector
 from surefoot.audit.proof_checker import LinearFact
@@ -139,7 +140,7 @@ class RebuiltLikelihood:
             self._leave(np.arange(len(self._rows)) < ROOM // 4)
         self._places = {(row + 0.0).tobytes(): place for place, row in enumerate(self._rows)}
 
-    def _leave(self, goes: Vector) -> None:
+    def _leave(self, goes: NDArray[np.bool_]) -> None:
         theta = np.linalg.solve(self._gram, self._moment)
         for row, (successes, failures) in zip(self._rows[goes], self._counts[goes], strict=True):
             least = EDGE + 1e-3 * self._forecasts.rate

@@ -25,9 +25,12 @@ inline ConstraintRow row_of(Constraint kind) {
       return {1.0, true, false};
     case Constraint::realised_path:
       return {0.0, false, false};
-    default:
+    case Constraint::cumulative:
+    case Constraint::checkpoints:
+    case Constraint::reserve:
       return {1.0, false, true};
   }
+  return {1.0, false, false};  // never: the compiler asks for a row of every constraint
 }
 
 // Rounds until the next multiple of `every`, after so many.

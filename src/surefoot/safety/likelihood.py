@@ -13,7 +13,7 @@ from surefoot.safety.facts import Linear
 from surefoot.values import Value
 
 LIKELIHOOD = "likelihood of the rewards"
-EDGE = Decimal(1e-6)  # below it -ln x is continued by its parabola
+EDGE = Decimal.from_float(1e-6)  # the core's float; below it -ln x is continued by its parabola
 DIGITS = 60
 
 

@@ -28,6 +28,21 @@ class Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.stop()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and only then say so: whoever waits for that line may call at once."""
+        await super().startup(sockets)
+        if self.started:
+            settings = self._service.settings
+            log.info(
+                "serving",
+                extra={
+                    "host": settings.host,
+                    "port": settings.port,
+                    "database": without_password(settings.database),
+                    "asks_for_tokens": not settings.is_open,
+                },
+            )
+
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second; look for slow connections twice a second."""
         if counter % 5 == 0:
@@ -167,15 +182,6 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
     """
     configure(settings.log)
     service = create_app(settings)
-    log.info(
-        "serving",
-        extra={
-            "host": settings.host,
-            "port": settings.port,
-            "database": without_password(settings.database),
-            "asks_for_tokens": not settings.is_open,
-        },
-    )
     server = Server(config_of(settings, service), service)
     _calm_collector()
     server.run(sockets=sockets)

@@ -9,7 +9,6 @@ import numpy as np
 
 from surefoot.arrays import fraction
 from surefoot.errors import ConfigError, PolicyError
-from surefoot.policies import CLUCB
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem
 
@@ -63,6 +62,11 @@ class Playable(Protocol):
 Factory: TypeAlias = Callable[[Problem], Playable]
 
 
+def needs_baseline_reward(policy: Playable) -> bool:
+    """Whether a policy cannot decide without the baseline's mean reward, as CLUCB; it says so by an attribute."""
+    return bool(getattr(policy, "needs_baseline_reward", False))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Contestant:
     """A policy of your own, for `simulate` and `replay`.
@@ -79,7 +83,8 @@ class Contestant:
     alpha : float, optional
         Share of the baseline's reward by which its violations are counted; by default a policy object's own.
     knows_baseline : bool
-        Whether it is told the baseline's mean reward, as `Problem.baseline_reward` and in every `decide`.
+        Whether it is told the baseline's mean reward, as `Problem.baseline_reward` and in every `decide`; a policy with
+        `needs_baseline_reward` is told in `decide` anyhow.
 
     Raises
     ------
@@ -171,7 +176,7 @@ class Contestant:
         return policy
 
     def tells(self, policy: Playable) -> bool:
-        """Whether `decide` is given the baseline's mean reward; CLUCB cannot do without.
+        """Whether `decide` is given the baseline's mean reward: where it is to be, and where the policy needs it.
 
         Parameters
         ----------
@@ -183,7 +188,7 @@ class Contestant:
         bool
             Whether it is told.
         """
-        return self.knows_baseline or isinstance(policy, CLUCB)
+        return self.knows_baseline or needs_baseline_reward(policy)
 
 
 Entrant: TypeAlias = Spec | Contestant

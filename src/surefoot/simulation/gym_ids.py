@@ -4,7 +4,6 @@ They are known once `surefoot.simulation.gym` is imported, which Gymnasium does 
 `surefoot.simulation.gym:surefoot/Paper-v0`. Gymnasium 1.0 has given up the entry points of packages.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,13 +27,10 @@ def make_env(world: str, *, horizon: int = 1000, feature_limit: float | None = N
     return simulation.BanditEnv(made, horizon=horizon, feature_limit=feature_limit)
 
 
-arms, contextual, drifting, misspecified, paper = (partial(make_env, name) for name in WORLDS)
-
-
 def register_envs() -> None:
     """Make every id known to Gymnasium; those that are known stay as they are."""
     from gymnasium.envs.registration import register, registry
 
     for name, id_ in zip(WORLDS, IDS, strict=True):
         if id_ not in registry:
-            register(id_, entry_point=f"{__name__}:{name.lower()}")
+            register(id_, entry_point=f"{__name__}:make_env", kwargs={"world": name})

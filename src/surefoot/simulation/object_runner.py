@@ -11,7 +11,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies import CLUCB, CLUCB2, LUCB, UCB, ConservativeUCB, SafeLUCB
 from surefoot.policies.arm_policy import ArmPolicy
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.simulation.contestants import Entrant, Playable, played_row
+from surefoot.simulation.contestants import Entrant, Playable, needs_baseline_reward, played_row
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem
 from surefoot.simulation.realisations import Block, Realisation
@@ -71,7 +71,8 @@ class ObjectRunner:
     def __init__(self, entrant: Entrant, problem: Problem, rows: Matrix | None = None, *, run: int = 0) -> None:
         self.policy = new_object(entrant, problem)
         if isinstance(entrant, Spec):
-            self._tells = entrant.policy == "CLUCB" or (entrant.policy == "SafeLUCB" and entrant.knows_baseline)
+            knows = entrant.policy == "SafeLUCB" and entrant.knows_baseline
+            self._tells = knows or needs_baseline_reward(self.policy)
         else:
             self._tells = entrant.tells(self.policy)
         self._entrant, self._run = entrant, run

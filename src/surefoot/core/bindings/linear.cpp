@@ -156,11 +156,11 @@ void bind_memory(nb::module_& module) {
 }
 
 template <class E>
-void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSettings::* member, E last) {
+void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSettings::* member) {
   type.def_prop_rw(
       name, [member](const LinearSettings& s) { return static_cast<int>(s.*member); },
-      [member, last](LinearSettings& s, int code) {
-        if (code < 0 || code > static_cast<int>(last)) throw nb::value_error("there is no such choice");
+      [member](LinearSettings& s, int code) {
+        if (code < 0 || code > static_cast<int>(E::last)) throw nb::value_error("there is no such choice");
         s.*member = static_cast<E>(code);
       });
 }
@@ -185,10 +185,10 @@ void bind_settings(nb::module_& module) {
   type.def_rw("likelihood_delta", &LinearSettings::likelihood_delta);
   type.def_rw("amount", &LinearSettings::amount);
   type.def_rw("watchful", &LinearSettings::watchful);
-  bind_choice(type, "radius", &LinearSettings::radius, Radius::best);
-  bind_choice(type, "constraint", &LinearSettings::constraint, Constraint::realised_path);
-  bind_choice(type, "gate", &LinearSettings::gate, Gate::facts);
-  bind_choice(type, "optimism", &LinearSettings::optimism, Optimism::facts);
+  bind_choice(type, "radius", &LinearSettings::radius);
+  bind_choice(type, "constraint", &LinearSettings::constraint);
+  bind_choice(type, "gate", &LinearSettings::gate);
+  bind_choice(type, "optimism", &LinearSettings::optimism);
 }
 
 // A fact in a split, as Python sees it: (kind, level, weight, normal).
