@@ -6,6 +6,7 @@
 #include "ascent.hpp"
 #include "catalogue.hpp"
 #include "fresh_rows.hpp"
+#include "paper_radii.hpp"
 #include "policy.hpp"
 #include "question.hpp"
 
@@ -19,6 +20,7 @@ struct LinearState {
   Memory<D> memory;
   std::optional<Catalogue<D>> catalogue;
   // Room to work, without meaning between rounds.
+  PaperRadii radii;
   FreshRows<D> fresh;
   Whitened space;
   Given<D> facts;
@@ -35,7 +37,10 @@ struct LinearState {
   }
 
   int dim() const { return ridge.dim(); }
-  double radius() const { return radius_of(settings, ridge); }
+  double radius() {
+    const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
+    return is_by_count ? radii.of(ridge.count, dim(), settings) : radius_of(settings, ridge);
+  }
   Range range(double radius, View<D> q) const { return range_of(settings, ridge, memory, radius, q); }
 
   // Learns an observation, and lets the scores of the catalogue follow.
