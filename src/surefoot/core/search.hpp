@@ -35,7 +35,9 @@ double most_violated(const double* theta, double bound, const Sources<D>& from, 
   const int d = fact.normal.size();
   double worst = 0.0;
   int which = -1, kind = -1;
-  for (int i = 0; i < from.rows.count; ++i) {
+  // Where no range was declared there is nothing that a row could break.
+  const int rows = std::isinf(from.low) && std::isinf(from.high) ? 0 : from.rows.count;
+  for (int i = 0; i < rows; ++i) {
     const double* row = from.rows[i].data();
     const double mean = dot(theta, row, d), beyond = larger(from.low - mean, mean - from.high);
     if (!(beyond > 0.0)) continue;
