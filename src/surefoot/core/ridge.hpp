@@ -241,8 +241,8 @@ struct Ridge {
     step.fill(0.0);
     double before = 1.0;
     int i = 0;
-    // Quotients and roots of four rows side by side.
-    for (; i + 4 <= d; i += 4) {
+    // Quotients and roots of four rows side by side; where rows are long, those of one are ready before the last is.
+    for (; D != any && i + 4 <= d; i += 4) {
       const Quad entries = take<Quad>(scratch.data() + i), squares = entries * entries;
       const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
       const Quad befores{before, first, second, third};

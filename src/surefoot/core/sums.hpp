@@ -40,7 +40,10 @@ template <class Work>
 [[gnu::always_inline]] inline void side_by_side(int n, Work work) {
   int i = 0;
   for (; i + WIDE <= n; i += WIDE) work.template operator()<Lanes>(i);
-  for (; i + 4 <= n; i += 4) work.template operator()<Quad>(i);
+  if (i + 4 <= n) {
+    work.template operator()<Quad>(i);
+    i += 4;
+  }
   for (; i < n; ++i) work.template operator()<double>(i);
 }
 
