@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 BUILT := .venv/.built
+LEAN := .venv/.lean
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
 SANITIZED := build/sanitized
 SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
@@ -24,17 +26,34 @@ compiler:       ## g++ for the core, where it is missing and may be installed
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends g++ >/dev/null && $(CXX20_FOUND); } || \
 	  { echo "surefoot needs a compiler for C++20, such as g++ 11 or newer: apt-get install g++, or set CXX to one you have."; exit 1; }
 
+NEW_ENVIRONMENT = { $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "surefoot needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; } } && $(PYTHON) -m venv .venv
+
 $(STAMP): requirements/dev.txt | compiler
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "surefoot needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@$(NEW_ENVIRONMENT)
+	$(PIP) -r requirements/dev.txt
 	@touch $@
 
 $(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-reproduce: setup ## the paper's experiment at full scale, into results/paper
+# What a simulation and its report need, at the same versions, without the tools to develop; and the core for this
+# machine alone, as glibc knows it (all builds where it does not say). It compiles while the rest is downloaded.
+SIMULATION = $$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *project["optional-dependencies"]["simulation"])')
+GLIBC := /lib64/ld-linux-x86-64.so.2
+THIS_MACHINE = $(subst -,_,$(shell $(GLIBC) --help 2>/dev/null | awk '/^ *x86-64-v[34] .supported/ { print $$1; exit }'))
+
+$(LEAN): requirements/dev.txt pyproject.toml CMakeLists.txt $(NATIVE) | compiler
+	@$(NEW_ENVIRONMENT)
+	$(PIP) -c requirements/dev.txt cmake ninja nanobind scikit-build-core
+	@$(PIP) -c requirements/dev.txt $(SIMULATION) & \
+	  $(PIP) --no-deps --no-build-isolation $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && wait $$!
+	@touch $@
+
+# The whole set-up serves as well where it is there.
+reproduce: $(if $(wildcard $(BUILT)),$(BUILT),$(LEAN)) ## the paper's experiment at full scale, into results/paper
 	$(BIN)/surefoot reproduce
 
 serve: setup    ## decisions over HTTP at 127.0.0.1:8080, kept in surefoot.journal

@@ -230,3 +230,18 @@ def test_rounding_only_ever_widens_the_radius() -> None:
     for kind in KINDS:
         beta = state.radius(settings_of(kind, data))
         assert beta <= state.guarded_radius(beta) <= beta * (1 + 1e-6)
+
+
+def test_radii_that_were_computed_ahead_are_those_of_the_settings_as_they_are() -> None:
+    settings = settings_with(
+        noise=0.7, delta=0.02, ridge=0.3, theta_bound=1.3, feature_bound=2.5, radius=RADII["paper"]
+    )
+    core = native.CLUCB4(4, settings)
+    x = np.array([0.5, -1.0, 0.25, 2.0]).tobytes()
+    for count in range(40):
+        assert core.radius == native.paper_radius(count, 4, core.settings)
+        if count == 21:  # in the midst of a group of eight
+            for name in ("noise", "delta", "ridge", "theta_bound", "feature_bound"):
+                setattr(core.settings, name, 1.5 * getattr(core.settings, name))
+                assert core.radius == native.paper_radius(count, 4, core.settings)
+        core.learn(x, 0.5, True)

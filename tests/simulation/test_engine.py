@@ -7,7 +7,7 @@ import pytest
 
 from surefoot.core import native
 from surefoot.errors import ConfigError
-from surefoot.simulation.engine import Runner, default_checkpoints, play_chunk, simulate
+from surefoot.simulation.engine import MEASURES, Runner, default_checkpoints, play_chunk, simulate
 from surefoot.simulation.object_runner import ObjectRunner
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
@@ -165,3 +165,19 @@ def test_a_spec_that_makes_no_sense_is_refused(wrong: dict[str, Any], message: s
 def test_impossible_scales_are_refused(setting: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=rf"`{setting}` must be a whole number >= 1"):
         simulate(PaperWorld(), [Spec("LUCB")], **{"runs": 2, "horizon": 10, setting: value})
+
+
+@pytest.mark.parametrize("owed", [1.0, -1.0])  # a world without a floor may owe less than nothing
+def test_violations_are_counted_for_every_alpha_that_is_watched(owed: float) -> None:
+    alphas = [0.4, 0.05, 0.8, 0.1]  # in no order
+    tally, rng = native.Tally(alphas), np.random.default_rng(5)
+    earned, expected = 0.0, np.zeros(len(alphas))
+    for round_ in range(1, 400):
+        mean = float(rng.uniform(-0.8, 1.2) if round_ < 200 else rng.uniform(1.0, 3.0)) * owed
+        tally.count(mean, 3.0, owed, True)
+        earned += mean
+        # Far from equality, as random numbers are, the slack for rounding is no matter.
+        expected += [earned < (1 - alpha) * owed * round_ for alpha in alphas]
+    assert tally.row()[len(MEASURES) :].tolist() == expected.tolist()
+    assert len(set(expected)) == len(alphas)
+    assert 0 < expected.min() < expected.max() < 399

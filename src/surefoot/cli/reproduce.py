@@ -30,9 +30,7 @@ DEFAULT_ALPHAS = ",".join(f"{alpha:g}" for alpha in ALPHAS)
 def reproduce(
     out: Annotated[Path | None, typer.Option(help="Folder for figures, table and report.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rounds: seconds instead of minutes.")] = False,
-    runs: Annotated[
-        int | None, typer.Option(help="Number of realisations; by default 1,000, and 300 for SafeLUCB.")
-    ] = None,
+    runs: Annotated[int | None, typer.Option(help="Number of realisations; by default 1,000.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds per realisation.")] = None,
     alphas: Annotated[str, typer.Option(help="Alphas, separated by commas.")] = DEFAULT_ALPHAS,
     seed: Annotated[int, typer.Option(help="Seed: same seed, same bits.")] = 0,

@@ -27,11 +27,7 @@ inline double ball_spread(double bound, const double* q, int d) {
 template <int D>
 Range ellipsoid_range(const Vector<D>& center, const Matrix<D>& whitener, double radius, View<D> q) {
   const int d = center.size();
-  double square = 0.0;
-  for (int i = 0; i < d; ++i) {
-    const double entry = dot(whitener.row(i), q.data(), whitener.reach(i));
-    square += entry * entry;
-  }
+  const double square = square_of_product(whitener, q.data());
   const double size = size_of_dot(center.data(), q.data(), d);
   return {dot(center.data(), q.data(), d), radius * std::sqrt(square) + (d + 4.0) * EPS * size};
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "sums.hpp"
 #include "vector.hpp"
 
 namespace surefoot {
@@ -19,12 +20,12 @@ inline Rounded<Number> two_sum(Number total, Number term) {
 }
 
 // x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)
-inline Rounded<double> two_product(double x, double y) {
-  const double product = x * y;
+template <class Number>
+inline Rounded<Number> two_product(double x, Number y) {
+  const Number product = x * y;
   // 2^27 + 1 cuts 53 bits into two halves, whose products are exact.
-  const double x_shifted = 134217729.0 * x, y_shifted = 134217729.0 * y;
-  const double x_high = x_shifted - (x_shifted - x), y_high = y_shifted - (y_shifted - y);
-  const double x_low = x - x_high, y_low = y - y_high;
+  const double x_shifted = 134217729.0 * x, x_high = x_shifted - (x_shifted - x), x_low = x - x_high;
+  const Number y_shifted = 134217729.0 * y, y_high = y_shifted - (y_shifted - y), y_low = y - y_high;
   return {product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low};
 }
 
@@ -59,16 +60,25 @@ struct SumVector {
 
   explicit SumVector(int dim) : value(dim), carry(dim) {}
 
-  void add(int i, double term) {
-    const auto [sum, lost] = two_sum(value[i], term);
-    value[i] = sum;
-    carry[i] += lost;
+  // From place i on, as many as there are terms.
+  template <class Number>
+  [[gnu::always_inline]] void add(int i, Number terms) {
+    double *sums = value.data() + i, *carries = carry.data() + i;
+    const auto [sum, lost] = two_sum(take<Number>(sums), terms);
+    put(sums, sum);
+    put(carries, take<Number>(carries) + lost);
   }
   void add(View<D> terms) {
-    for (int i = 0; i < value.size(); ++i) add(i, terms[static_cast<std::size_t>(i)]);
+    side_by_side(value.size(), [&]<class Number>(int i) { add(i, take<Number>(terms.data() + i)); });
   }
-  double total(int i) const { return value[i] + carry[i]; }
-  double with(int i, double term) const { return value[i] + (carry[i] + term); }
+  template <class Number = double>
+  Number total(int i) const {
+    return take<Number>(value.data() + i) + take<Number>(carry.data() + i);
+  }
+  template <class Number>
+  Number with(int i, Number terms) const {
+    return take<Number>(value.data() + i) + (take<Number>(carry.data() + i) + terms);
+  }
 };
 
 }  // namespace surefoot

@@ -39,6 +39,43 @@ void invert(const Matrix<D>& lower, Matrix<D>& inverse) {
   }
 }
 
+// M x for a lower triangular M, each entry when it is asked for.
+template <int D>
+struct Product {
+  const Matrix<D>& lower;
+  const double* x;
+
+  double operator[](int i) const { return dot(lower.row(i), x, lower.reach(i)); }
+};
+
+// In four dimensions all at once; each sum in the order of `dot`.
+template <>
+struct Product<4> {
+  Quad entries;
+
+  [[gnu::always_inline]] Product(const Matrix<4>& lower, const double* x) {
+    const Quad given = take<Quad>(x), a = take<Quad>(lower.row(0)) * given, b = take<Quad>(lower.row(1)) * given;
+    const Quad c = take<Quad>(lower.row(2)) * given, e = take<Quad>(lower.row(3)) * given;
+    const Quad first{a[0], b[0], c[0], e[0]}, second{a[1], b[1], c[1], e[1]};
+    const Quad third{a[2], b[2], c[2], e[2]}, fourth{a[3], b[3], c[3], e[3]};
+    entries = (((Quad{} + first) + second) + third) + fourth;
+  }
+
+  double operator[](int i) const { return entries[i]; }
+};
+
+// ||M x||^2, added up row after row.
+template <int D>
+double square_of_product(const Matrix<D>& lower, const double* x) {
+  const Product<D> product{lower, x};
+  double square = 0.0;
+  for (int i = 0; i < lower.dim(); ++i) {
+    const double entry = product[i];
+    square += entry * entry;
+  }
+  return square;
+}
+
 // A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum.
 template <int D>
 double condition(const Matrix<D>& inverse, const Matrix<D>& lower) {

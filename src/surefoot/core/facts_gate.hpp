@@ -221,7 +221,7 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   const LinearSettings& s = state.settings;
   Memory<D>& memory = state.memory;
   const View<D> proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
-  pose(state.ridge, state.ledger, proposal, displaced, record, state.is_ball());
+  pose(state.ridge, state.ledger, proposal, displaced, record, s.radius == Radius::likelihood);
   const double required = ask(s, state.ledger, memory, proposal, displaced, record);
   const auto seen = static_cast<long long>(state.ridge.count);
   const bool is_due = seen > 0 && (seen % CHECK_EVERY == 0 || (seen & (seen - 1)) == 0);

@@ -7,6 +7,7 @@
 #include "catalogue.hpp"
 #include "fresh_rows.hpp"
 #include "likelihood.hpp"
+#include "paper_radii.hpp"
 #include "policy.hpp"
 #include "question.hpp"
 
@@ -21,6 +22,7 @@ struct LinearState {
   std::optional<Catalogue<D>> catalogue;
   std::optional<Likelihood<D>> likelihood;  // of bounded rewards, where it is used
   // Room to work, without meaning between rounds.
+  PaperRadii radii;
   FreshRows<D> fresh;
   Whitened space;
   Given<D> facts;
@@ -46,7 +48,6 @@ struct LinearState {
   }
 
   int dim() const { return ridge.dim(); }
-  double radius() const { return radius_of(settings, ridge); }
   // Rests on no ellipsoid.
   bool is_ball() const { return ridge.count == 0.0 || settings.radius == Radius::likelihood; }
   // What proposals are scored by: with bounded rewards the model that weighs them by their variance.
@@ -54,6 +55,10 @@ struct LinearState {
   // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
   // on it.
   double optimism() const { return std::sqrt(0.5 * likelihood->log_delta); }
+  double radius() {
+    const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
+    return is_by_count ? radii.of(ridge.count, dim(), settings) : radius_of(settings, ridge);
+  }
   Range range(double radius, View<D> q) const { return range_of(settings, ridge, memory, radius, q); }
 
   // Learns an observation, and lets the scores of the catalogue follow.

@@ -34,11 +34,11 @@ struct Record {
 template <int D>
 void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal, View<D> displaced, Record<D>& record,
           bool is_ball = false) {
-  for (int i = 0; i < ridge.dim(); ++i) {
-    record.played[i] = ledger.played.with(i, proposal[static_cast<std::size_t>(i)]);
-    record.conserved[i] = ledger.conserved.total(i);
-    record.displaced[i] = ledger.displaced.with(i, displaced[static_cast<std::size_t>(i)]);
-  }
+  side_by_side(ridge.dim(), [&]<class Number>(int i) {
+    put(record.played.data() + i, ledger.played.with(i, take<Number>(proposal.data() + i)));
+    put(record.conserved.data() + i, ledger.conserved.template total<Number>(i));
+    put(record.displaced.data() + i, ledger.displaced.with(i, take<Number>(displaced.data() + i)));
+  });
   record.radius = is_ball ? record.beta * (1.0 + 8.0 * EPS) : guarded_radius(ridge, record.beta);
 }
 

@@ -92,14 +92,7 @@ struct Ridge {
   // ln(det V / ridge^d): as it was at the last fresh factorisation, and what det V has grown by since.
   double log_det() const { return fresh_log_det + log_of(growth); }
 
-  double width(View<D> x) const {
-    double square = 0.0;
-    for (int i = 0; i < dim(); ++i) {
-      const double entry = dot(whitener.row(i), x.data(), whitener.reach(i));
-      square += entry * entry;
-    }
-    return std::sqrt(square);
-  }
+  double width(View<D> x) const { return std::sqrt(square_of_product(whitener, x.data())); }
 
   // How scores follow an observation: <theta, q> grows by error <step, q>, ||q||^2_{V^-1} falls by gain <step, q>^2.
   struct Change {
@@ -108,11 +101,12 @@ struct Ridge {
 
   Change absorb(View<D> x, double reward) {
     const int d = dim();
-    const Matrix<D>& before = handed_over != nullptr ? *handed_over : whitener;
+    const Matrix<D>& before = D == any && handed_over != nullptr ? *handed_over : whitener;
     handed_over = nullptr;
+    const Product<D> whitened{before, x.data()};
     double leverage = 0.0;
     for (int i = 0; i < d; ++i) {
-      scratch[i] = dot(before.row(i), x.data(), before.reach(i));
+      scratch[i] = whitened[i];
       leverage += scratch[i] * scratch[i];
     }
     const double surprise = reward - dot(theta.data(), x.data(), d);
@@ -168,7 +162,7 @@ struct Ridge {
 
  private:
   // Adds e^2 D^2 to `surprises`, as large as rounding lets it be; `size` adds up what e is made of.
-  void book_surprise(View<D> x, double surprise, double size, double leverage) {
+  [[gnu::always_inline]] void book_surprise(View<D> x, double surprise, double size, double leverage) {
     const int d = dim();
     double off, share;
     // The center is off by 2 drift sqrt(energy) in the norm of V, so <theta, x> by that times the width of x; a
@@ -206,15 +200,16 @@ struct Ridge {
     return (std::sqrt(square) / scale) * (length / scale) * (1.0 + (d + 8.0) * EPS);
   }
 
-  void accumulate(View<D> x, double reward) {
+  [[gnu::always_inline]] void accumulate(View<D> x, double reward) {
     const int d = dim();
     double* row = recent.data() + waiting * d;
-    for (int i = 0; i < d; ++i) {
-      const auto [product, cut] = two_product(reward, x[static_cast<std::size_t>(i)]);
+    side_by_side(d, [&]<class Number>(int i) {
+      const auto features = take<Number>(x.data() + i);
+      const auto [product, cut] = two_product(reward, features);
       moment.add(i, product);
-      moment.carry[i] += cut;
-      row[i] = x[static_cast<std::size_t>(i)];
-    }
+      put(moment.carry.data() + i, take<Number>(moment.carry.data() + i) + cut);
+      put(row + i, features);
+    });
     waiting += 1;
     if (waiting == RECENT) fold();
   }
@@ -223,14 +218,12 @@ struct Ridge {
   void fold() {
     const int d = dim();
     for (int i = 0; i < d && waiting > 0; ++i) {
-      int j = 0;
-      for (; j + WIDE <= d; j += WIDE) fold_at<Lanes>(i, j);
-      for (; j < d; ++j) fold_at<double>(i, j);
+      side_by_side(d, [&]<class Number>(int j) { fold_at<Number>(i, j); });
     }
     waiting = 0;
   }
 
-  // One entry of it, or eight side by side.
+  // One entry of it, or several side by side.
   template <class Number>
   void fold_at(int i, int j) {
     const int d = dim();
@@ -243,41 +236,47 @@ struct Ridge {
   }
 
   // Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)
-  void update_whitener(const Matrix<D>& old) {
+  [[gnu::always_inline]] void update_whitener(const Matrix<D>& old) {
     const int d = dim();
     step.fill(0.0);
     double before = 1.0;
-    for (int i = 0; i < d; ++i) {
+    int i = 0;
+    // Quotients and roots of four rows side by side; where rows are long, those of one are ready before the last is.
+    for (; D != any && i + 4 <= d; i += 4) {
+      const Quad entries = take<Quad>(scratch.data() + i), squares = entries * entries;
+      const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
+      const Quad befores{before, first, second, third};
+      before = third + squares[3];
+      const Quad shrinks = root(befores / Quad{first, second, third, before}), shares = entries / befores;
+      for (int k = 0; k < 4; ++k) carry_over(old, i + k, shrinks[k], shares[k], entries[k]);
+    }
+    for (; i < d; ++i) {
       const double entry = scratch[i], after = before + entry * entry;
-      const double shrink = std::sqrt(before / after), share = entry / before;
-      carry_over(old.row(i), whitener.row(i), old.reach(i), shrink, share, entry);
+      carry_over(old, i, root(before / after), entry / before, entry);
       before = after;
     }
   }
 
   // One row of that: the new row may stand where the old one does.
-  void carry_over(const double* from, double* to, int count, double shrink, double share, double entry) {
-    int j = 0;
-    for (; j + WIDE <= count; j += WIDE) {
-      const Lanes was = load(from + j), so_far = load(step.data() + j);
-      store(to + j, shrink * (was - share * so_far));
-      store(step.data() + j, so_far + entry * was);
-    }
-    for (; j < count; ++j) {
-      const double was = from[j], so_far = step[j];
-      to[j] = shrink * (was - share * so_far);
-      step[j] = so_far + entry * was;
-    }
+  [[gnu::always_inline]] void carry_over(const Matrix<D>& old, int i, double shrink, double share, double entry) {
+    const double* from = old.row(i);
+    double* to = whitener.row(i);
+    side_by_side(old.reach(i), [&]<class Number>(int j) {
+      const auto was = take<Number>(from + j), so_far = take<Number>(step.data() + j);
+      put(to + j, shrink * (was - share * so_far));
+      put(step.data() + j, so_far + entry * was);
+    });
   }
 
   // theta = M^T (M b), and the energy b^T V^-1 b.
-  void estimate() {
+  [[gnu::always_inline]] void estimate() {
     const int d = dim();
-    for (int i = 0; i < d; ++i) scratch[i] = moment.total(i);
+    side_by_side(d, [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
+    const Product<D> whitened{whitener, scratch.data()};
     theta.fill(0.0);
     energy = 0.0;
     for (int i = 0; i < d; ++i) {
-      const double entry = dot(whitener.row(i), scratch.data(), whitener.reach(i));
+      const double entry = whitened[i];
       energy += entry * entry;
       add_scaled(theta.data(), entry, whitener.row(i), whitener.reach(i));
     }

@@ -37,8 +37,10 @@ double most_violated(const double* theta, double bound, const Sources<D>& from, 
   double worst = 0.0;
   int which = -1, kind = -1;
   const double* ranged = nullptr;
+  // Where no range was declared there is nothing that a row could break.
+  const bool has_range = !(std::isinf(from.low) && std::isinf(from.high));
   for (const Rows<D>& rows : {from.rows, from.seen}) {
-    for (int i = 0; i < rows.count; ++i) {
+    for (int i = 0; has_range && i < rows.count; ++i) {
       const double* row = rows[i].data();
       const double mean = dot(theta, row, d), beyond = larger(from.low - mean, mean - from.high);
       if (!(beyond > 0.0)) continue;

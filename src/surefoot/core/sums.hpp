@@ -10,43 +10,53 @@ namespace surefoot {
 inline constexpr double EPS = 0x1p-53;  // unit roundoff of float64
 inline constexpr int WIDE = 8;          // numbers side by side
 
-// Eight numbers, on which + - * / work one by one; a compiler maps them to the registers that the processor has.
+// Eight numbers, or four, on which + - * / work one by one; a compiler maps them to the registers of the processor.
 using Lanes = double __attribute__((vector_size(WIDE * sizeof(double))));
+using Quad = double __attribute__((vector_size(4 * sizeof(double))));
 
-inline Lanes load(const double* x) {
-  Lanes lanes;
-  std::memcpy(&lanes, x, sizeof lanes);
-  return lanes;
+// One number, four or eight.
+template <class Number>
+Number take(const double* x) {
+  Number values;
+  std::memcpy(&values, x, sizeof values);
+  return values;
 }
 
-inline void store(double* x, Lanes lanes) { std::memcpy(x, &lanes, sizeof lanes); }
+template <class Number>
+void put(double* x, Number values) {
+  std::memcpy(x, &values, sizeof values);
+}
+
+inline Lanes load(const double* x) { return take<Lanes>(x); }
+inline void store(double* x, Lanes lanes) { put(x, lanes); }
 
 inline Lanes spread(double x) { return Lanes{x, x, x, x, x, x, x, x}; }
 
 inline double total(Lanes x) { return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7])); }
 
-// One number, or eight.
+// Calls `work<Number>(i)` for all places below n, as many side by side as there are; what it computes at one place must
+// not depend on another.
+template <class Work>
+[[gnu::always_inline]] inline void side_by_side(int n, Work work) {
+  int i = 0;
+  for (; i + WIDE <= n; i += WIDE) work.template operator()<Lanes>(i);
+  if (i + 4 <= n) {
+    work.template operator()<Quad>(i);
+    i += 4;
+  }
+  for (; i < n; ++i) work.template operator()<double>(i);
+}
+
 template <class Number>
-Number take(const double* x);
-template <>
-inline double take<double>(const double* x) {
-  return *x;
+Number larger(Number x, Number y) {
+  return x > y ? x : y;
 }
-template <>
-inline Lanes take<Lanes>(const double* x) {
-  return load(x);
-}
-
-inline void put(double* x, double value) { *x = value; }
-inline void put(double* x, Lanes values) { store(x, values); }
-
-inline double larger(double x, double y) { return x > y ? x : y; }
-inline Lanes larger(Lanes x, Lanes y) { return x > y ? x : y; }
 
 inline double root(double x) { return std::sqrt(x); }
 
-inline Lanes root(Lanes x) {
-  for (int i = 0; i < WIDE; ++i) x[i] = std::sqrt(x[i]);
+template <class Number>
+inline Number root(Number x) {
+  for (std::size_t i = 0; i < sizeof x / sizeof(double); ++i) x[i] = std::sqrt(x[i]);
   return x;
 }
 
@@ -65,8 +75,10 @@ inline Lanes root(Lanes x) {
 
 inline double square_length(const double* x, int n) { return dot(x, x, n); }
 
-inline double absolute(double x) { return x < 0.0 ? -x : x; }
-inline Lanes absolute(Lanes x) { return x < 0.0 ? -x : x; }
+template <class Number>
+Number absolute(Number x) {
+  return x < 0.0 ? -x : x;
+}
 
 // sum |x_i y_i|, in the same order: the size of what a sum of products is made of.
 [[gnu::always_inline]] inline double size_of_dot(const double* x, const double* y, int n) {
@@ -83,9 +95,7 @@ inline Lanes absolute(Lanes x) { return x < 0.0 ? -x : x; }
 
 // x += scale y
 inline void add_scaled(double* x, double scale, const double* y, int n) {
-  int i = 0;
-  for (; i + WIDE <= n; i += WIDE) store(x + i, load(x + i) + scale * load(y + i));
-  for (; i < n; ++i) x[i] += scale * y[i];
+  side_by_side(n, [&]<class Number>(int i) { put(x + i, take<Number>(x + i) + scale * take<Number>(y + i)); });
 }
 
 // The largest absolute value.

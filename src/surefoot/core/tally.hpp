@@ -14,7 +14,11 @@ struct Tally {
   std::vector<double> watched;     // alphas by which violations are counted
   std::vector<double> violations;  // rounds below (1 - alpha) of the baseline's, for each of them
 
-  explicit Tally(std::vector<double> alphas) : watched(std::move(alphas)), violations(watched.size()) {}
+  double least = 1.0;  // of the watched: no other is violated where this one is not
+
+  explicit Tally(std::vector<double> alphas) : watched(std::move(alphas)), violations(watched.size()) {
+    for (const double alpha : watched) least = alpha < least ? alpha : least;
+  }
 
   // One more round: what was played has this mean, the best action that one, and the baseline would have earned
   // `owed_`.
@@ -29,10 +33,14 @@ struct Tally {
     }
     // As long as nothing is owed there is no share to speak of. The quotient is taken only where it is a new minimum.
     if (owed > 0.0 && earned < worst_share * owed) worst_share = earned / owed;
+    if (owed >= 0.0 && earned >= bar(least)) return;
     for (std::size_t i = 0; i < watched.size(); ++i) {
-      if (earned < (1.0 - watched[i]) * owed * (1.0 - SLACK)) violations[i] += 1.0;
+      if (earned < bar(watched[i])) violations[i] += 1.0;
     }
   }
+
+  // What the rounds so far must have earned at least, by this alpha.
+  double bar(double alpha) const { return (1.0 - alpha) * owed * (1.0 - SLACK); }
 
   // What `write` puts down, in the order of MEASURES in `surefoot.simulation.engine`.
   static constexpr int HEAD = 6;

@@ -11,6 +11,10 @@ namespace surefoot {
 
 inline constexpr int any = -1;  // in place of a dimension: known when a policy is made
 
+// Where four numbers are read at once, none of them lies across two lines of the cache.
+template <int D>
+inline constexpr std::size_t alignment = D != any && D % 4 == 0 ? 4 * sizeof(double) : alignof(double);
+
 template <int D>
 using View = std::span<const double, D == any ? std::dynamic_extent : static_cast<std::size_t>(D)>;
 
@@ -35,7 +39,8 @@ class Vector {
   }
 
  private:
-  std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * Each>> values_{};
+  alignas(alignment<D>)
+      std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * Each>> values_{};
 };
 
 // A view of d numbers.
@@ -71,7 +76,8 @@ class Matrix {
 
  private:
   int dim_;
-  std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * D>> values_{};
+  alignas(alignment<D>)
+      std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * D>> values_{};
 };
 
 // Rows of features, which belong to somebody else.

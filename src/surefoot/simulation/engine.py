@@ -112,11 +112,10 @@ class Runner:
         trace: NDArray[np.int64],
     ) -> None:
         """Play one block of rounds."""
-        owed = block.means[np.arange(block.draws.size) % len(block.means), block.baselines]
-        if self._keeps_floor and owed.min() < 0:
+        if self._keeps_floor and (least := _least_owed(block)) < 0:
             raise ConfigError(
                 "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
-                f"{owed.min():.6g}. Add a constant to every reward."
+                f"{least:.6g}. Add a constant to every reward."
             )
         failed = self.core.play(
             block.features,
@@ -139,6 +138,13 @@ class Runner:
                 f"Feature rows must be no longer than the world's feature_bound={realisation.feature_bound:.6g}, "
                 f"but in round {failed} one is. Declare a larger bound in the world."
             )
+
+
+def _least_owed(block: Block) -> float:
+    """The least mean of the baseline in these rounds."""
+    if len(block.means) == 1:  # the same ones in all rounds
+        return float(block.means[0].take(block.baselines).min())
+    return float(block.means[np.arange(block.draws.size), block.baselines].min())
 
 
 def new_runner(entrant: Entrant, problem: Problem, rows: Matrix | None, run: int) -> BlockRunner:

@@ -1,0 +1,55 @@
+"""What `make reproduce` sets up in a clone where nothing is: only what it needs, at the versions that are tested."""
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from surefoot import core
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+def planned(goal: str, folder: Path, *done: str) -> str:
+    """What make would do in a fresh clone in which these files have been made."""
+    for name in ("Makefile", "pyproject.toml", "CMakeLists.txt", "requirements"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    (folder / "src/surefoot/core").mkdir(parents=True)
+    for name in done:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).touch()
+    command = ["make", "--no-print-directory", "-n", goal]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_experiment_needs_no_tools_of_developers(tmp_path: Path) -> None:
+    plan = planned("reproduce", tmp_path)
+    assert "-r requirements/dev.txt" not in plan
+    assert plan.count("-c requirements/dev.txt") == 2
+    assert plan.rstrip().endswith("surefoot reproduce")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="one build on other processors")
+def test_the_experiment_builds_the_core_for_this_machine_alone(tmp_path: Path) -> None:
+    best = core.runnable()[0]
+    assert ("SUREFOOT_BUILDS" in planned("reproduce", tmp_path)) == (best != "x86_64")
+    if best != "x86_64":
+        (tmp_path / "again").mkdir()
+        assert f"-C cmake.define.SUREFOOT_BUILDS={best} -e ." in planned("reproduce", tmp_path / "again")
+
+
+def test_the_whole_set_up_serves_the_experiment_too(tmp_path: Path) -> None:
+    plan = planned("reproduce", tmp_path, ".venv/.installed", ".venv/.built")
+    assert "pip install" not in plan
+    assert plan.rstrip().endswith("surefoot reproduce")
+
+
+def test_who_develops_gets_every_build(tmp_path: Path) -> None:
+    plan = planned("setup", tmp_path)
+    assert "-r requirements/dev.txt" in plan
+    assert "SUREFOOT_BUILDS" not in plan
