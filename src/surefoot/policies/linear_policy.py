@@ -5,7 +5,6 @@ A subclass names its rule in the core (`core/registry.hpp`) and the proof that g
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +39,7 @@ class LinearPolicy(Policy):
     _told: tuple[float, float] = (0.0, np.inf)
     _declared_mean = 0.0  # of this round's baseline, where the policy needs it
     _learns_all = False  # whether rewards are learned that do not enter the confidence set
+    _is_direct = True  # whether the core takes rows and baseline as they are given
 
     def __init__(
         self,
@@ -144,8 +144,15 @@ class LinearPolicy(Policy):
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._declared_mean = known = self._read_baseline_reward(baseline_reward)
-        # The cheap test first: ActionSet is abstract, and isinstance is slow there.
-        if type(features) is not np.ndarray and isinstance(features, ActionSet):
+        kind = type(features)
+        if self._is_direct and type(baseline) is int and (kind is np.ndarray or features is self._catalogue):
+            rows, (low, high) = features if kind is np.ndarray else features.rows, self._told
+            found = self._core.decide_given(rows, kind is not np.ndarray, baseline, known, low, high, order)
+            if found is not None:
+                return self._concluded(found, rows, baseline, order)
+        # What the core does not take as it stands is converted here, or refused. The cheap test first: ActionSet is
+        # abstract, and isinstance is slow there.
+        if kind is not np.ndarray and isinstance(features, ActionSet):
             if isinstance(features, Catalogue):
                 return self._decide_catalogue(features, baseline, known, order)
             return self._decide_over(features, baseline, known, order)
@@ -200,9 +207,7 @@ class LinearPolicy(Policy):
         if order >= 0:
             self._check_order(rows, order)
         found = self._core.decide(rows, is_catalogue, baseline, known, *self._told, order)
-        if found[0] < 0:
-            raise self._bad_row(rows, -1 - found[0])
-        return self._concluded(found, baseline, order)
+        return self._concluded(found, rows, baseline, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:
@@ -214,19 +219,23 @@ class LinearPolicy(Policy):
         best = actions.optimistic(snapshot(self._settings, self._core.ridge))
         chosen = np.ascontiguousarray(best.features, dtype=np.float64)
         found = self._core.conclude(chosen, displaced, best.upper, known, *self._told, order)
-        return self._concluded(found, -1, order, best.method, best.gap)
+        return self._concluded(found, None, -1, order, best.method, best.gap)
 
-    def _concluded(self, found: Any, baseline: int, order: int, method: str = "rows", gap: float = 0.0) -> Decision:
-        """The decision of a round that the core has booked."""
+    def _concluded(
+        self, found: Any, rows: Matrix | None, baseline: int, order: int, method: str = "rows", gap: float = 0.0
+    ) -> Decision:
+        """The decision of a round that the core has booked; of a row that breaks a rule, the error."""
         proposal, is_learner, features, teaches, is_refuted, evidence = found
+        if proposal < 0 and rows is not None:
+            raise self._bad_row(rows, -1 - proposal)
         if is_refuted and self._alarm is None:
             self._raise_alarm()
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
             evidence.guaranteed = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
-        written_out = partial(certify, self._prove, self._promise, evidence, proposal, order, method, gap)
-        teaches = teaches or self._learns_all
-        return self._decided(proposal if is_learner else baseline, is_learner, features, written_out, teaches)
+        kept = (self._prove, self._promise, evidence, proposal, order, method, gap)
+        row = proposal if is_learner else baseline
+        return self._decided(row, is_learner, features, certify, teaches or self._learns_all, kept)
 
     def _raise_alarm(self) -> None:
         """Say what the step has found."""
@@ -317,6 +326,8 @@ class LinearPolicy(Policy):
     def _read_baseline_reward(self, reward: float | None) -> float:
         if not self.needs_baseline_reward:
             return 0.0
+        if type(reward) is float and 0.0 <= reward <= LARGEST:  # the usual case first
+            return reward
         if reward is None:
             raise InputError(
                 f"`baseline_reward` must be given to {type(self).__name__}: the mean reward of the baseline's action. "

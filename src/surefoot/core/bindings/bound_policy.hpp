@@ -112,7 +112,22 @@ struct Bound {
   }
 
   // What Python needs of every round at once: each further question would cost a call.
-  std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>> concluded() {
+  using Conclusion = std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>>;
+
+  // One round over rows that were checked.
+  Conclusion decided(Rows<D> rows, bool is_catalogue, int baseline, double known, double low, double high, int order) {
+    Offer<D> offer{.rows = rows};
+    offer.is_catalogue = is_catalogue;
+    offer.baseline = baseline;
+    offer.known = known;
+    offer.low = low;
+    offer.high = high;
+    offer.order = order;
+    decide<P>(state(), offer, player.record, Solo{});
+    return concluded();
+  }
+
+  Conclusion concluded() {
     const Record<D>& record = player.record;
     return {record.action,
             record.is_learner,

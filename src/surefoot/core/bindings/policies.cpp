@@ -1,6 +1,7 @@
 // Every policy of the registry, written once over the concept.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -30,6 +31,19 @@ template <int D>
 Catalogue<D>& catalogue_of(LinearState<D>& state) {
   if (!state.catalogue) throw nb::value_error("there is no catalogue");
   return *state.catalogue;
+}
+
+template <int D>
+bool is_catalogue_of(const LinearState<D>& state, Rows<D> rows) {
+  return state.catalogue && state.catalogue->actions() == rows.count;
+}
+
+bool is_aligned(const double* first) { return reinterpret_cast<std::uintptr_t>(first) % alignof(double) == 0; }
+
+// A row's number, or -1 where it is larger than any.
+int row_of(nb::int_ given) {
+  int row = -1;
+  return nb::try_cast(given, row, false) ? row : -1;
 }
 
 template <int D>
@@ -131,24 +145,35 @@ void bind_linear_policy(nb::module_& module) {
       [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high,
          int order) {
         auto& state = b.state();
-        Offer<D> offer{.rows = some_rows_of<D>(rows, state.dim())};
-        if (baseline >= offer.rows.count || order >= offer.rows.count) throw nb::value_error("there is no such row");
-        if (is_catalogue && !(state.catalogue && state.catalogue->actions() == offer.rows.count)) {
+        const auto given = some_rows_of<D>(rows, state.dim());
+        if (baseline >= given.count || order >= given.count) throw nb::value_error("there is no such row");
+        if (is_catalogue && !is_catalogue_of(state, given)) {
           throw nb::value_error("these are not the rows of the catalogue");
         }
-        offer.is_catalogue = is_catalogue;
-        offer.baseline = baseline;
-        offer.known = known;
-        offer.low = low;
-        offer.high = high;
-        offer.order = order;
-        decide<P>(state, offer, b.player.record, Solo{});
-        return b.concluded();
+        return b.decided(given, is_catalogue, baseline, known, low, high, order);
       },
       nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"),
       nb::arg("order"),
       "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features "
       "of what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
+  type.def(
+      "decide_given",
+      [](B& b, nb::handle features, bool is_catalogue, nb::int_ baseline, double known, double low, double high,
+         int order) -> std::optional<typename B::Conclusion> {
+        auto& state = b.state();
+        MatrixIn rows;
+        const int row = row_of(baseline);
+        if (!nb::try_cast(features, rows, false) || !is_aligned(rows.data()) || rows.shape(0) == 0 ||
+            rows.shape(1) != static_cast<std::size_t>(state.dim())) {
+          return std::nullopt;
+        }
+        const auto given = rows_of<D>(rows, state.dim());
+        if (row < 0 || row >= given.count || order >= given.count) return std::nullopt;
+        if (is_catalogue && !is_catalogue_of(state, given)) return std::nullopt;
+        return b.decided(given, is_catalogue, row, known, low, high, order);
+      },
+      "The same for rows and a baseline as a caller gives them; None, and nothing is changed, where the rows are no "
+      "array that can be read as it stands, or the baseline is none of them.");
   type.def(
       "judge",
       [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
