@@ -269,30 +269,41 @@ void bind_linear_policy(nb::module_& module) {
       "catalogue_scores",
       [](B& b) {
         const auto& catalogue = catalogue_of(b.state());
-        return std::tuple(
-            array_of({catalogue.scores.means.begin(), catalogue.scores.means.begin() + catalogue.actions()},
-                     {static_cast<std::size_t>(catalogue.actions())}),
-            array_of({catalogue.scores.squares.begin(), catalogue.scores.squares.begin() + catalogue.actions()},
-                     {static_cast<std::size_t>(catalogue.actions())}),
-            catalogue.listed, catalogue.travel, catalogue.reach, catalogue.bar);
+        const auto& list = catalogue.list;
+        const auto count = static_cast<std::size_t>(catalogue.actions());
+        const Scores scores = catalogue.saved_scores();
+        return std::tuple(array_of({scores.means.begin(), scores.means.begin() + catalogue.actions()}, {count}),
+                          array_of({scores.squares.begin(), scores.squares.begin() + catalogue.actions()}, {count}),
+                          list.rows, list.travel, list.reach, list.bar);
       },
       "Means, squares, the short list, and the bounds that hold while it does.");
-  type.def("restore_scores", [](B& b, const VectorIn& means, const VectorIn& squares, const std::vector<int>& listed,
-                                double travel, double reach, double bar) {
-    auto& catalogue = catalogue_of(b.state());
-    check_size(means.size(), catalogue.actions());
-    check_size(squares.size(), catalogue.actions());
-    for (const int i : listed) {
-      if (i < 0 || i >= catalogue.actions()) throw DamagedState("a short list names rows that are none");
-    }
-    std::copy_n(means.data(), means.size(), catalogue.scores.means.data());
-    std::copy_n(squares.data(), squares.size(), catalogue.scores.squares.data());
-    catalogue.listed = listed;
-    catalogue.travel = travel;
-    catalogue.reach = reach;
-    catalogue.bar = bar;
-    catalogue.asked_beta = -1.0;
-  });
+  type.def_prop_ro(
+      "catalogue_missed",
+      [](B& b) {
+        const auto& list = catalogue_of(b.state()).list;
+        return list.empty() || list.is_stale() ? -1 : list.missed;
+      },
+      "Observations since the short list was made, if its other rows can still catch up; else -1.");
+  type.def(
+      "restore_scores",
+      [](B& b, const VectorIn& means, const VectorIn& squares, std::vector<int> listed, double travel, double reach,
+         double bar, int missed) {
+        auto& catalogue = catalogue_of(b.state());
+        check_size(means.size(), catalogue.actions());
+        check_size(squares.size(), catalogue.actions());
+        for (const int i : listed) {
+          if (i < 0 || i >= catalogue.actions()) throw DamagedState("a short list names rows that are none");
+        }
+        std::copy_n(means.data(), means.size(), catalogue.scores.means.data());
+        std::copy_n(squares.data(), squares.size(), catalogue.scores.squares.data());
+        catalogue.list.restore(catalogue.rows(), catalogue.scores, std::move(listed), missed);
+        catalogue.list.travel = travel;
+        catalogue.list.reach = reach;
+        catalogue.list.bar = bar;
+        catalogue.asked_beta = -1.0;
+      },
+      nb::arg("means"), nb::arg("squares"), nb::arg("listed"), nb::arg("travel"), nb::arg("reach"), nb::arg("bar"),
+      nb::arg("missed") = -1, "Scores as they were saved, with a short list and what its other rows have missed.");
   type.def(
       "scores",
       [](B& b, const MatrixIn& rows) {
