@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "registers.hpp"
 #include "ridge.hpp"
 #include "settings.hpp"
 #include "team.hpp"
@@ -40,13 +41,26 @@ struct Columns {
     places = padded(actions);
     dim_ = rows.dim();
     values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim()));
-    double* to = values.data();
-    for (int j = 0; j < dim(); ++j, to += places) {
-      for (int i = 0; i < actions; ++i) to[i] = rows.first[static_cast<std::ptrdiff_t>(i) * dim() + j];
-      for (int i = actions; i < places; ++i) to[i] = 0.0;
+    for (int i = 0; i < places; i += 2) {
+      // Two rows at a time, in squares of four numbers; beyond the last row there are zeros.
+      const bool has_next = i + 1 < actions;
+      int j = 0;
+      if (has_next) {
+        const double *row = rows[i].data(), *next = rows[i + 1].data();
+        for (; j + 2 <= dim(); j += 2) {
+          const Pair a = take<Pair>(row + j), b = take<Pair>(next + j);
+          put(column(j) + i, __builtin_shufflevector(a, b, 0, 2));
+          put(column(j + 1) + i, __builtin_shufflevector(a, b, 1, 3));
+        }
+      }
+      for (; j < dim(); ++j) {
+        column(j)[i] = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
+        column(j)[i + 1] = has_next ? rows[i + 1][static_cast<std::size_t>(j)] : 0.0;
+      }
     }
   }
   int dim() const { return D == any ? dim_ : D; }
+  double* column(int j) { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }
   const double* column(int j) const { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }
 };
 
@@ -118,7 +132,8 @@ void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& 
 // Means and squares of rows that are new.
 template <int D, class Team>
 void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
-  team.each(columns.places, [&](int at) { score_at<typename Team::Number>(ridge, columns, at, scores); });
+  each_register(team, columns.places, columns.actions,
+                [&]<class Number>(Number, int at) { score_at<Number>(ridge, columns, at, scores); });
   for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
 }
 
@@ -149,20 +164,22 @@ void follow_at(const Columns<D>& columns, const double* step, const typename Rid
 template <int D, class Team>
 void follow(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, Scores& scores,
             const Team& team) {
-  using Number = typename Team::Number;
-  const int quarter = columns.places / (4 * WIDE) * WIDE, rest = columns.places - 4 * quarter;
-  team.each(quarter, [&](int at) { follow_at<4, Number>(columns, step, change, at, quarter, scores); });
-  team.each(rest, [&](int at) { follow_at<1, Number>(columns, step, change, 4 * quarter + at, 0, scores); });
+  const int quarter = columns.places / (4 * WIDE) * WIDE, behind = 4 * quarter;
+  each_register(team, quarter, quarter, [&]<class Number>(Number, int at) {
+    follow_at<4, Number>(columns, step, change, at, quarter, scores);
+  });
+  each_register(team, columns.places - behind, columns.actions - behind, [&]<class Number>(Number, int at) {
+    follow_at<1, Number>(columns, step, change, behind + at, 0, scores);
+  });
 }
 
 // The same after several observations, one after the other; each row is read once for four of them.
 template <int D, class Team>
 void follow_all(const Columns<D>& columns, const std::vector<double>& steps,
                 const std::vector<typename Ridge<D>::Change>& changes, Scores& scores, const Team& team) {
-  using Number = typename Team::Number;
   const auto d = static_cast<std::ptrdiff_t>(columns.dim());
   const auto count = static_cast<std::ptrdiff_t>(changes.size());
-  team.each(columns.places, [&](int at) {
+  each_register(team, columns.places, columns.actions, [&]<class Number>(Number, int at) {
     const double* first = columns.column(0) + at;
     std::ptrdiff_t done = 0;
     for (; done + 4 <= count; done += 4) {
