@@ -3,6 +3,7 @@
 A subclass names its rule in the core (`core/registry.hpp`) and the proof that goes with its gate.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -35,11 +36,6 @@ class LinearPolicy(Policy):
     needs_baseline: ClassVar[bool] = True
     needs_baseline_reward: ClassVar[bool] = False
     _rule: ClassVar[str]  # its name in the core
-    # What is known of this round's baseline reward, where a policy can do without.
-    _told: tuple[float, float] = (0.0, np.inf)
-    _declared_mean = 0.0  # of this round's baseline, where the policy needs it
-    _learns_all = False  # whether rewards are learned that do not enter the confidence set
-    _is_direct = True  # whether the core takes rows and baseline as they are given
 
     def __init__(
         self,
@@ -77,6 +73,12 @@ class LinearPolicy(Policy):
         self._ledger = Ledger(dim=self.dim, core=self._core.ledger)
         self._memory = self._core.memory
         self._catalogue: Catalogue | None = None
+        # What is known of this round's baseline reward, where a policy can do without.
+        self._told: tuple[float, float] = (0.0, math.inf)
+        self._declared_mean = 0.0  # of this round's baseline, where the policy needs it
+        self._learns_all = False  # whether rewards are learned that do not enter the confidence set
+        # Whether the core takes rows and baseline as they are given; one that is not needed counts only where it plays.
+        self._is_direct = self.needs_baseline
 
     @staticmethod
     @abstractmethod

@@ -54,7 +54,6 @@ class LUCB(LinearPolicy):
     """
 
     needs_baseline = False
-    _is_direct = False  # a baseline that is given counts only where it is played
     _rule = "LUCB"
     _prove = staticmethod(lucb_proof)
 
