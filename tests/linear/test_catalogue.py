@@ -11,7 +11,7 @@ from surefoot.arrays import Matrix, Vector
 from surefoot.core import native
 from surefoot.errors import StateError
 from surefoot.linear.ridge import REFRESH_EVERY, Ridge
-from surefoot.policies.linear_state import BOUNDS, LIST
+from surefoot.policies.linear_state import BOUNDS, LIST, LIST_SHARE
 from tests.linear.scoring import EPS, fresh, learned, policy_of, scored, settings_with
 
 LIST_FROM = 48  # actions from which a short list pays (`core/catalogue.hpp`)
@@ -121,6 +121,31 @@ def test_the_best_row_is_on_the_short_list_in_every_round(dim: int, noise: float
     assert made > 0
 
 
+@pytest.mark.parametrize("is_restless", [False, True])
+def test_where_many_rows_could_become_best_a_list_leaves_less_room(is_restless: bool) -> None:
+    with_list, made = long_run(40, 200, 0.01, rounds=600, is_restless=is_restless)
+    assert with_list > 100
+    assert made > 3
+
+
+def test_rows_off_the_list_take_the_steps_that_they_missed() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(200, 40))
+    core = keeping(learned(40, 304, seed=3), rows)
+    proposal(core, rows)
+    listed = core.catalogue_scores()[2]
+    assert 0 < len(listed) <= 200 // LIST_SHARE
+    for missed in range(1, 21):  # as many as half of the dimensions
+        core.learn(rows[listed[0]].tobytes(), 0.1 * missed, True)
+        assert core.catalogue_missed == missed
+        np.testing.assert_allclose(kept(core), scored(ridge_of(core), rows), rtol=1e-10, atol=1e-13)
+    core.learn(rows[listed[0]].tobytes(), 0.1, True)
+    assert core.catalogue_missed == -1
+    means, squares = scored(ridge_of(core), rows)
+    np.testing.assert_allclose(np.array(kept(core))[:, listed], [means[listed], squares[listed]], rtol=1e-10)
+    assert not np.allclose(kept(core)[0], means, rtol=1e-10)
+
+
 def test_without_enough_actions_all_rows_follow() -> None:
     assert long_run(3, LIST_FROM - 1, 0.1, rounds=300) == (0, 0)
 
@@ -174,6 +199,43 @@ def test_a_policy_restored_in_the_middle_of_a_list_goes_on_to_the_bit() -> None:
     assert isinstance(copy, surefoot.LUCB)
     assert go_on(copy, catalogue, rewards) == go_on(policy, catalogue, rewards)
     np.testing.assert_array_equal(copy.state()["catalogue_scores"], policy.state()["catalogue_scores"])
+
+
+@pytest.mark.parametrize("missed", [5, 25])  # of 20 that are kept
+def test_a_policy_restored_behind_its_list_goes_on_as_one_that_was_never_saved(missed: int) -> None:
+    rng = np.random.default_rng(6)
+    rows = np.abs(rng.normal(size=(200, 40)))
+    rows /= np.linalg.norm(rows, axis=1).max()
+    catalogue, theta = surefoot.Catalogue(rows), np.abs(rng.normal(size=40)) / 7
+    policy = surefoot.LUCB(dim=40, delta=0.01, noise=0.001, ridge=0.01, theta_bound=1.0, feature_bound=1.0)
+
+    def play(policy: Any, rounds: int) -> list[int]:
+        actions = []
+        for _ in range(rounds):
+            decision = policy.decide(catalogue)
+            policy.observe(decision, float(rows[decision.action] @ theta))
+            actions.append(decision.action)
+        return actions
+
+    play(policy, 1_024)  # scored anew; the next round makes a list
+    play(policy, missed)
+    assert policy.core.catalogue_missed == (missed if missed <= 20 else -1)
+    saved = policy.state()
+    length = int(saved["catalogue_scores"][LIST, LISTED])
+    assert length > 0
+    assert saved["catalogue_scores"][LIST, FIRST + length] == (missed + 1 if missed <= 20 else 0)
+    copy = surefoot.Policy.from_state(saved)
+    for rounds in (3, 300):
+        assert play(copy, rounds) == play(policy, rounds)
+        np.testing.assert_array_equal(copy.state()["catalogue_scores"], policy.state()["catalogue_scores"])
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.5, 1e300, math.nan, math.inf])
+def test_a_short_list_that_missed_no_number_of_observations_is_refused(value: float) -> None:
+    saved = played(3)[0].state()
+    saved["catalogue_scores"][LIST, :8] = 3, 0.1, 2.0, 1.0, 5, 17, 95, value
+    with pytest.raises(StateError, match="catalogue_scores"):
+        surefoot.Policy.from_state(saved)
 
 
 def test_scores_saved_before_there_were_short_lists_are_taken_as_they_are() -> None:

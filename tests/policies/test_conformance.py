@@ -242,6 +242,42 @@ def test_features_may_be_lists_read_only_or_in_fortran_order() -> None:
         assert POLICIES["LUCB"](world).decide(given).action == expected
 
 
+@pytest.mark.parametrize("name", ["CLUCB", "CLUCB2-latest", "SafeLUCB"])
+def test_what_the_core_reads_as_it_stands_and_what_is_converted_first_decide_alike(name: str) -> None:
+    world = new_world(15, changing=False)
+    rows, baseline, means = world.round()
+    raw = np.zeros(rows.nbytes + 1, dtype=np.uint8)
+    crooked = np.ndarray(rows.shape, buffer=raw, offset=1)
+    crooked[:] = rows
+    assert not crooked.flags.aligned
+    swapped, every_other = rows.astype(">f8"), np.repeat(rows, 2, axis=1)[:, ::2]
+    policies = [POLICIES[name](world) for _ in range(6)]
+    known = reward_told(name, float(means[baseline]))
+    for _ in range(40):
+        given = [rows, rows.tolist(), crooked, swapped, every_other, surefoot.Catalogue(rows)]
+        numbers = [baseline, np.int64(baseline)] * 3
+        made = [
+            policy.decide(one, baseline=row, baseline_reward=known)
+            for policy, one, row in zip(policies, given, numbers, strict=True)
+        ]
+        margins = [decision.certificate.margin for decision in made]
+        assert len({(decision.action, decision.source) for decision in made}) == 1
+        assert len(set(margins[:5])) == 1
+        assert margins[5] == pytest.approx(margins[0])  # scores that follow are rounded otherwise
+        for policy, decision in zip(policies, made, strict=True):
+            policy.observe(decision, float(means[decision.action]))
+
+
+def test_a_decision_shows_what_it_holds_and_hides_how() -> None:
+    decision = surefoot.UCB(arms=2).decide()
+    assert repr(decision) == (
+        f"Decision(round=1, source='learner', features=array([1., 0.]), policy={decision.policy!r}, probability=1.0, "
+        "draw=nan)"
+    )
+    with pytest.raises(ValueError, match="read-only"):
+        decision.features[0] = 2.0
+
+
 def test_the_callers_arrays_are_neither_kept_nor_changed() -> None:
     world = new_world(14, changing=False)
     rows, baseline, _ = world.round()

@@ -25,7 +25,7 @@ struct SafeLucb {
       return most_promising(state, offer.rows, state.fresh.scores, record.beta);
     }
     // Rows off a short list have old scores.
-    if (!state.catalogue->listed.empty()) state.catalogue->score(state.ridge, team);
+    if (!state.catalogue->list.empty()) state.catalogue->score(state.ridge, team);
     return most_promising(state, offer.rows, state.catalogue->scores, record.beta);
   }
 

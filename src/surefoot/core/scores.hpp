@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "registers.hpp"
 #include "ridge.hpp"
 #include "settings.hpp"
 #include "team.hpp"
@@ -32,20 +33,34 @@ int first_bad_row(Rows<D> rows, double bound) {
 // Rows as columns, in places for whole groups of eight: what a vector unit reads.
 template <int D>
 struct Columns {
-  int actions = 0, places = 0;
+  int actions = 0, places = 0, dim_ = 0;
   std::vector<double> values;
 
   void assign(Rows<D> rows) {
     actions = rows.count;
     places = padded(actions);
-    const int dim = rows.dim();
-    values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim));
-    double* to = values.data();
-    for (int j = 0; j < dim; ++j, to += places) {
-      for (int i = 0; i < actions; ++i) to[i] = rows.first[static_cast<std::ptrdiff_t>(i) * dim + j];
-      for (int i = actions; i < places; ++i) to[i] = 0.0;
+    dim_ = rows.dim();
+    values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim()));
+    for (int i = 0; i < places; i += 2) {
+      // Two rows at a time, in squares of four numbers; beyond the last row there are zeros.
+      const bool has_next = i + 1 < actions;
+      int j = 0;
+      if (has_next) {
+        const double *row = rows[i].data(), *next = rows[i + 1].data();
+        for (; j + 2 <= dim(); j += 2) {
+          const Pair a = take<Pair>(row + j), b = take<Pair>(next + j);
+          put(column(j) + i, __builtin_shufflevector(a, b, 0, 2));
+          put(column(j + 1) + i, __builtin_shufflevector(a, b, 1, 3));
+        }
+      }
+      for (; j < dim(); ++j) {
+        column(j)[i] = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
+        column(j)[i + 1] = has_next ? rows[i + 1][static_cast<std::size_t>(j)] : 0.0;
+      }
     }
   }
+  int dim() const { return D == any ? dim_ : D; }
+  double* column(int j) { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }
   const double* column(int j) const { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }
 };
 
@@ -117,8 +132,71 @@ void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& 
 // Means and squares of rows that are new.
 template <int D, class Team>
 void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
-  team.each(columns.places, [&](int at) { score_at<typename Team::Number>(ridge, columns, at, scores); });
+  each_register(team, columns.places, columns.actions,
+                [&]<class Number>(Number, int at) { score_at<Number>(ridge, columns, at, scores); });
   for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
+}
+
+// A mean and a square after an observation x, given <V^-1 x, phi>.
+template <class Number, class Change>
+void move_score(const Change& change, Number along, int at, Scores& scores) {
+  double *mean = scores.means.data() + at, *square = scores.squares.data() + at;
+  put(mean, take<Number>(mean) + change.error * along);
+  put(square, larger(Number{} + 0.0, take<Number>(square) - change.gain * along * along));
+}
+
+// Scores at some places, each `apart` from the one before, after an observation x, by <V^-1 x, phi>. While one sum
+// waits, the others continue.
+template <int Many, class Number, int D>
+void follow_at(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, int at,
+               int apart, Scores& scores) {
+  Number along[Many];
+  const double* first = columns.column(0) + at;
+  for (int k = 0; k < Many; ++k) along[k] = take<Number>(first + k * apart) * step[0];
+  for (int j = 1; j < columns.dim(); ++j) {
+    first += columns.places;
+    for (int k = 0; k < Many; ++k) along[k] += take<Number>(first + k * apart) * step[j];
+  }
+  for (int k = 0; k < Many; ++k) move_score(change, along[k], at + k * apart, scores);
+}
+
+// All scores after an observation x, given V^-1 x.
+template <int D, class Team>
+void follow(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, Scores& scores,
+            const Team& team) {
+  const int quarter = columns.places / (4 * WIDE) * WIDE, behind = 4 * quarter;
+  each_register(team, quarter, quarter, [&]<class Number>(Number, int at) {
+    follow_at<4, Number>(columns, step, change, at, quarter, scores);
+  });
+  each_register(team, columns.places - behind, columns.actions - behind, [&]<class Number>(Number, int at) {
+    follow_at<1, Number>(columns, step, change, behind + at, 0, scores);
+  });
+}
+
+// The same after several observations, one after the other; each row is read once for four of them.
+template <int D, class Team>
+void follow_all(const Columns<D>& columns, const std::vector<double>& steps,
+                const std::vector<typename Ridge<D>::Change>& changes, Scores& scores, const Team& team) {
+  const auto d = static_cast<std::ptrdiff_t>(columns.dim());
+  const auto count = static_cast<std::ptrdiff_t>(changes.size());
+  each_register(team, columns.places, columns.actions, [&]<class Number>(Number, int at) {
+    const double* first = columns.column(0) + at;
+    std::ptrdiff_t done = 0;
+    for (; done + 4 <= count; done += 4) {
+      const double* step = steps.data() + done * d;
+      Number along[4];
+      const Number x = take<Number>(first);
+      for (int k = 0; k < 4; ++k) along[k] = x * step[k * d];
+      for (std::ptrdiff_t j = 1; j < d; ++j) {
+        const Number y = take<Number>(first + j * columns.places);
+        for (int k = 0; k < 4; ++k) along[k] += y * step[k * d + j];
+      }
+      for (int k = 0; k < 4; ++k) move_score(changes[static_cast<std::size_t>(done + k)], along[k], at, scores);
+    }
+    for (; done < count; ++done) {
+      follow_at<1, Number>(columns, steps.data() + done * d, changes[static_cast<std::size_t>(done)], at, 0, scores);
+    }
+  });
 }
 
 // What a width counts: beta, or B while the set is the ball.

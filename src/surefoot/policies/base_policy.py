@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from surefoot.arrays import Vector, finite
+from surefoot.arrays import LARGEST, Vector, finite
 from surefoot.errors import AlarmError, StateError
 from surefoot.policies.decision import Decision, round_of
 from surefoot.policies.guard_decision import GuardDecision
@@ -17,6 +17,7 @@ from surefoot.policies.settlement import Reward, Settlement
 from surefoot.safety.alarm import Alarm, AlarmKind, Response
 
 Round: TypeAlias = Decision | GuardDecision | int
+NEVER = -math.inf  # a lowest reward that none falls below
 
 
 class BasePolicy(ABC):
@@ -42,7 +43,7 @@ class BasePolicy(ABC):
         self._settlement = settlement
         self._alarm: Alarm | None = None
         self._restarts = 0
-        self._lowest_reward = -math.inf  # that a learner's round may bring
+        self._lowest_reward = NEVER  # that a learner's round may bring
 
     @abstractmethod
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
@@ -150,9 +151,9 @@ class BasePolicy(ABC):
             If the reward is not a finite number.
         """
         round_ = round_of(decision, self._id)
-        self._settlement.check_open(round_, self._rounds, "observed")
-        value = self._read_reward(reward)
         settlement = self._settlement
+        settlement.check_open(round_, self._rounds, "observed")
+        value = self._read_reward(reward)
         entry, is_turn = settlement.rewarded(round_, value)
         features, is_learner, teaches = entry
         if is_turn:
@@ -164,11 +165,13 @@ class BasePolicy(ABC):
                 raise
             if settlement.rewards:
                 self._learn_due()
-        if is_learner and teaches:
+        if is_learner and teaches and self._lowest_reward > NEVER:
             self._check_declared(value)
 
     def _read_reward(self, reward: Any) -> Reward:
         """A reward as it is learned, or an InputError."""
+        if type(reward) is float and -LARGEST <= reward <= LARGEST:  # the usual case first
+            return reward
         return finite("reward", reward, hint="Leave the decision pending until its reward is known.")
 
     def examine(self, round_: int, reward: Reward) -> None:

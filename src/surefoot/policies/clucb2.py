@@ -127,6 +127,7 @@ class CLUCB2(WatchedPolicy):
         if nesting == "exact" and radius == "dual":
             raise ConfigError("`radius='dual'` needs `nesting='latest'`: the exact nest keeps one ellipsoid a round.")
         self._nested = Nested(Ball(float(theta_bound)), dim=self.dim) if nesting == "exact" else None
+        self._is_direct = self._nested is None
 
     @property
     def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]

@@ -25,8 +25,6 @@ class Decision(Value, frozen=True):
         Number of the decision, from 1.
     source : {"learner", "baseline"}
         Who chose the action.
-    features : ndarray
-        Feature vector of the action, read-only.
     policy : str
         Id of the policy that decided.
     probability : float
@@ -45,17 +43,24 @@ class Decision(Value, frozen=True):
 
     round: int
     source: Source
-    features: Vector
+    _features: bytes
     policy: str
     _row: int
-    _certify: Callable[[], Certificate]
+    _certify: Callable[..., Certificate]
+    _evidence: tuple[Any, ...] = ()  # what `_certify` writes the certificate from
     probability: float = 1.0
     draw: float = math.nan
 
     @property
+    def features(self) -> Vector:
+        """Feature vector of the action, read-only."""
+        # Made when it is read, because most callers need the row alone.
+        return np.frombuffer(self._features)
+
+    @property
     def certificate(self) -> Certificate:
         """What was guaranteed, what was required, and the proof; written out when it is asked for."""
-        return self._certify()
+        return self._certify(*self._evidence)
 
     @property
     def action(self) -> int:
@@ -73,9 +78,16 @@ class Decision(Value, frozen=True):
             )
         return self._row
 
+    def __repr__(self) -> str:
+        shown = ("round", "source", "features", "policy", "probability", "draw")
+        return f"Decision({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
 
 def round_of(decision: Any, policy: str) -> int:
     """The round of a decision of this policy, given as the decision or as the number of its round."""
+    # The usual case first: this runs on every reward.
+    if type(decision) is Decision and decision.policy == policy:
+        return decision.round
     if isinstance(decision, (Decision, GuardDecision)):
         if decision.policy != policy:
             raise DecisionError(

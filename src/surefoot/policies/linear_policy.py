@@ -3,9 +3,9 @@
 A subclass names its rule in the core (`core/registry.hpp`) and the proof that goes with its gate.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,10 +36,6 @@ class LinearPolicy(Policy):
     needs_baseline: ClassVar[bool] = True
     needs_baseline_reward: ClassVar[bool] = False
     _rule: ClassVar[str]  # its name in the core
-    # What is known of this round's baseline reward, where a policy can do without.
-    _told: tuple[float, float] = (0.0, np.inf)
-    _declared_mean = 0.0  # of this round's baseline, where the policy needs it
-    _learns_all = False  # whether rewards are learned that do not enter the confidence set
 
     def __init__(
         self,
@@ -78,6 +74,12 @@ class LinearPolicy(Policy):
         self._ledger = Ledger(dim=self.dim, core=self._core.ledger)
         self._memory = self._core.memory
         self._catalogue: Catalogue | None = None
+        # What is known of this round's baseline reward, where a policy can do without.
+        self._told: tuple[float, float] = (0.0, math.inf)
+        self._declared_mean = 0.0  # of this round's baseline, where the policy needs it
+        self._learns_all = False  # whether rewards are learned that do not enter the confidence set
+        # Whether the core takes rows and baseline as they are given; one that is not needed counts only where it plays.
+        self._is_direct = self.needs_baseline
 
     @staticmethod
     @abstractmethod
@@ -145,8 +147,15 @@ class LinearPolicy(Policy):
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
         self._declared_mean = known = self._read_baseline_reward(baseline_reward)
-        # The cheap test first: ActionSet is abstract, and isinstance is slow there.
-        if type(features) is not np.ndarray and isinstance(features, ActionSet):
+        kind = type(features)
+        if self._is_direct and type(baseline) is int and (kind is np.ndarray or features is self._catalogue):
+            rows, (low, high) = features if kind is np.ndarray else features.rows, self._told
+            found = self._core.decide_given(rows, kind is not np.ndarray, baseline, known, low, high, order)
+            if found is not None:
+                return self._concluded(found, rows, baseline, order)
+        # What the core does not take as it stands is converted here, or refused. The cheap test first: ActionSet is
+        # abstract, and isinstance is slow there.
+        if kind is not np.ndarray and isinstance(features, ActionSet):
             if isinstance(features, Catalogue):
                 return self._decide_catalogue(features, baseline, known, order)
             return self._decide_over(features, baseline, known, order)
@@ -201,9 +210,7 @@ class LinearPolicy(Policy):
         if order >= 0:
             self._check_order(rows, order)
         found = self._core.decide(rows, is_catalogue, baseline, known, *self._told, order)
-        if found[0] < 0:
-            raise self._bad_row(rows, -1 - found[0])
-        return self._concluded(found, baseline, order)
+        return self._concluded(found, rows, baseline, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:
@@ -215,19 +222,23 @@ class LinearPolicy(Policy):
         best = actions.optimistic(snapshot(self._settings, self._core.ridge))
         chosen = np.ascontiguousarray(best.features, dtype=np.float64)
         found = self._core.conclude(chosen, displaced, best.upper, known, *self._told, order)
-        return self._concluded(found, -1, order, best.method, best.gap)
+        return self._concluded(found, None, -1, order, best.method, best.gap)
 
-    def _concluded(self, found: Any, baseline: int, order: int, method: str = "rows", gap: float = 0.0) -> Decision:
-        """The decision of a round that the core has booked."""
+    def _concluded(
+        self, found: Any, rows: Matrix | None, baseline: int, order: int, method: str = "rows", gap: float = 0.0
+    ) -> Decision:
+        """The decision of a round that the core has booked; of a row that breaks a rule, the error."""
         proposal, is_learner, features, teaches, is_refuted, evidence = found
+        if proposal < 0 and rows is not None:
+            raise self._bad_row(rows, -1 - proposal)
         if is_refuted and self._alarm is None:
             self._raise_alarm()
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
             evidence.guaranteed = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
-        written_out = partial(certify, self._prove, self._promise, evidence, proposal, order, method, gap)
-        teaches = teaches or self._learns_all
-        return self._decided(proposal if is_learner else baseline, is_learner, features, written_out, teaches)
+        kept = (self._prove, self._promise, evidence, proposal, order, method, gap)
+        row = proposal if is_learner else baseline
+        return self._decided(row, is_learner, features, certify, teaches or self._learns_all, kept)
 
     def _raise_alarm(self) -> None:
         """Say what the step has found."""
@@ -318,6 +329,8 @@ class LinearPolicy(Policy):
     def _read_baseline_reward(self, reward: float | None) -> float:
         if not self.needs_baseline_reward:
             return 0.0
+        if type(reward) is float and 0.0 <= reward <= LARGEST:  # the usual case first
+            return reward
         if reward is None:
             raise InputError(
                 f"`baseline_reward` must be given to {type(self).__name__}: the mean reward of the baseline's action. "

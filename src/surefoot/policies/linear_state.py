@@ -11,11 +11,13 @@ from surefoot.core import native
 from surefoot.errors import StateError
 from surefoot.linear.actions import Catalogue
 
-LIST_SHARE = 8  # a short list holds at most this part of the actions (`core/catalogue.hpp`)
+LIST_SHARE = 8  # a short list holds at most this part of the actions (`core/short_list.hpp`)
 BEFORE_DEBT = 20  # numbers of a memory before its debt, which older ones have not
-# Rows of saved scores: means, squares, one without meaning, and the short list behind its length and three bounds.
+# Rows of saved scores: means, squares, one without meaning, and the short list behind its length and three bounds. One
+# more than the observations that other rows have missed follows it; 0, also of older states, says that they are lost.
 MEANS, SQUARES, _, LIST, ROWS = range(5)  # ROWS: how many
 BOUNDS = 4
+MOST_MISSED = 2**31 - 1
 
 
 def arrays_of(core: Any, catalogue: Catalogue | None) -> dict[str, Any]:
@@ -76,7 +78,8 @@ def _scores_of(core: Any, actions: int) -> Matrix:
     scores = np.zeros((ROWS, actions))
     scores[MEANS], scores[SQUARES] = means, squares
     if listed:
-        scores[LIST, : BOUNDS + len(listed)] = [len(listed), travel, reach, bar, *listed]
+        told = [len(listed), travel, reach, bar, *listed, core.catalogue_missed + 1]
+        scores[LIST, : len(told)] = told
     return scores
 
 
@@ -90,5 +93,8 @@ def _restore_scores(core: Any, saved: Matrix, actions: int) -> None:
     if not (is_length and (listed >= 0).all() and (listed < actions).all() and (listed == np.floor(listed)).all()):
         raise StateError("`catalogue_scores` must end with a short list of rows, but it does not.")
     travel, reach, bar = row[1:BOUNDS].tolist() if length else (0.0, 0.0, 0.0)
+    missed = row[BOUNDS + int(length)] - 1.0 if length else -1.0
+    if not (-1 <= missed <= MOST_MISSED and missed == np.floor(missed)):
+        raise StateError(f"`catalogue_scores` must tell how many observations were missed, but got {missed + 1}.")
     means, squares = np.ascontiguousarray(saved[MEANS]), np.ascontiguousarray(saved[SQUARES])
-    core.restore_scores(means, squares, [int(i) for i in listed], travel, reach, bar)
+    core.restore_scores(means, squares, [int(i) for i in listed], travel, reach, bar, int(missed))

@@ -155,18 +155,21 @@ class Policy(BasePolicy):
         row: int,
         is_learner: bool,
         features: bytes | Vector,
-        certify: Callable[[], Certificate],
+        certify: Callable[..., Certificate],
         teaches: bool | None = None,
+        evidence: tuple[Any, ...] = (),
     ) -> Decision:
-        """Count the round; `features` are those of what is played, and `teaches` whether its reward is learned."""
+        """Count the round; `features` are those of what is played, and `teaches` whether its reward is learned.
+
+        The certificate is `certify(*evidence)`, when somebody asks for it.
+        """
         if type(features) is not bytes:
             features = np.asarray(features, dtype=np.float64).tobytes()
         if teaches is None:
             teaches = self._teaches(is_learner)
         self._rounds = round_ = self._rounds + 1
-        self._settlement.decided(round_, self._record_of(features, is_learner), is_learner, teaches)
-        if self._settlement.settle_after is not None:
+        settlement = self._settlement
+        settlement.decided(round_, self._record_of(features, is_learner), is_learner, teaches)
+        if settlement.settle_after is not None:
             self._learn_due()
-        # Of bytes, and so read-only.
-        shown: Vector = np.frombuffer(features)
-        return Decision(round_, "learner" if is_learner else "baseline", shown, self._id, row, certify)
+        return Decision(round_, "learner" if is_learner else "baseline", features, self._id, row, certify, evidence)

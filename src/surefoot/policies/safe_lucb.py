@@ -8,7 +8,6 @@ import numpy as np
 from surefoot.arrays import finite, positive
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.radius import BY_LIKELIHOOD
-from surefoot.policies.decision import Decision
 from surefoot.policies.linear_settings import MOST_RESOLVED, read_bounds, read_known_reward
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
@@ -172,6 +171,7 @@ class SafeLUCB(WatchedPolicy):
             )
         self._least = float(max(self._settings.reward_floor, self._settings.range_low))
         self._most = self._settings.range_high
+        self._undeclared = self._read_interval(None)  # what is known of a baseline's reward that is not given
 
     def _check_declared(self, reward: Any) -> None:
         super()._check_declared(reward)
@@ -197,9 +197,9 @@ class SafeLUCB(WatchedPolicy):
             )
         return low, high
 
-    def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
-        self._told = self._read_interval(baseline_reward)
-        return super()._decide(features, baseline, None, order)
+    def _read_baseline_reward(self, reward: Any) -> float:
+        self._told = self._undeclared if reward is None else self._read_interval(reward)
+        return 0.0
 
     def _mean_of_untaught(self) -> float:
         return float(self._memory.low)

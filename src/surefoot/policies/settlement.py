@@ -69,7 +69,7 @@ class Settlement:
 
     def check_open(self, round_: int, rounds: int, done: str) -> None:
         """Raise unless a round awaits its reward; `rounds` were decided so far."""
-        if self.awaits(round_):
+        if round_ in self._open and round_ not in self.rewards:  # `awaits`, without a call
             return
         reason = "it was settled before"
         if round_ in self.rewards:

@@ -152,7 +152,7 @@ class WatchedPolicy(LinearPolicy):
 
     def _enter_set(self, features: bytes, reward: float, is_learner: bool) -> None:
         """Let one reward enter the confidence set."""
-        super()._learn_record(features, reward, is_learner)
+        self._core.learn(features, reward, is_learner)
 
     def _look(self, watch: Watch) -> None:
         """Raise the alarm if the evidence against one theta has reached 1 / the watch's share of delta."""

@@ -13,9 +13,33 @@
 
 namespace surefoot {
 
-// Matrices that nobody needs any more: large ones are costly to come by.
+// Matrices and records that nobody needs any more: large ones are costly to come by.
 template <int D>
-using Spares = std::vector<Matrix<D>>;
+struct Spares {
+  static constexpr std::size_t MOST = 4;
+  std::vector<Matrix<D>> matrices;
+  std::vector<Record<D>> records;
+
+  void keep(Matrix<D>&& matrix) {
+    if (D == any && matrices.size() < MOST) matrices.push_back(std::move(matrix));
+  }
+  void keep(Record<D>&& record) {
+    if (D == any && records.size() < MOST) records.push_back(std::move(record));
+  }
+  Matrix<D> matrix(int dim) {
+    if (matrices.empty()) return Matrix<D>(dim);
+    Matrix<D> found = std::move(matrices.back());
+    matrices.pop_back();
+    return found;
+  }
+  Record<D> copy_of(const Record<D>& record) {
+    if (records.empty()) return record;
+    Record<D> found = std::move(records.back());
+    records.pop_back();
+    found = record;
+    return found;
+  }
+};
 
 // The set that decisions rest on: the live one until something is learned, then what it was.
 template <int D>
@@ -28,7 +52,7 @@ struct FrozenSet {
       : live(live_), own(std::move(own_)), spares(std::move(spares_)) {}
   FrozenSet(const FrozenSet&) = delete;
   ~FrozenSet() {
-    if (D == any && own && spares && spares->size() < 4) spares->push_back(std::move(own->whitener));
+    if (own && spares) spares->keep(std::move(own->whitener));
   }
 
   const Vector<D>& center() const { return own ? own->center : live->theta; }
@@ -41,6 +65,15 @@ struct Evidence {
   Record<D> record;
   std::shared_ptr<FrozenSet<D>> set;
   long long observations;
+  std::shared_ptr<Spares<D>> spares;
+
+  Evidence(Record<D> record_, std::shared_ptr<FrozenSet<D>> set_, long long observations_,
+           std::shared_ptr<Spares<D>> spares_ = nullptr)
+      : record(std::move(record_)), set(std::move(set_)), observations(observations_), spares(std::move(spares_)) {}
+  Evidence(Evidence&&) = default;
+  ~Evidence() {
+    if (spares) spares->keep(std::move(record));
+  }
 
   const FrozenSet<D>& known() const {
     if (!set) throw nb::value_error("this decision rests on no ellipsoid");
@@ -97,8 +130,7 @@ struct Bound {
         frozen->own.emplace(0);
         frozen->own->center = ridge.theta;
         frozen->own->whitener = std::move(ridge.whitener);
-        ridge.whitener = spares->empty() ? Matrix<D>(ridge.dim()) : std::move(spares->back());
-        if (!spares->empty()) spares->pop_back();
+        ridge.whitener = spares->matrix(ridge.dim());
         ridge.handed_over = &frozen->own->whitener;
         kept = std::move(frozen);
         return;
@@ -108,11 +140,27 @@ struct Bound {
   }
 
   Evidence<D> evidence(const Record<D>& record) {
-    return {record, freeze(), state().is_ball() ? 0 : static_cast<long long>(state().ridge.count)};
+    const long long observations = state().is_ball() ? 0 : static_cast<long long>(state().ridge.count);
+    return {spares->copy_of(record), freeze(), observations, spares};
   }
 
   // What Python needs of every round at once: each further question would cost a call.
-  std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>> concluded() {
+  using Conclusion = std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>>;
+
+  // One round over rows that were checked.
+  Conclusion decided(Rows<D> rows, bool is_catalogue, int baseline, double known, double low, double high, int order) {
+    Offer<D> offer{.rows = rows};
+    offer.is_catalogue = is_catalogue;
+    offer.baseline = baseline;
+    offer.known = known;
+    offer.low = low;
+    offer.high = high;
+    offer.order = order;
+    decide<P>(state(), offer, player.record, Solo{});
+    return concluded();
+  }
+
+  Conclusion concluded() {
     const Record<D>& record = player.record;
     return {record.action,
             record.is_learner,

@@ -1,6 +1,7 @@
 // Every policy of the registry, written once over the concept.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -30,6 +31,19 @@ template <int D>
 Catalogue<D>& catalogue_of(LinearState<D>& state) {
   if (!state.catalogue) throw nb::value_error("there is no catalogue");
   return *state.catalogue;
+}
+
+template <int D>
+bool is_catalogue_of(const LinearState<D>& state, Rows<D> rows) {
+  return state.catalogue && state.catalogue->actions() == rows.count;
+}
+
+bool is_aligned(const double* first) { return reinterpret_cast<std::uintptr_t>(first) % alignof(double) == 0; }
+
+// A row's number, or -1 where it is larger than any.
+int row_of(nb::int_ given) {
+  int row = -1;
+  return nb::try_cast(given, row, false) ? row : -1;
 }
 
 template <int D>
@@ -167,24 +181,35 @@ void bind_linear_policy(nb::module_& module) {
       [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high,
          int order) {
         auto& state = b.state();
-        Offer<D> offer{.rows = some_rows_of<D>(rows, state.dim())};
-        if (baseline >= offer.rows.count || order >= offer.rows.count) throw nb::value_error("there is no such row");
-        if (is_catalogue && !(state.catalogue && state.catalogue->actions() == offer.rows.count)) {
+        const auto given = some_rows_of<D>(rows, state.dim());
+        if (baseline >= given.count || order >= given.count) throw nb::value_error("there is no such row");
+        if (is_catalogue && !is_catalogue_of(state, given)) {
           throw nb::value_error("these are not the rows of the catalogue");
         }
-        offer.is_catalogue = is_catalogue;
-        offer.baseline = baseline;
-        offer.known = known;
-        offer.low = low;
-        offer.high = high;
-        offer.order = order;
-        decide<P>(state, offer, b.player.record, Solo{});
-        return b.concluded();
+        return b.decided(given, is_catalogue, baseline, known, low, high, order);
       },
       nb::arg("rows"), nb::arg("is_catalogue"), nb::arg("baseline"), nb::arg("known"), nb::arg("low"), nb::arg("high"),
       nb::arg("order"),
       "One round: the proposal's row (for row r that breaks the bound D, -1 - r), whether it is played, the features "
       "of what is played as bytes, whether its reward will be learned, whether all was refuted, and the evidence.");
+  type.def(
+      "decide_given",
+      [](B& b, nb::handle features, bool is_catalogue, nb::int_ baseline, double known, double low, double high,
+         int order) -> std::optional<typename B::Conclusion> {
+        auto& state = b.state();
+        MatrixIn rows;
+        const int row = row_of(baseline);
+        if (!nb::try_cast(features, rows, false) || !is_aligned(rows.data()) || rows.shape(0) == 0 ||
+            rows.shape(1) != static_cast<std::size_t>(state.dim())) {
+          return std::nullopt;
+        }
+        const auto given = rows_of<D>(rows, state.dim());
+        if (row < 0 || row >= given.count || order >= given.count) return std::nullopt;
+        if (is_catalogue && !is_catalogue_of(state, given)) return std::nullopt;
+        return b.decided(given, is_catalogue, row, known, low, high, order);
+      },
+      "The same for rows and a baseline as a caller gives them; None, and nothing is changed, where the rows are no "
+      "array that can be read as it stands, or the baseline is none of them.");
   type.def(
       "judge",
       [](B& b, const MatrixIn& rows, int action, int baseline, double known, double low, double high) {
@@ -281,30 +306,41 @@ void bind_linear_policy(nb::module_& module) {
       "catalogue_scores",
       [](B& b) {
         const auto& catalogue = catalogue_of(b.state());
-        return std::tuple(
-            array_of({catalogue.scores.means.begin(), catalogue.scores.means.begin() + catalogue.actions()},
-                     {static_cast<std::size_t>(catalogue.actions())}),
-            array_of({catalogue.scores.squares.begin(), catalogue.scores.squares.begin() + catalogue.actions()},
-                     {static_cast<std::size_t>(catalogue.actions())}),
-            catalogue.listed, catalogue.travel, catalogue.reach, catalogue.bar);
+        const auto& list = catalogue.list;
+        const auto count = static_cast<std::size_t>(catalogue.actions());
+        const Scores scores = catalogue.saved_scores();
+        return std::tuple(array_of({scores.means.begin(), scores.means.begin() + catalogue.actions()}, {count}),
+                          array_of({scores.squares.begin(), scores.squares.begin() + catalogue.actions()}, {count}),
+                          list.rows, list.travel, list.reach, list.bar);
       },
       "Means, squares, the short list, and the bounds that hold while it does.");
-  type.def("restore_scores", [](B& b, const VectorIn& means, const VectorIn& squares, const std::vector<int>& listed,
-                                double travel, double reach, double bar) {
-    auto& catalogue = catalogue_of(b.state());
-    check_size(means.size(), catalogue.actions());
-    check_size(squares.size(), catalogue.actions());
-    for (const int i : listed) {
-      if (i < 0 || i >= catalogue.actions()) throw DamagedState("a short list names rows that are none");
-    }
-    std::copy_n(means.data(), means.size(), catalogue.scores.means.data());
-    std::copy_n(squares.data(), squares.size(), catalogue.scores.squares.data());
-    catalogue.listed = listed;
-    catalogue.travel = travel;
-    catalogue.reach = reach;
-    catalogue.bar = bar;
-    catalogue.asked_beta = -1.0;
-  });
+  type.def_prop_ro(
+      "catalogue_missed",
+      [](B& b) {
+        const auto& list = catalogue_of(b.state()).list;
+        return list.empty() || list.is_stale() ? -1 : list.missed;
+      },
+      "Observations since the short list was made, if its other rows can still catch up; else -1.");
+  type.def(
+      "restore_scores",
+      [](B& b, const VectorIn& means, const VectorIn& squares, std::vector<int> listed, double travel, double reach,
+         double bar, int missed) {
+        auto& catalogue = catalogue_of(b.state());
+        check_size(means.size(), catalogue.actions());
+        check_size(squares.size(), catalogue.actions());
+        for (const int i : listed) {
+          if (i < 0 || i >= catalogue.actions()) throw DamagedState("a short list names rows that are none");
+        }
+        std::copy_n(means.data(), means.size(), catalogue.scores.means.data());
+        std::copy_n(squares.data(), squares.size(), catalogue.scores.squares.data());
+        catalogue.list.restore(catalogue.rows(), catalogue.scores, std::move(listed), missed);
+        catalogue.list.travel = travel;
+        catalogue.list.reach = reach;
+        catalogue.list.bar = bar;
+        catalogue.asked_beta = -1.0;
+      },
+      nb::arg("means"), nb::arg("squares"), nb::arg("listed"), nb::arg("travel"), nb::arg("reach"), nb::arg("bar"),
+      nb::arg("missed") = -1, "Scores as they were saved, with a short list and what its other rows have missed.");
   type.def(
       "scores",
       [](B& b, const MatrixIn& rows) {

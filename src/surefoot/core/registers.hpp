@@ -1,0 +1,34 @@
+// Eight places at a time, as many of them side by side as a register of this processor holds.
+//
+// Compilers keep what is wider than a register in memory, which takes up to ten times as long. Work over actions never
+// adds up over them (`team.hpp`), so the bits are the same for any width.
+#pragma once
+#include <type_traits>
+
+#include "sums.hpp"
+#include "team.hpp"
+
+namespace surefoot {
+
+using Pair = double __attribute__((vector_size(2 * sizeof(double))));
+using Register = std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Lanes)), Lanes,
+                                    std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Quad)), Quad, Pair>>;
+template <class Number>
+inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));
+
+// Calls `work(number, at)` for each place or, where a team takes eight at once, for as many as a register holds.
+template <class Team, class Work>
+void each_register(const Team& team, int places, int actions, Work work) {
+  using Number = typename Team::Number;
+  team.each(places, [&](int at) {
+    if constexpr (std::is_same_v<Number, double>) {
+      work(Number{}, at);
+    } else if (at + WIDTH<Quad> >= actions && WIDTH<Register> > WIDTH<Quad>) {
+      work(Quad{}, at);  // the last few rows
+    } else {
+      for (int k = 0; k < WIDE; k += WIDTH<Register>) work(Register{}, at + k);
+    }
+  });
+}
+
+}  // namespace surefoot
