@@ -24,6 +24,7 @@ SPECS = [
     *(Spec("SafeLUCB", alpha=0.05, radius=radius) for radius in ("amm", "dual", "residual", "logdet", "paper")),
     *(Spec("SafeLUCB", alpha=0.05, gate=gate, knows_baseline=True) for gate in ("joint", "ledger", "facts")),
     Spec("SafeLUCB", alpha=0.05, optimism="facts", reward_range=(0.0, 40.0)),
+    *(Spec("SafeLUCB", alpha=0.3, reward_bounds=(-9.0, 30.0), radius=radius) for radius in ("likelihood", "best")),
 ]
 ARMS = [Spec("UCB"), Spec("ConservativeUCB", alpha=0.1)]
 
@@ -81,7 +82,8 @@ def played(spec: Spec, shape: Shape, lanes: int) -> str:
     )  # fmt: skip
     assert failed == -1
     parts = (core.ridge, core.ledger, core.memory) if spec.is_linear else (core,)
-    return digest_of(trace, kept, *(part.save() for part in parts))
+    likelihood = core.save_likelihood() if spec.is_linear else []
+    return digest_of(trace, kept, *(part.save() for part in parts), likelihood)
 
 
 def functions() -> str:

@@ -11,7 +11,7 @@ import surefoot
 from surefoot.arrays import Matrix, Vector
 from surefoot.core import native
 from surefoot.linear.ellipsoid import Ellipsoid
-from surefoot.linear.radius import RADII
+from surefoot.linear.radius import ELLIPSOIDS, RADII
 from surefoot.linear.ridge import DRIFT_USABLE, Ridge
 from surefoot.policies import linear_settings as policy_settings
 from surefoot.policies.linear_settings import MOST_RESOLVED
@@ -267,7 +267,7 @@ def test_facts_that_are_hard_to_tell_apart_are_not_a_contradiction() -> None:
             assert np.isfinite([fact.level, fact.weight, *fact.normal]).all()
 
 
-@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("radius", ELLIPSOIDS)
 @pytest.mark.parametrize("share", [1.5e-15, 1e-12, 1e-9])
 def test_no_alarm_rings_and_no_claim_is_false_where_everything_declared_is_true(
     radius: str, share: float, monkeypatch: pytest.MonkeyPatch

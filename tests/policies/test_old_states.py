@@ -9,6 +9,8 @@ import pytest
 from surefoot.policies.base_policy import BasePolicy
 from tests.policies.old_states import CASES, FOLDER, Player, full, plain, read
 
+SMOOTHED = 1e-7  # of a bound by facts, before a search gave them all of the question
+GUARANTEED, OPTIMISM = 2, 5
 TOLERANCE = 1e-9  # another core has its own logarithm and order of sums, so last bits may differ
 
 
@@ -29,7 +31,13 @@ def test_an_old_state_opens_and_goes_on_as_it_did(name: str) -> None:
     }
     decided = Player(CASES[name], policy, kept["late"]).play(len(kept["next"]))
     for number, (ours, theirs) in enumerate(zip(decided, kept["next"], strict=True), start=1):
-        assert all(map(same, ours, theirs)), f"round {number} after the state was {theirs}, and is {ours}"
+        now = [*ours]
+        if name.startswith("SafeLUCB"):
+            # Bounds lost up to SMOOTHED to a smoothed corner, and no longer do: they may be better by that, never worse.
+            for place, side in ((GUARANTEED, 1.0), (OPTIMISM, -1.0)):
+                gained = side * (now[place] - theirs[place])
+                now[place] = theirs[place] if 0.0 <= gained <= SMOOTHED * (1.0 + abs(theirs[place])) else now[place]
+        assert all(map(same, now, theirs)), f"round {number} after the state was {theirs}, and is {ours}"
 
 
 def test_no_state_is_kept_without_a_test() -> None:

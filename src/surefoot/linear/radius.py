@@ -17,6 +17,7 @@ from surefoot.errors import ConfigError
 # In the order of the core's `Radius`.
 RADII = {name: code for code, name in enumerate(("paper", "logdet", "amm", "dual", "residual", "likelihood", "best"))}
 BY_LIKELIHOOD = ("likelihood", "best")  # those that use the likelihood set of bounded rewards
+ELLIPSOIDS = tuple(name for name in RADII if name not in BY_LIKELIHOOD)
 
 
 def paper_radius(
@@ -42,7 +43,8 @@ def paper_radius(
 def read_radius(radius: str, *, dim: int, misspecification: float, is_bounded: bool = False) -> int:
     """The code of a radius by name, where it is valid; `is_bounded` where single rewards have declared bounds."""
     if radius not in RADII:
-        raise ConfigError(f"`radius` must be one of {', '.join(RADII)}, but got {radius!r}.")
+        names = RADII if is_bounded else ELLIPSOIDS
+        raise ConfigError(f"`radius` must be one of {', '.join(names)}, but got {radius!r}.")
     if radius in BY_LIKELIHOOD and not is_bounded:
         raise ConfigError(
             f"`reward_bounds` must be given with radius={radius!r}: the likelihood set is made of rewards in known "
