@@ -133,8 +133,8 @@ def main() -> int:
             gains = outcome.measures["earned"][:, -1] / outcome.measures["owed"][:, -1] - 1.0
             bar = ""
             if radius == "best" and line.most is not None:
-                bar = f"at most {line.most}: {'holds' if kept.max() <= line.most else 'DOES NOT HOLD'}"
-                holds &= bool(kept.max() <= line.most)
+                bar = f"at most {line.most}: {'holds' if kept.mean() <= line.most else 'DOES NOT HOLD'}"
+                holds &= bool(kept.mean() <= line.most)
             if radius == "best" and line.gain is not None:
                 bar = f"gain {line.gain:.0%}: {'holds' if gains.mean() >= line.gain else 'DOES NOT HOLD'}"
                 holds &= bool(gains.mean() >= line.gain)

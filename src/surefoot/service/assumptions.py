@@ -29,6 +29,7 @@ WORDS = {
     "noise": "Rewards scatter around their means no wider than this (sub-Gaussian scale).",
     "theta_bound": "The vector of unknown weights is no longer than this.",
     "feature_bound": "No feature row is longer than this; longer ones are refused.",
+    "reward_bounds": "Every single reward lies within these bounds.",
     "reward_range": "The mean reward of every action lies within this range.",
     "reward_floor": "The baseline's mean reward never falls below this.",
     "misspecification": "No mean reward is further than this from a linear function of the features.",
