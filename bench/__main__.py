@@ -4,7 +4,7 @@ import importlib
 import sys
 
 ROOMS = (
-    "core", "late", "simulation", "safety", "journal", "experiment", "audit", "replay", "service", "guard",
+    "core", "late", "simulation", "safety", "rare", "journal", "experiment", "audit", "replay", "service", "guard",
     "guarded_experiment",
 )  # fmt: skip
 

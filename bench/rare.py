@@ -109,41 +109,33 @@ def measure(line: Line, radius: str, runs: int) -> Outcome:
     return simulate(line.world, [contestant], runs=runs, horizon=line.horizon)[0]
 
 
-def limit(rate: float, best: float, alpha: float = ALPHA) -> float:
-    """Rewards of the better arm that must be seen if the baseline's mean is known well: 2 ln(1/delta) r^2 / kappa^2."""
-    ratio = best / rate
-    return 2.0 * math.log(1.0 / DELTA) * ratio**2 / (ratio - (1.0 - alpha)) ** 2
+def measured(line: Line, radius: str, runs: int) -> bool:
+    """Print one line of the table; whether its bar holds and no round was below the floor."""
+    outcome = measure(line, radius, runs)
+    kept = outcome.measures["baseline_rounds"][:, -1]
+    gains = outcome.measures["earned"][:, -1] / outcome.measures["owed"][:, -1] - 1.0
+    broken, holds, bar = violations(outcome), True, ""
+    if radius == "best" and line.most is not None:
+        holds, bar = bool(kept.mean() <= line.most), f"at most {line.most}"
+    if radius == "best" and line.gain is not None:
+        holds, bar = bool(gains.mean() >= line.gain), f"gain {line.gain:.0%}"
+    verdict = bar and f"{bar}: {'holds' if holds else 'DOES NOT HOLD'}"
+    shown = f"{kept.mean():>12.0f} {kept.max():>9.0f} {gains.mean():>7.1%} {broken:>6}"
+    print(f"{line.name:<38} {radius:<11} {shown}  {verdict}", flush=True)
+    return holds and broken == 0
 
 
-def main() -> int:
-    """Print the table; the exit code says whether all bars hold."""
+def main(runs: int = 10, sets: str = "best", only: str = "") -> bool:
+    """Print the table; whether all bars hold."""
+    print(f"{'world':<38} {'set':<11} {'conservative':>12} {'most':>9} {'gain':>7} {'below':>6}  bar")
+    chosen = [line for line in lines() if only in line.name]
+    return all([measured(line, radius, runs) for line in chosen for radius in sets.split(",")])
+
+
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--only", default="", help="part of a world's name")
     told = parser.parse_args()
-    holds = True
-    print(f"{'world':<38} {'set':<11} {'conservative':>12} {'most':>9} {'gain':>7} {'below':>6}  bar")
-    for line in lines():
-        if told.only not in line.name:
-            continue
-        for radius in told.sets.split(","):
-            outcome = measure(line, radius, told.runs)
-            kept = outcome.measures["baseline_rounds"][:, -1]
-            gains = outcome.measures["earned"][:, -1] / outcome.measures["owed"][:, -1] - 1.0
-            bar = ""
-            if radius == "best" and line.most is not None:
-                bar = f"at most {line.most}: {'holds' if kept.mean() <= line.most else 'DOES NOT HOLD'}"
-                holds &= bool(kept.mean() <= line.most)
-            if radius == "best" and line.gain is not None:
-                bar = f"gain {line.gain:.0%}: {'holds' if gains.mean() >= line.gain else 'DOES NOT HOLD'}"
-                holds &= bool(gains.mean() >= line.gain)
-            broken = violations(outcome)
-            holds &= broken == 0
-            shown = f"{kept.mean():>12.0f} {kept.max():>9.0f} {gains.mean():>7.1%} {broken:>6}"
-            print(f"{line.name:<38} {radius:<11} {shown}  {bar}", flush=True)
-    return 0 if holds else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(0 if main(told.runs, told.sets, told.only) else 1)

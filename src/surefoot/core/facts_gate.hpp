@@ -94,7 +94,7 @@ template <int D>
 Sources<D> sources_of(const LinearState<D>& state, Rows<D> rows) {
   const LinearSettings& s = state.settings;
   Rows<D> seen{nullptr, 0, state.dim()};
-  if (state.likelihood) seen = (state.likelihood->is_whole ? state.likelihood->booked : state.likelihood->cells).seen();
+  if (state.likelihood) seen = state.likelihood->silent_rows();
   return {rows, seen, s.range_low - s.misfit, s.range_high + s.misfit, state.facts};
 }
 
@@ -125,7 +125,7 @@ Weighed closed_form(const LinearState<D>& state, const Region<D>& region, Record
 // Looks for a split that proves more than `required`, from the facts of the round before on; leaves it in the record.
 template <int D>
 Weighed search_split(LinearState<D>& state, const Region<D>& region, Rows<D> rows, double required, double value,
-                     Record<D>& record) {
+                     int budget, Record<D>& record) {
   Facts<D>& working = state.memory.working;
   refresh_working(working, state.facts);
   Weighed found = weigh(region, record.question.data(), working);
@@ -133,7 +133,7 @@ Weighed search_split(LinearState<D>& state, const Region<D>& region, Rows<D> row
     // A little beyond what is required, so that the rounding error taken off afterwards does not undo it.
     const double target = required + 1e-9 * std::fabs(value - required);
     const Found better =
-        search(region, record.question.data(), sources_of(state, rows), working, target, BUDGET, state.space);
+        search(region, record.question.data(), sources_of(state, rows), working, target, budget, state.space);
     if (better.status == Status::refuted) {
       state.memory.refuted = REFUTED;
       return {-INFINITE, 0.0};
@@ -158,21 +158,43 @@ bool is_witnessed(const LinearState<D>& state, double required, const Record<D>&
   return loss <= state.likelihood->allowed();
 }
 
-// Touches the likelihood set where that may prove the question; false if it cannot help.
+// Whether that point satisfies everything else that is known, too: then nothing can prove the question.
 template <int D>
-bool touch_for(LinearState<D>& state, View<D> proposal, View<D> displaced, double required, const Record<D>& record) {
+bool is_beyond_doubt(LinearState<D>& state, const Region<D>& region, Rows<D> rows) {
+  const int d = state.dim();
+  const double* theta = state.likelihood->witness.point.data();
+  Fact<D>& broken = state.memory.working[state.memory.working.room() - 1];
+  if (state.memory.working.count == state.memory.working.room()) return false;
+  if (most_violated(theta, region.bound, sources_of(state, rows), broken) > VIOLATED * region.bound) return false;
+  if (state.settings.radius == Radius::likelihood || state.ridge.count == 0.0) return true;
+  // ||theta - center||_V <= radius, by a bound from above: ||x||_V^2 = sum over rows is not kept, so ask the Gram
+  // matrix.
+  const Matrix<D> gram = state.ridge.whole_gram();
+  double square = 0.0;
+  for (int i = 0; i < d; ++i) {
+    double along = 0.0;
+    for (int j = 0; j < d; ++j) along += gram(i, j) * (theta[j] - region.center[j]);
+    square += (theta[i] - region.center[i]) * along;
+  }
+  return square <= region.radius * region.radius;
+}
+
+// Touches the likelihood set where that proves most of the question; what it proves by itself, up to a little.
+template <int D>
+double touch_for(LinearState<D>& state, View<D> proposal, View<D> displaced, double required, const Record<D>& record) {
   Likelihood<D>& set = *state.likelihood;
-  if (set.forecaster.rounds == 0.0 || is_witnessed(state, required, record)) return false;
+  if (set.forecaster.rounds == 0.0) return -INFINITE;
+  set.list_silent();
   DualSearch<D> dual(set, state.settings.theta_bound, {proposal, displaced});
   if (!dual.fit()) {
     state.memory.refuted = REFUTED;
-    return false;
+    return -INFINITE;
   }
   const double found = dual.find(record.question);
   set.touch_at(dual.point);
-  if (!(found > required)) set.bear_witness(dual.witness());
+  if (!(found > required)) set.bear_witness(dual.witness(record.question, required));
   gather_tangents(state);
-  return true;
+  return found;
 }
 
 // Looks for a better split than q whole, which proves `value`; leaves it in the record.
@@ -186,10 +208,21 @@ Weighed improve(LinearState<D>& state, const Offer<D>& offer, double required, d
     memory.pause = larger(0.0, memory.pause - 1.0);
     return closed_form(state, region, record);
   }
-  Weighed found = search_split(state, region, offer.rows, required, value, record);
-  if (memory.refuted > 0.0 || found.value - found.error > required || !state.likelihood) return found;
-  if (!touch_for(state, proposal, displaced, required, record)) return found;
-  return search_split(state, region, offer.rows, required, value, record);
+  if (!state.likelihood) return search_split(state, region, offer.rows, required, value, BUDGET, record);
+  refresh_working(memory.working, state.facts);
+  const Weighed before = weigh(region, record.question.data(), memory.working);
+  const bool is_proved = before.value - before.error > required;
+  const bool is_witness_there = !is_proved && is_witnessed(state, required, record);
+  if (is_proved || (is_witness_there && is_beyond_doubt(state, region, offer.rows))) {
+    record.split.assign(memory.working.places.begin(), memory.working.places.begin() + memory.working.count);
+    return before;
+  }
+  // Where the set alone cannot prove it, what is known beside it seldom does, and then by few facts.
+  if (is_witness_there) return search_split(state, region, offer.rows, required, value, BUDGET / 4, record);
+  const double touched = touch_for(state, proposal, displaced, required, record);
+  if (memory.refuted > 0.0) return before;
+  const int budget = touched > required ? BUDGET : BUDGET / 4;
+  return search_split(state, region, offer.rows, required, value, budget, record);
 }
 
 // Whether some theta satisfies the confidence set, the ball and every linear fact.

@@ -36,6 +36,13 @@ inline Curve minus_log(double x) {
   return {-log_of(EDGE) - beyond / EDGE + 0.5 * bend * beyond * beyond, -1.0 / EDGE + bend * beyond, bend};
 }
 
+// Its slope and bend alone, which need no logarithm.
+inline Curve bent_log(double x) {
+  if (x >= EDGE) return {0.0, -1.0 / x, 1.0 / (x * x)};
+  const double bend = 1.0 / (EDGE * EDGE);
+  return {0.0, -1.0 / EDGE + bend * (x - EDGE), bend};
+}
+
 // The loss of a mean e in units of the bounds.
 inline Curve loss_curve(double successes, double failures, double e) {
   Curve sum{0.0, 0.0, 0.0};
@@ -122,7 +129,10 @@ struct Likelihood {
   Cells<D> cells;   // rows whose rewards were learned
   Cells<D> booked;  // rows of the rounds that were played, as long as there is room for all of them
   Parabola<D> gone;
-  Vector<D> fitted;  // near the least loss; where searches begin
+  Vector<D> fitted;            // near the least loss; where searches begin
+  double fitted_at = 0.0;      // how much had been learned then
+  double tau = 0.0;            // of the newest tangent (`likelihood_dual.hpp`); 0: none yet
+  std::vector<double> silent;  // rows of which no reward speaks on one side: there a range says more than the loss
   std::array<Tangent<D>, TANGENTS> tangents;
   int newest = 0;
   // A theta of the set at which the last question that was not proved fails: while it stays in the set and fails the
@@ -165,7 +175,10 @@ struct Likelihood {
     }
     cells[at].successes += y;
     cells[at].failures += 1.0 - y;
-    if (const int known = is_whole ? booked.find(x) : -1; known >= 0) booked[known].failures += 1.0;
+    if (const int known = is_whole ? booked.find(x) : -1; known >= 0) {
+      booked[known].successes += y;
+      booked[known].failures += 1.0 - y;
+    }
     for (Tangent<D>& tangent : tangents) {
       if (tangent.is_set) touch(tangent, x, y, 1.0 - y);
     }
@@ -201,6 +214,19 @@ struct Likelihood {
     lay(tangent);
   }
 
+  // Takes stock of the rows that a search needs ranges of.
+  void list_silent() {
+    const Cells<D>& met = is_whole ? booked : cells;
+    silent.clear();
+    for (int i = 0; i < met.count(); ++i) {
+      if (met[i].successes > 0.0 && met[i].failures > 0.0) continue;
+      silent.insert(silent.end(), met.row(i).begin(), met.row(i).end());
+    }
+  }
+  Rows<D> silent_rows() const {
+    return {silent.data(), static_cast<int>(silent.size() / static_cast<std::size_t>(dim())), dim()};
+  }
+
   void bear_witness(const Vector<D>& point) {
     witness.point = point;
     lay(witness);
@@ -234,10 +260,12 @@ struct Likelihood {
     booked.each(visit);
     gone.each(visit);
     visit(fitted);
+    for (double* number : {&fitted_at, &tau}) visit(*number);
     for (Tangent<D>& tangent : tangents) tangent.each(visit);
     visit(newest);
     if (newest >= TANGENTS) throw DamagedState("it has no such tangent");
     witness.each(visit);
+    list_silent();
   }
 
   // Value of the parabolas, and what they add to a gradient.

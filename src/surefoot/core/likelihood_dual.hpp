@@ -12,9 +12,11 @@
 
 namespace surefoot {
 
-inline constexpr double BARRIER = 1e-5;    // in units of the loss, for a side of a mean that no reward speaks of
-inline constexpr int NEWTON_STEPS = 40;    // of one search at most
-inline constexpr double NEAR_LOSS = 0.02;  // how near the loss must come to what is allowed, relative to its room
+inline constexpr double BARRIER = 1e-5;     // in units of the loss, for a side of a mean that no reward speaks of
+inline constexpr int NEWTON_STEPS = 40;     // of one search at most
+inline constexpr double NEAR_LOSS = 0.05;   // how near the loss must come to what is allowed, relative to its room
+inline constexpr double NEAR_POINT = 1e-3;  // and a squared decrement to 0, relative to that room
+inline constexpr double REFIT = 1.02;       // how much more must have been learned before the least loss is looked for
 
 template <int D>
 class DualSearch {
@@ -38,29 +40,47 @@ class DualSearch {
     }
   }
 
-  // Moves `fitted` to the least loss; false if even that is more than is allowed: no theta is left.
+  // Moves `fitted` to the least loss, where much has been learned since; false if even that is more than is allowed: no
+  // theta is left.
   bool fit() {
-    const Vector<D> nothing(set_.dim());
-    const double left = descend(nothing, 0.0);
-    set_.fitted = point;
-    least_ = set_.loss(point);
-    // Half the squared decrement is what Newton's method has yet to gain, up to a little.
-    return least_ - larger(0.0, left) <= set_.allowed() * (1.0 + 1e-9) + 1e-6;
+    const double learned = set_.forecaster.rounds;
+    if (learned > REFIT * set_.fitted_at + 1.0) {
+      const Vector<D> nothing(set_.dim());
+      point = set_.fitted;
+      const double left = descend(nothing, 0.0, 1e-6);
+      set_.fitted = point;
+      set_.fitted_at = learned;
+      // What Newton's method has yet to gain is half the squared decrement, up to a little.
+      const double loss = set_.loss(point);
+      if (!(loss - larger(0.0, left) <= set_.allowed() * (1.0 + 1e-9) + 1e-6)) return false;
+    }
+    least_ = set_.loss(set_.fitted);
+    return true;
   }
 
   // The bound of <q, theta> at the point found.
   double find(const Vector<D>& q) {
     const double room = set_.allowed() - least_;
     if (!(room > 0.0)) return -INFINITE;
-    double tau = std::sqrt(2.0 * room) / larger(width(q), 1e-300), low = 0.0, high = INFINITE, best = -INFINITE;
+    // From where the last question was touched: this one differs from it by a round or two.
+    const bool is_warm = set_.tau > 0.0;
+    point = is_warm ? set_.tangents[static_cast<std::size_t>(set_.newest)].point : set_.fitted;
+    double tau = set_.tau;
+    if (!is_warm) {
+      measure(q, 0.0);
+      if (!cholesky(hessian_, lower_)) return -INFINITE;
+      tau = std::sqrt(2.0 * room) / larger(width(q), 1e-300);
+    }
+    double low = 0.0, high = INFINITE, best = -INFINITE;
     Vector<D> chosen = point;
     while (steps_ < NEWTON_STEPS) {
-      const double left = larger(0.0, descend(q, tau)), loss = set_.loss(point);
+      const double left = larger(0.0, descend(q, tau, NEAR_POINT * room)), loss = set_.loss(point);
       const double value = dot(q.data(), point.data(), set_.dim()) + (loss - set_.allowed() - left) / tau;
       if (value > best) {
         best = value;
         chosen = point;
         loss_ = loss;
+        set_.tau = tau;
       }
       const double reached = (loss - least_) / room;
       if (std::fabs(reached - 1.0) < NEAR_LOSS) break;
@@ -72,10 +92,15 @@ class DualSearch {
     return best;
   }
 
-  // A point of the set near the one found, at which the question that was not proved fails.
-  Vector<D> witness() const {
+  // A point well inside the set at which the question that was not proved fails: half way between where it begins to
+  // fail, on the way from the least loss to the point found, and that point.
+  Vector<D> witness(const Vector<D>& q, double required) const {
     const double room = set_.allowed() - least_, over = loss_ - least_;
-    const double share = over > room ? room / over : 1.0;  // the loss is convex
+    const double most = over > room ? room / over : 1.0;  // the loss is convex
+    const double start = dot(q.data(), set_.fitted.data(), set_.dim());
+    const double end = dot(q.data(), point.data(), set_.dim());
+    const double fails = end < start ? (start - required) / (start - end) : 0.0;
+    const double share = fails < most ? 0.5 * (larger(0.0, fails) + most) : most;
     Vector<D> found = set_.fitted;
     for (int i = 0; i < set_.dim(); ++i) found[i] += share * (point[i] - found[i]);
     return found;
@@ -111,8 +136,10 @@ class DualSearch {
       hessian_(i, i) += pull;
     }
     each_row([&](View<D> x, double successes, double failures) {
-      const Curve at = loss_curve(successes, failures, set_.mean(point.data(), x));
-      const double slope = at.slope * set_.scale, bend = at.bend * set_.scale * set_.scale;
+      const double e = set_.mean(point.data(), x);
+      const Curve hit = bent_log(e), miss = bent_log(1.0 - e);
+      const double slope = (successes * hit.slope - failures * miss.slope) * set_.scale;
+      const double bend = (successes * hit.bend + failures * miss.bend) * set_.scale * set_.scale;
       for (int i = 0; i < d; ++i) {
         const double entry = x[static_cast<std::size_t>(i)];
         if (entry == 0.0) continue;
@@ -149,7 +176,7 @@ class DualSearch {
   }
 
   // Newton's method from the point on; the squared decrement where it ended.
-  double descend(const Vector<D>& q, double tau) {
+  double descend(const Vector<D>& q, double tau, double near) {
     double square = INFINITE;
     for (int step = 0; step < NEWTON_STEPS; ++step) {
       measure(q, tau);
@@ -158,7 +185,7 @@ class DualSearch {
       square = newton_step();
       const double length = longest_step();
       for (int i = 0; i < set_.dim(); ++i) point[i] -= length * step_[i];
-      if (length == 1.0 && square < 1e-6) break;
+      if (length == 1.0 && square < near) break;
     }
     return square;
   }
