@@ -88,6 +88,24 @@ def test_fit_baseline_writes_a_configuration_that_replay_takes(tmp_path: Path) -
     assert found["baseline_reward"]["low"] < made.baseline_reward < found["baseline_reward"]["high"]
 
 
+def test_a_doubt_about_linearity_keeps_a_linear_policy_from_being_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(3_000)
+    table = {"x": x, "action": rng.choice(["a", "b"], 3_000), "reward": (np.abs(x - 0.5) < 0.25).astype(float)}
+    pl.DataFrame(table).write_csv(tmp_path / "bent.csv")
+    args = ("fit-baseline", "bent.csv", "--baseline", "a", "--out", "e.toml")
+    assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2
+    refused = capsys.readouterr().err
+    assert "rests on mean rewards that are linear" in refused
+    assert "--policy Guard --set alpha=0.1 --set delta=0.001 --set 'reward_bounds=[0, 1]'" in refused
+    assert not (tmp_path / "e.toml").exists()
+    run(*args[:1], str(tmp_path / "bent.csv"), *args[2:4], "--policy", "LUCB", "--out", str(tmp_path / "free.toml"))
+    run(*args[:1], str(tmp_path / "bent.csv"), *args[2:4], "--despite-doubt", "--out", str(tmp_path / "e.toml"))
+    assert read_configuration(tmp_path / "e.toml").policy == "SafeLUCB"
+
+
 def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
     # The one run in a process of its own: what goes to which stream can be seen there only.
     path = clicks(tmp_path / "clicks.csv", rows=300)

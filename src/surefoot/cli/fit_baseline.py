@@ -54,6 +54,9 @@ def fit_baseline(
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
     out: Annotated[Path | None, typer.Option(help="Write the configuration to this TOML file.")] = None,
+    despite_doubt: Annotated[
+        bool, typer.Option("--despite-doubt", help="Write it although the log speaks against a linear model.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
@@ -70,7 +73,9 @@ def fit_baseline(
     if out is not None:
         if not isinstance(read, TableLog) or read.columns.features is not None:
             raise ConfigError("A configuration needs a table with context columns; this log brings its own features.")
-        configuration = configuration_of(found, read, policy=policy, alpha=alpha, delta=delta, ridge=ridge)
+        configuration = configuration_of(
+            found, read, policy=policy, alpha=alpha, delta=delta, ridge=ridge, despite_doubt=despite_doubt
+        )
         configuration.new_policy()  # a configuration that no policy accepts is not written
         configuration.write(out)
     if as_json:
@@ -85,16 +90,18 @@ def _print(found: Fit, name: str, out: Path | None) -> None:
     low, high = found.reward_bounds
     for what, estimate, declared in (
         ("baseline's mean reward", found.baseline_reward, f"{found.baseline_reward.value:.4g}"),
-        ("noise (standard deviation)", found.noise, f"{max((high - low) / 2, found.noise.high):.4g}"),
+        ("noise (standard deviation)", found.noise, f"{found.declared.noise:.4g}"),
         ("||theta||", found.theta_norm, f"{found.theta_bound:.4g}"),
     ):
-        interval = f"{estimate.low:.4g} to {estimate.high:.4g}"
+        interval = f"{estimate.low:.4g} to {estimate.high:.4g} ({estimate.level:.0%})"
         table.add_row(what, f"{estimate.value:.4g}", interval, declared)
     table.add_row("length of features", "", "", f"{found.feature_bound:.4g}")
     table.add_row("rewards", "", f"{low:.4g} to {high:.4g}", "")
     console.print(table)
     console.print(f"The baseline's reward is {found.baseline_rests_on}.", highlight=False)
     console.print("Noise to declare is half the range of rewards, which holds whatever their distribution.")
+    console.print("theta's bound is the safe end of a ridge fit to all rows; where they hardly vary, theta counts")
+    console.print("as long as elsewhere.")
     doubts = Table("", "assumption", "seen in the log")
     for doubt in found.doubts:
         doubts.add_row("DOUBTFUL" if doubt.is_doubtful else "no doubt", doubt.assumption, doubt.seen)
