@@ -44,6 +44,7 @@ from surefoot.replay.experiment_toml import Configuration, read_configuration
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
 from surefoot.replay.replay_outcome import ReplayOutcome
+from surefoot.replay.replay_text import shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.policy_specs import Spec
@@ -181,7 +182,9 @@ def _settings(
 def _as_json(
     log: Log, outcomes: Sequence[ReplayOutcome], settings: dict[str, object], doubts: Sequence[Doubt]
 ) -> dict[str, object]:
+    verdict = verdict_of(outcomes)
     return {
+        "verdict": None if verdict is None else {"text": verdict[0], "is_good": verdict[1]},
         "settings": settings,
         "bad_rows": {"count": log.bad.count, "shown": [{"line": at, "reason": why} for at, why in log.bad.shown]},
         "doubts": [{"assumption": d.assumption, "is_doubtful": d.is_doubtful, "seen": d.seen} for d in doubts],
@@ -208,9 +211,9 @@ def _write(
 
 
 def _print(log: Log, outcomes: Sequence[ReplayOutcome], doubts: Sequence[Doubt], folder: Path) -> None:
-    from surefoot.replay.replay_text import shown
-
-    console = Console()
+    console, verdict = Console(), verdict_of(outcomes)
+    if verdict is not None:
+        console.print(verdict[0], style="bold", highlight=False)
     for line, reason in log.bad.shown:
         errors.print(f"left out, line {line:,}: {reason}", highlight=False)
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"

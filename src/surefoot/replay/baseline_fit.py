@@ -133,7 +133,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     return Fit(
         rows=first.rows,
         actions=dict(zip(log.actions, first.counts.astype(int).tolist(), strict=True)),
-        baseline_reward=first.baseline(level),
+        baseline_reward=first.baseline(level, (low, high)),
         noise=_noise(residuals, first.rows, log.dim, level),
         theta_norm=first.theta_norm((low, high), log.feature_bound, is_linear=test.p_value >= SURE),
         feature_bound=log.feature_bound,
@@ -260,10 +260,10 @@ class _First:
             "baseline's reward only if that did not depend on the context"
         )
 
-    def baseline(self, level: float) -> Estimate:
+    def baseline(self, level: float, bounds: tuple[float, float] | None = None) -> Estimate:
         """The baseline's mean reward."""
         if self._follows or not self.has_chances:
-            return self._mean.interval(level)
+            return self._mean.interval(level, bounds)
         return self._weighted.estimate("snips", "baseline", level)
 
     def doubts(self, log: Log, ratio: SampleRatio | None) -> list[Doubt]:

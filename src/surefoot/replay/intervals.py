@@ -1,12 +1,13 @@
 """Means with intervals, from numbers that arrive in batches. Each interval says what it takes for granted."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.replay.rare_rewards import RareSum
 
 NORMAL = (
     "Normal interval: each row is drawn afresh given the rows before it, its variance is finite and does not vanish, "
@@ -51,6 +52,14 @@ def around(value: float, stderr: float, *, level: float, rows: int, method: str 
     return Estimate(value, value - reach, value + reach, level, method, rows)
 
 
+def within(estimate: Estimate, bounds: tuple[float, float] | None) -> Estimate:
+    """The interval cut to a range that the truth cannot leave."""
+    if bounds is None or not math.isfinite(estimate.low):
+        return estimate
+    low, high = (min(max(end, bounds[0]), bounds[1]) for end in (estimate.low, estimate.high))
+    return replace(estimate, low=low, high=high)
+
+
 class Moments:
     """Count, mean and variance of numbers that arrive in batches.  (Chan, Golub and LeVeque 1983)"""
 
@@ -77,10 +86,24 @@ class Moments:
         """Standard error of the mean."""
         return math.sqrt(self.variance / self.count) if self.count > 1 else math.nan
 
-    def interval(self, level: float) -> Estimate:
-        """The mean with its normal interval."""
+    def interval(self, level: float, bounds: tuple[float, float] | None = None) -> Estimate:
+        """The mean with its normal interval; a gamma one where most numbers lie at an end of their bounds."""
         value = self.mean if self.count else math.nan
-        return around(value, self.stderr, level=level, rows=self.count)
+        normal = around(value, self.stderr, level=level, rows=self.count)
+        if bounds is None or self.count == 0:
+            return normal
+        above, below = (self._distances(end, bounds[1] - bounds[0]) for end in bounds)
+        rarer = min(above, below, key=lambda side: side.terms)
+        if not rarer.is_rare:
+            return within(normal, bounds)
+        near, far = (end / self.count for end in rarer.ends(level))
+        low, high = (bounds[0] + near, bounds[0] + far) if rarer is above else (bounds[1] - far, bounds[1] - near)
+        return within(Estimate(value, low, high, level, "gamma", self.count), bounds)
+
+    def _distances(self, end: float, largest: float) -> RareSum:
+        """The sum of the distances from one end of a range."""
+        gap = abs(self.mean - end)
+        return RareSum(self.count * gap, self._squares + self.count * gap**2, largest, self.count)
 
 
 class Bernstein:

@@ -8,7 +8,7 @@ from surefoot.replay.estimators import ASSUMES
 from surefoot.replay.intervals import BERNSTEIN
 from surefoot.replay.replay_figures import FIGURES, picture
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.replay.replay_text import HEADS, shown, table_rows
+from surefoot.replay.replay_text import HEADS, shown, table_rows, verdict_of
 from surefoot.reports.frame import Verdict, bullets, figure
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.tables import row, table
@@ -26,14 +26,9 @@ INTRODUCTION = (
 
 
 def verdict(outcomes: Sequence[ReplayOutcome]) -> Verdict | None:
-    """Whether every policy with a floor kept it; None where no policy has one."""
-    kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
-    broken = ", ".join(outcome.spec.label for outcome in kept if any(outcome.below.values()))
-    if not kept:
-        return None
-    if broken:
-        return Verdict(f"below the floor at times: {broken}", is_good=False)
-    return Verdict("every policy with a floor stayed above it in every round", is_good=True)
+    """Whether it pays and every floor was kept; None where no policy has one."""
+    found = verdict_of(outcomes)
+    return None if found is None else Verdict(found[0], is_good=found[1])
 
 
 def lead(log: Log, outcomes: Sequence[ReplayOutcome]) -> tuple[str | Html, ...]:

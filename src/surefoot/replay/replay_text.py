@@ -1,7 +1,9 @@
-"""The numbers of a replay as text: the same cells on the page and in the terminal."""
+"""What a replay says, as text: the verdict and the cells, the same on the page and in the terminal."""
 
 import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_outcome import ReplayOutcome
@@ -33,6 +35,47 @@ def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
         )
         for outcome in outcomes
     ]
+
+
+def verdict_of(outcomes: Sequence[ReplayOutcome]) -> tuple[str, bool] | None:
+    """Whether it pays and the floors held, and whether that is good news; None where no policy has a floor."""
+    kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
+    active = [outcome for outcome in kept if outcome.learner_rounds]
+    if not kept:
+        return None
+    alarms = [alarm(outcome) for outcome in kept if outcome.alarm is not None]
+    if not active:
+        return " ".join(["The learner was never let in: nothing was gained, and nothing was at risk.", *alarms]), False
+    # A gain that the log cannot tell is NaN, which no order places.
+    best = max(active, key=lambda outcome: np.nan_to_num(outcome.main["gain"].low, nan=-np.inf))
+    broken = ", ".join(outcome.spec.label for outcome in kept if any(outcome.below.values()))
+    floors = f"Below the floor at times: {broken}." if broken else "Every policy with a floor stayed above it."
+    idle = ", ".join(outcome.spec.label for outcome in kept if not outcome.learner_rounds)
+    said = [pays(best), floors, *([f"Never let in: {idle}."] if idle else []), *alarms]
+    return " ".join(said), best.main["gain"].low > 0 and not broken and not alarms
+
+
+def pays(outcome: ReplayOutcome) -> str:
+    """Whether a policy earns more than the baseline, how sure that is, and from when on it plays alone."""
+    gain, baseline = outcome.main["gain"], outcome.main["baseline"]
+    if not math.isfinite(gain.value):
+        return f"The log cannot say whether {outcome.spec.label} pays: too few rows were played as it would have."
+    answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
+    share = f" ({gain.value / baseline.value:+.1%} of the baseline's)" if baseline.value > 0 else ""
+    free = "" if outcome.free_from is None else f", on its own from round {outcome.free_from:,}"
+    return (
+        f"{answer}: {outcome.spec.label} gains {shown(gain, signed=True)} a round{share}, {gain.level:.0%} sure{free}."
+    )
+
+
+def alarm(outcome: ReplayOutcome) -> str:
+    """When data contradicted what was declared, and what followed."""
+    assert outcome.alarm is not None
+    round_, line = outcome.alarm
+    return (
+        f"Alarm of {outcome.spec.label} in round {round_:,} (line {line:,}): no theta is left that satisfies both the "
+        f"data and everything declared. The baseline played the {outcome.rounds - round_ + 1:,} rounds from there on."
+    )
 
 
 def below(outcome: ReplayOutcome) -> str:
