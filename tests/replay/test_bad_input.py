@@ -205,7 +205,7 @@ def test_settings_that_no_replay_can_run_with_are_refused(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="one that replay can play, but got 'UCB'"):
         replay(log, [Spec("UCB")], declared=SETTINGS)
     with pytest.raises(EvidenceError, match="known without looking at the logged action"):
-        replay(read_log(tmp_path / "log.csv"), [Spec("LUCB")], declared=SETTINGS)
+        replay(read_log(csv(tmp_path / "uneven.csv", {3: "3,0.3,b,1,0.4"})), [Spec("LUCB")], declared=SETTINGS)
     with pytest.raises(ConfigError, match="baseline_reward >= 0"):
         Declared(noise=0.5, theta_bound=1.0, baseline_reward=-0.1)
     with pytest.raises(AssumptionError, match="must not be negative"):

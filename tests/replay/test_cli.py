@@ -122,7 +122,7 @@ def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
     ("args", "message"),
     [
         (("replay", "none.csv"), "there is no such file"),
-        (("replay", "log.csv"), "known without looking at the logged action"),
+        (("replay", "by_context.csv"), "known without looking at the logged action"),
         (("replay", "log.csv", "--baseline", "banner", "--alpha", "2"), "`0 < alpha < 1` must hold"),
         (("replay", "log.csv", "--baseline", "banner", "--policy", "UCB2"), "Did you mean"),
         (("replay", "log.csv", "--baseline", "banner", "--reward", "revenue"), "must have the column(s) 'revenue'"),
@@ -145,6 +145,8 @@ def test_mistakes_end_with_a_sentence_and_write_nothing(
 ) -> None:
     path = clicks(tmp_path / "log.csv", rows=300)
     pl.read_csv(path).with_columns(propensity=pl.lit(1.0)).write_csv(tmp_path / "certain.csv")
+    by_age = pl.read_csv(path).with_columns(propensity=pl.col("age") / 100)
+    by_age.write_csv(tmp_path / "by_context.csv")
     (tmp_path / "bad.csv").write_text(path.read_text() + "33,pro,mail,1\n")
     before = sorted(tmp_path.iterdir())
     assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2

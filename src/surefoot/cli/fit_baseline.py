@@ -1,6 +1,7 @@
 """`surefoot fit-baseline LOG`: estimate the baseline from a log, and write a configuration."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -15,6 +16,7 @@ from surefoot.cli.log_options import (
     BaselineOption,
     Categorical,
     Context,
+    EstimatePropensities,
     FormatOption,
     IdColumn,
     LogArgument,
@@ -32,6 +34,7 @@ from surefoot.replay.baseline_fit import fit_baseline as fit
 from surefoot.replay.experiment_toml import configuration_of
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
+from surefoot.replay.propensity_model import estimate_propensities, with_estimates
 
 
 def fit_baseline(
@@ -45,6 +48,7 @@ def fit_baseline(
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
     action_features: ActionFeatures = None,
+    estimate_chances: EstimatePropensities = False,
     reward_bounds: RewardBounds = None,
     policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
     alpha: Annotated[float, typer.Option(help="Share of the baseline's reward you accept losing.")] = 0.1,
@@ -69,7 +73,9 @@ def fit_baseline(
         action_features=read_action_features(action_features),
         max_bad=max_bad,
     )
-    found = fit(read, level=level, reward_bounds=parse_pair(reward_bounds))
+    log_read = estimate_propensities(read) if estimate_chances else read
+    found = fit(log_read, level=level, reward_bounds=parse_pair(reward_bounds))
+    found = replace(found, doubts=with_estimates(found.doubts, log_read))
     if out is not None:
         if not isinstance(read, TableLog) or read.columns.features is not None:
             raise ConfigError("A configuration needs a table with context columns; this log brings its own features.")

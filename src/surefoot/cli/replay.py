@@ -20,6 +20,7 @@ from surefoot.cli.log_options import (
     BaselineOption,
     Categorical,
     Context,
+    EstimatePropensities,
     FormatOption,
     IdColumn,
     LogArgument,
@@ -43,6 +44,7 @@ from surefoot.replay.estimators import replay as run_replay
 from surefoot.replay.experiment_toml import Configuration, read_configuration
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
+from surefoot.replay.propensity_model import estimate_propensities, with_estimates
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
@@ -76,6 +78,7 @@ def replay(
     ] = None,
     action_features: ActionFeatures = None,
     uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")] = False,
+    estimate_chances: EstimatePropensities = False,
     config: Annotated[
         Path | None, typer.Option(help="Configuration written by fit-baseline; fitted now by default.")
     ] = None,
@@ -109,6 +112,8 @@ def replay(
         action_features=read_action_features(action_features) or (told.action_features if told else None),
         max_bad=max_bad,
     )
+    if estimate_chances:
+        read = estimate_propensities(read)
     declared, doubts = _declared(read, told, range_, level)
     declared = Declared(
         declared.noise if noise is None else noise,
@@ -153,9 +158,9 @@ def _declared(
     log: Log, told: Configuration | None, range_: tuple[float, float] | None, level: float
 ) -> tuple[Declared, tuple[Doubt, ...]]:
     if told is not None:
-        return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), ()
+        return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), with_estimates((), log)
     found = fit_baseline(log, level=level, reward_bounds=range_)
-    return changed(found.declared, reward_bounds=range_), found.doubts
+    return changed(found.declared, reward_bounds=range_), with_estimates(found.doubts, log)
 
 
 def _settings(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from surefoot.replay.experiment_toml import configuration_of as configuration_of
     from surefoot.replay.experiment_toml import read_configuration as read_configuration
     from surefoot.replay.open_log import read_log as read_log
+    from surefoot.replay.propensity_model import estimate_propensities as estimate_propensities
     from surefoot.replay.replayed_policy import Declared as Declared
     from surefoot.replay.warm_start import history as history
 
@@ -26,6 +27,7 @@ __getattr__, __dir__ = lazy(
         "estimators": ("replay",),
         "experiment_toml": ("configuration_of", "read_configuration"),
         "open_log": ("read_log",),
+        "propensity_model": ("estimate_propensities",),
         "replayed_policy": ("Declared",),
         "warm_start": ("history",),
     },
@@ -37,6 +39,7 @@ __all__ = [
     "Declared",
     "configuration_of",
     "datasets",
+    "estimate_propensities",
     "fit_baseline",
     "history",
     "read_configuration",

@@ -16,7 +16,7 @@ from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.diagnostics import LINEARITY, SURE, Doubt, Residuals, linearity
+from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Doubt, Residuals, linearity
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
 from surefoot.replay.intervals import Estimate, Moments, normal_reach
 from surefoot.replay.linearity import LinearityTest, is_set_aside
@@ -278,7 +278,7 @@ class _First:
         if ratio is not None:
             action, mean = ratio.worst
             seen = f"mean weight of {log.actions[action]}: {mean:.4g} (1 where they are right); p = {ratio.p_value:.2g}"
-            found.append(Doubt("Propensities are as logged", ratio.p_value < SURE, seen))
+            found.append(Doubt(PROPENSITIES_LOGGED, ratio.p_value < SURE, seen))
         return found
 
     def range_doubt(self, declared: tuple[float, float] | None) -> Doubt:

@@ -17,6 +17,7 @@ from surefoot.replay.linearity import LinearityTest
 SURE = 0.001
 BLOCKS = 10
 LINEARITY = "Linearity: the mean reward is <theta, features>"
+PROPENSITIES_LOGGED = "Propensities are as logged"
 NO_DRIFT = "No drift: the same theta from the first row to the last"
 
 

@@ -153,21 +153,23 @@ def replay(
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     trials: list[_PolicyRun] = []
     done, model = 0, Ridge(dim=log.dim, ridge=1.0)
-    for batch in log.batches():
+    for read in log.batches():
+        batch = chances.prepared(read)
         if not trials:
             trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances.least, seed) for spec in policies]
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
         given = chances.of(batch)
-        usable = chances.usable(given)
+        usable, owed = chances.usable(given), chances.baseline_weights(batch, given)
         predicted = _predict(model, batch, declared) if evaluator == "importance" else np.zeros((0, 0))
         for trial in trials:
-            trial.take(batch, given, usable, predicted)
+            trial.take(batch, given, usable, owed, predicted)
         done += len(batch)
         if progress is not None:
             progress(done, log.rows or done)
     if not trials:
         raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")
+    chances.finish()
     return [trial.outcome(level) for trial in trials]
 
 
@@ -190,23 +192,24 @@ class _PolicyRun:
         self._tally, self._rows = OutcomeCounter(own), 0
         self._paid = {what: Moments() for what in ("reward", "baseline", "gain")}
         self._range, self._apart = declared.reward_bounds, DifferingRows()
-        self._seen = (math.inf, -math.inf)
+        self._seen, self._is_logged = (math.inf, -math.inf), log.follows_log
         self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=least)
 
-    def take(self, batch: Batch, given: Vector, usable: NDArray[np.bool_], predicted: Matrix) -> None:
+    def take(
+        self, batch: Batch, given: Vector, usable: NDArray[np.bool_], baseline_weight: Vector, predicted: Matrix
+    ) -> None:
         """One batch."""
         played = self._player.play(batch, batch.rewards, usable)
         self._rows += len(batch)
         self._seen = min(self._seen[0], float(batch.rewards.min())), max(self._seen[1], float(batch.rewards.max()))
         {"rejection": self._reject, "importance": self._importance, "full": self._full}[self._evaluator](
-            batch, given, played, predicted
+            batch, given, baseline_weight, played, predicted
         )
 
-    def _reject(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
+    def _reject(self, batch: Batch, given: Vector, weight: Vector, played: PlayedRows, _: Matrix) -> None:
         counted = played.fates > REJECTED
         rewards = batch.rewards[:, 0]
         self._paid["reward"].add(rewards[counted])
-        weight = weights(batch.actions, batch.baselines, given)
         # The weighting compares two targets; here both are the baseline, whose reward is all that is asked.
         both = np.stack([weight, weight])
         self._weighted.add(both, rewards, both * rewards)
@@ -216,17 +219,26 @@ class _PolicyRun:
         earned = np.where(played.fates[counted] == LEARNER, rewards[counted], owed)
         self._tally.add(earned, owed, played.fates[counted], played.margins[counted], batch.lines[counted])
 
-    def _importance(self, batch: Batch, given: Vector, played: PlayedRows, predicted: Matrix) -> None:
+    def _importance(
+        self, batch: Batch, given: Vector, baseline_weight: Vector, played: PlayedRows, predicted: Matrix
+    ) -> None:
         rewards, rows = batch.rewards[:, 0], np.arange(len(batch))
-        weight, robust = [], []
-        for asked in (played.chosen, batch.baselines):
-            check_support(batch, given, asked)
-            weight.append(weights(batch.actions, asked, given))
-            robust.append(robust_terms(weight[-1], rewards, predicted[rows, asked], predicted[rows, batch.actions]))
-        self._weighted.add(np.stack(weight), rewards, np.stack(robust))
+        at_logged = predicted[rows, batch.actions]
+        # Every row counts for a baseline that is what was logged: then its own action is the one asked about.
+        asked = batch.actions if self._is_logged else batch.baselines
+        check_support(batch, given, asked)
+        check_support(batch, given, np.where(played.fates == LEARNER, played.chosen, asked))
+        own = robust_terms(baseline_weight, rewards, predicted[rows, asked], at_logged)
+        weight = weights(batch.actions, played.chosen, given)
+        terms = robust_terms(weight, rewards, predicted[rows, played.chosen], at_logged)
+        # Where the policy left it to the baseline, it earned what the baseline earned.
+        is_learner = played.fates == LEARNER
+        weight, terms = np.where(is_learner, weight, baseline_weight), np.where(is_learner, terms, own)
+        robust = np.stack([terms, own])
+        self._weighted.add(np.stack([weight, baseline_weight]), rewards, robust)
         self._tally.add(robust[0], robust[1], played.fates, played.margins, batch.lines)
 
-    def _full(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
+    def _full(self, batch: Batch, given: Vector, _weight: Vector, played: PlayedRows, _: Matrix) -> None:
         rows = np.arange(len(batch))
         earned, owed = batch.rewards[rows, played.chosen], batch.rewards[rows, batch.baselines]
         for what, values in (("reward", earned), ("baseline", owed), ("gain", earned - owed)):
