@@ -28,6 +28,7 @@ from surefoot.cli.log_options import (
     parse_pair,
     read_action_features,
 )
+from surefoot.cli.progress import console as errors
 from surefoot.errors import ConfigError
 from surefoot.replay.baseline_fit import Fit
 from surefoot.replay.baseline_fit import fit_baseline as fit
@@ -87,6 +88,8 @@ def fit_baseline(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
         return
+    for name, why in read.left_out.items():
+        errors.print(f"no context: {name} ({why}); --context names those that are", highlight=False)
     _print(found, read.name, out)
 
 

@@ -72,6 +72,7 @@ def columns_of(
         baseline=baseline or guessed.baseline,
         id=id_ or guessed.id,
         features=None if context else guessed.features,
+        is_guess=guessed.is_guess and not context,
     )
 
 

@@ -171,6 +171,8 @@ def _settings(
         "rows": log.rows,
         "evaluator": evaluator,
         "actions": ", ".join(log.actions),
+        "context": ", ".join(log.context),
+        "left out of the context": "; ".join(f"{name} ({why})" for name, why in log.left_out.items()),
         "features of an action": log.dim,
         "noise": declared.noise,
         "theta_bound": declared.theta_bound,
@@ -219,6 +221,8 @@ def _print(log: Log, outcomes: Sequence[ReplayOutcome], doubts: Sequence[Doubt],
     console, verdict = Console(), verdict_of(outcomes)
     if verdict is not None:
         console.print(verdict[0], style="bold", highlight=False)
+    for name, why in log.left_out.items():
+        errors.print(f"no context: {name} ({why}); --context names those that are", highlight=False)
     for line, reason in log.bad.shown:
         errors.print(f"left out, line {line:,}: {reason}", highlight=False)
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"

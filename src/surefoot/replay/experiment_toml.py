@@ -2,7 +2,7 @@
 
 policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward, reward_floor
 [actions]   names, baseline, and per name its features where actions have any
-[[context]] name, and either low and high (a number) or levels (a label)
+[[context]] name, and either low and high (a number; has_gaps where it may be missing) or levels (a label)
 """
 
 import inspect
@@ -90,6 +90,7 @@ class Configuration:
             lines += ["", "[[context]]", f"name = {json.dumps(part.name, ensure_ascii=False)}"]
             if isinstance(part, NumericColumn):
                 lines += [f"low = {_number(part.low)}", f"high = {_number(part.high)}"]
+                lines += ["has_gaps = true"] if part.has_gaps else []
             else:
                 lines.append(f"levels = {json.dumps(list(part.levels), ensure_ascii=False)}")
         return "\n".join(lines) + "\n"
@@ -239,7 +240,8 @@ def read_configuration(path: str | Path) -> Configuration:
 def _part(entry: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
     if "levels" in entry:
         return CategoricalColumn(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
-    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]))
+    has_gaps = bool(entry.get("has_gaps", False))
+    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]), has_gaps)
 
 
 def _number(value: float) -> str:

@@ -67,6 +67,7 @@ class EstimatedLog(Log):
                 "A table of labels or ratings has no propensities to estimate: nothing was drawn in it."
             )
         self._log, self.name, self.actions, self.dim = log, log.name, log.actions, log.dim
+        self.context, self.left_out = log.context, log.left_out
         self.feature_bound, self.rows, self.follows_log = log.feature_bound, log.rows, log.follows_log
         self._models = _fitted(log)
         self._weights, self._used = np.zeros(len(log.actions)), 0
