@@ -8,7 +8,7 @@ from surefoot.replay.estimators import ASSUMES
 from surefoot.replay.intervals import BERNSTEIN
 from surefoot.replay.replay_figures import FIGURES, picture
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.replay.replay_text import HEADS, shown, table_rows, verdict_of
+from surefoot.replay.replay_text import HEADS, shown, table_rows
 from surefoot.reports.frame import Verdict, bullets, figure
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.tables import row, table
@@ -25,9 +25,8 @@ INTRODUCTION = (
 )
 
 
-def verdict(outcomes: Sequence[ReplayOutcome]) -> Verdict | None:
+def shown_verdict(found: tuple[str, bool] | None) -> Verdict | None:
     """Whether it pays and every floor was kept; None where no policy has one."""
-    found = verdict_of(outcomes)
     return None if found is None else Verdict(found[0], is_good=found[1])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from surefoot.replay.guarded_lucb import GUARD
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_outcome import ReplayOutcome
 
@@ -37,8 +38,26 @@ def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
     ]
 
 
-def verdict_of(outcomes: Sequence[ReplayOutcome]) -> tuple[str, bool] | None:
-    """Whether it pays and the floors held, and whether that is good news; None where no policy has a floor."""
+def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = None) -> tuple[str, bool] | None:
+    """Whether it pays and the floors held, and whether that is good news; None where no policy has a floor.
+
+    Parameters
+    ----------
+    outcomes : sequence of ReplayOutcome
+        What `replay` returned.
+    per_day : float, optional
+        Rounds of your traffic a day, by which the wait is told in days.
+
+    Returns
+    -------
+    tuple of str and bool, or None
+        The sentences, and whether they are good news.
+
+    Examples
+    --------
+    >>> verdict_of([]) is None
+    True
+    """
     kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
     active = [outcome for outcome in kept if outcome.learner_rounds]
     if not kept:
@@ -48,14 +67,21 @@ def verdict_of(outcomes: Sequence[ReplayOutcome]) -> tuple[str, bool] | None:
         return " ".join(["The learner was never let in: nothing was gained, and nothing was at risk.", *alarms]), False
     # A gain that the log cannot tell is NaN, which no order places.
     best = max(active, key=lambda outcome: np.nan_to_num(outcome.main["gain"].low, nan=-np.inf))
-    broken = ", ".join(outcome.spec.label for outcome in kept if any(outcome.below.values()))
+    broken = ", ".join(outcome.spec.label for outcome in kept if _is_broken(outcome))
     floors = f"Below the floor at times: {broken}." if broken else "Every policy with a floor stayed above it."
     idle = ", ".join(outcome.spec.label for outcome in kept if not outcome.learner_rounds)
-    said = [pays(best), floors, *([f"Never let in: {idle}."] if idle else []), *alarms]
+    said = [pays(best, per_day), floors, *([f"Never let in: {idle}."] if idle else []), *alarms]
     return " ".join(said), best.main["gain"].low > 0 and not broken and not alarms
 
 
-def pays(outcome: ReplayOutcome) -> str:
+def _is_broken(outcome: ReplayOutcome) -> bool:
+    """Whether a floor was left: in any round, or by the last one where the promise is an average over coins."""
+    if outcome.spec.policy != GUARD or outcome.spec.alpha is None:
+        return any(outcome.below.values())
+    return bool(outcome.curves["earned"][-1] < (1 - outcome.spec.alpha) * outcome.curves["owed"][-1])
+
+
+def pays(outcome: ReplayOutcome, per_day: float | None = None) -> str:
     """Whether a policy earns more than the baseline, how sure that is, and from when on it plays alone."""
     gain, baseline = outcome.main["gain"], outcome.main["baseline"]
     if not math.isfinite(gain.value):
@@ -63,6 +89,8 @@ def pays(outcome: ReplayOutcome) -> str:
     answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
     share = f" ({gain.value / baseline.value:+.1%} of the baseline's)" if baseline.value > 0 else ""
     free = "" if outcome.free_from is None else f", on its own from round {outcome.free_from:,}"
+    if free and per_day is not None and outcome.free_from is not None:
+        free += f", after {outcome.free_from / per_day:.3g} days of your traffic"
     return (
         f"{answer}: {outcome.spec.label} gains {shown(gain, signed=True)} a round{share}, {gain.level:.0%} sure{free}."
     )
