@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -14,9 +15,11 @@ from surefoot.errors import EvidenceError
 from surefoot.replay import estimate_propensities, fit_baseline, read_log, replay
 from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import EvaluatorName
+from surefoot.replay.intervals import Moments, WeightedMean
 from surefoot.replay.linearity import is_set_aside
 from surefoot.replay.propensities import Propensities
 from surefoot.replay.replayed_policy import IMPORTANCE, REJECTION, Declared, ReplayedPolicy, problem_of
+from surefoot.simulation.contestants import Contestant
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.test_cli import run
 
@@ -141,6 +144,59 @@ def test_weighting_by_estimated_propensities_takes_out_what_the_context_put_in()
         plain += naive.low <= truth <= naive.high
     assert hits >= binom.ppf(1e-4, runs, 0.93)
     assert plain < 0.7 * runs
+
+
+def sampler_log(seed: int, rows: int = 4_000) -> ArrayLog:
+    """In one row of 25 action 1 pays 1 instead of 0.2, and was hardly ever drawn there."""
+    rng = np.random.default_rng([6, seed])
+    rich = rng.random(rows) < 0.04
+    chance = np.where(rich, 0.05, 0.5)
+    actions = (rng.random(rows) < chance).astype(np.int64)
+    means = np.where(actions == 1, np.where(rich, 1.0, 0.2), 0.1)
+    rewards = (rng.random(rows) < means).astype(float)
+    features = np.tile(np.eye(2), (rows, 1, 1))
+    given = np.where(actions == 1, chance, 1 - chance)
+    return ArrayLog(features=features, actions=actions, rewards=rewards, baselines=0, propensities=given)
+
+
+class Always:
+    """Plays row 1."""
+
+    def decide(self, rows: Array, *, baseline: int, baseline_reward: float | None = None) -> SimpleNamespace:
+        return SimpleNamespace(action=1, source="learner")
+
+    def observe(self, decision: object, reward: float) -> None:
+        pass
+
+
+def test_a_few_tiny_propensities_do_not_throw_away_all_other_rows() -> None:
+    runs, hits, gained = 40, 0, 0
+    for seed in range(runs):
+        policy = Contestant(lambda _: Always(), name="always")
+        (outcome,) = replay(sampler_log(seed), [policy], declared=DECLARED, seed=seed)
+        assert outcome.rounds > 800  # a fifth of them, if all were thinned to the least
+        reward, gain = outcome.main["reward"], outcome.main["gain"]
+        hits += reward.low <= 0.96 * 0.2 + 0.04 <= reward.high
+        gained += gain.low <= 0.96 * 0.1 + 0.04 * 0.9 <= gain.high
+    assert min(hits, gained) >= binom.ppf(1e-4, runs, 0.9)  # eight rows carry a fifth of it: 93% asks for more of them
+
+
+def test_a_mean_with_weights_of_one_is_the_plain_one_and_with_others_the_textbooks() -> None:
+    rng = np.random.default_rng(0)
+    values, weight = rng.random(700) + 5, rng.uniform(0.5, 4, size=700)
+    plain, ones, uneven = Moments(), WeightedMean(), WeightedMean()
+    for part in np.array_split(np.arange(700), 6):
+        plain.add(values[part])
+        ones.add(values[part], np.ones(part.size))
+        uneven.add(values[part], weight[part])
+    expected, found = plain.interval(0.9, (0.0, 10.0)), ones.interval(0.9, (0.0, 10.0))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+    mean = float((weight * values).sum() / weight.sum())
+    rows = weight.sum() ** 2 / (weight**2).sum()
+    stderr = np.sqrt((weight**2 * (values - mean) ** 2).sum() * rows / (rows - 1)) / weight.sum()
+    found = uneven.interval(0.9, (0.0, 10.0))
+    assert found.value == pytest.approx(mean, rel=1e-12)
+    assert found.high - found.value == pytest.approx(1.6448536 * stderr, rel=1e-6)
 
 
 def test_a_short_log_and_a_table_of_labels_have_no_propensities_to_estimate() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Vector
-from surefoot.replay.intervals import Estimate, Moments, normal_reach, within
+from surefoot.replay.intervals import Estimate, WeightedMean, normal_reach, within
 
 
 class DifferingRows:
@@ -22,7 +22,7 @@ class DifferingRows:
 
     def __init__(self) -> None:
         self._rows, self._differing = 0, 0
-        self._policy, self._baseline = Moments(), Moments()
+        self._policy, self._baseline = WeightedMean(), WeightedMean()
 
     def add(
         self,
@@ -30,14 +30,16 @@ class DifferingRows:
         baselines: NDArray[np.int64],
         actions: NDArray[np.int64],
         rewards: Vector,
+        weight: Vector,
     ) -> None:
-        """Take in rows; a choice below 0 was never asked for."""
+        """Take in rows with their weights; a choice below 0 was never asked for."""
         asked = chosen >= 0
         differing = asked & (chosen != baselines)
         self._rows += int(asked.sum())
         self._differing += int(differing.sum())
-        self._policy.add(rewards[differing & (actions == chosen)])
-        self._baseline.add(rewards[differing & (actions == baselines)])
+        for mean, asked_for in ((self._policy, chosen), (self._baseline, baselines)):
+            rows = differing & (actions == asked_for)
+            mean.add(rewards[rows], weight[rows])
 
     def gain(self, level: float, bounds: tuple[float, float]) -> Estimate:
         """What a round of the policy earns beyond one of the baseline, on average."""

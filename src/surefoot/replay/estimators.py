@@ -23,7 +23,7 @@ from surefoot.replay.batch import Batch, Log
 from surefoot.replay.differing_rows import DifferingRows
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
-from surefoot.replay.intervals import NORMAL, Estimate, Moments
+from surefoot.replay.intervals import NORMAL, Estimate, Moments, WeightedMean
 from surefoot.replay.propensities import Propensities, check_rewards, check_support
 from surefoot.replay.rare_rewards import GAMMA
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
@@ -52,7 +52,8 @@ ASSUMES: dict[str, tuple[str, ...]] = {
     "rejection": (
         "Rejection replay: rounds are independent of each other and of their order, each logged action was drawn with "
         "its logged propensity, and nothing but the logged context decides both action and reward. Then the rounds "
-        "that count are distributed as a live run.",
+        "that count are distributed as a live run. Where the smallest propensities would leave fewer than 1,000 of "
+        "them, rows of such propensities are not thinned out like the others, and count by as much more.",
         "The policy's interval is for the average expected reward of this run. The baseline's reward is estimated by "
         "self-normalised weighting over all rows. The gain is that of the rows in which the policy and the baseline "
         "would have played different actions: rewards of the one less those of the other, by the share of such rows.",
@@ -156,7 +157,7 @@ def replay(
     for read in log.batches():
         batch = chances.prepared(read)
         if not trials:
-            trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances.least, seed) for spec in policies]
+            trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances, seed) for spec in policies]
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
         given = chances.of(batch)
@@ -183,7 +184,7 @@ class _PolicyRun:
         declared: Declared,
         evaluator: str,
         watched: Sequence[float],
-        least: float,
+        chances: Propensities,
         seed: int,
     ) -> None:
         self._player = log_player(spec, declared, log, mode=MODES[evaluator], seed=seed)
@@ -193,7 +194,8 @@ class _PolicyRun:
         self._paid = {what: Moments() for what in ("reward", "baseline", "gain")}
         self._range, self._apart = declared.reward_bounds, DifferingRows()
         self._seen, self._is_logged = (math.inf, -math.inf), log.follows_log
-        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=least)
+        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=chances.least)
+        self._kept, self._counted = chances.kept, WeightedMean()
 
     def take(
         self, batch: Batch, given: Vector, usable: NDArray[np.bool_], baseline_weight: Vector, predicted: Matrix
@@ -209,11 +211,12 @@ class _PolicyRun:
     def _reject(self, batch: Batch, given: Vector, weight: Vector, played: PlayedRows, _: Matrix) -> None:
         counted = played.fates > REJECTED
         rewards = batch.rewards[:, 0]
-        self._paid["reward"].add(rewards[counted])
+        counts = np.maximum(1.0, self._kept / given)
+        self._counted.add(rewards[counted], counts[counted])
         # The weighting compares two targets; here both are the baseline, whose reward is all that is asked.
         both = np.stack([weight, weight])
         self._weighted.add(both, rewards, both * rewards)
-        self._apart.add(played.chosen, batch.baselines, batch.actions, rewards)
+        self._apart.add(played.chosen, batch.baselines, batch.actions, rewards, counts)
         owed = np.full(int(counted.sum()), self._declared.baseline_reward)
         # A baseline round counts alike on both sides: its luck must not look like a broken floor.
         earned = np.where(played.fates[counted] == LEARNER, rewards[counted], owed)
@@ -261,7 +264,7 @@ class _PolicyRun:
             return {name: found.pop(name) for name in ("dr", "ips", "snips")} | found
         return {
             "rejection": {
-                "reward": self._paid["reward"].interval(level, bounds),
+                "reward": self._counted.interval(level, bounds),
                 "baseline": self._weighted.estimate("snips", "baseline", level),
                 "gain": self._apart.gain(level, bounds),
             }

@@ -21,6 +21,10 @@ from surefoot.replay.propensity_model import EstimatedLog, shares_of
 from surefoot.replay.replayed_policy import Declared
 from surefoot.replay.sample_ratio import SampleRatio
 
+ENOUGH = 1_000  # rounds that a thinned log should leave
+STEPS = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 481)])
+SHORT = 0.05  # share of the rows whose propensity may lie below what thinning leaves
+
 
 class Propensities:
     """The propensities of a log, and whether they can answer at all."""
@@ -30,7 +34,7 @@ class Propensities:
         self._rng, self._draws = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         self._log, self.is_logged, self._rows = log, log.follows_log, 0
         self._ratio = SampleRatio(len(log.actions), self._uniform) if self._uniform and evaluator != "full" else None
-        self.least = self._uniform or 1.0
+        self.least = self.kept = self._uniform or 1.0
         self._is_rejection = evaluator == "rejection"
         if evaluator == "full":
             if not log.is_full:
@@ -50,7 +54,22 @@ class Propensities:
                     "than the logged one was ever possible. Log some randomised rounds first."
                 )
             self.least = low
+        self.kept = self._read_kept()
         self._shares = self._read_shares(evaluator) if self.is_logged else None
+
+    def _read_kept(self) -> float:
+        """The chance that thinning leaves to every action: the smallest, unless next to no row would be left.
+
+        A few tiny propensities, as a Thompson sampler's, would throw away all others. Then it is one that only a few
+        rows fall short of; these all stay, and count by as much more.
+        """
+        rows = self._log.rows
+        if not self._is_rejection or self._uniform is not None or rows is None or rows * self.least >= ENOUGH:
+            return self.least
+        counts = sum(np.histogram(batch.propensities, STEPS)[0] for batch in _nonempty(self._log))
+        within = np.flatnonzero(np.cumsum(counts) <= SHORT * rows)
+        most = float(STEPS[within[-1] + 1]) if within.size else self.least
+        return max(self.least, min(most, ENOUGH / rows))
 
     def _read_shares(self, evaluator: str) -> Vector | None:
         """The distribution of a logged baseline, where it is the same in all rows; None where a model has it."""
@@ -104,10 +123,10 @@ class Propensities:
         return batch.propensities if self._uniform is None else np.full(len(batch), self._uniform)
 
     def usable(self, given: Vector) -> NDArray[np.bool_]:
-        """Rows that rejection may look at: thinned so that every action has the same chance, the smallest one."""
+        """Rows that rejection may look at: thinned so that every action has the same chance."""
         if not self._is_rejection or bool((given == self.least).all()):
             return np.ones(given.size, dtype=np.bool_)
-        return np.asarray(self._rng.random(given.size) * given < self.least)
+        return np.asarray(self._rng.random(given.size) * given < self.kept)
 
 
 def check_support(batch: Batch, given: Vector, asked: NDArray[np.int64]) -> None:
