@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.replay.theta_bound import RidgeSums
+from surefoot.replay.theta_bound import GramSum, RidgeSums
 
 BLOCK = 64  # rows: neighbours that depend on each other lie in one block for the most part
 BINS = 6
@@ -65,7 +65,7 @@ class LinearityTest:
         self._free = max(1.0, aside.rows - rank) / max(1, aside.rows)
         dim = lows.size
         self._product, self._squares, self._along = 0.0, 0.0, np.zeros(dim)
-        self._cross, self._spread = np.zeros(dim), np.zeros((dim, dim))
+        self._cross, self._spread = np.zeros(dim), GramSum(dim)
 
     def learn(self, features: Matrix, rewards: Vector) -> None:
         """Rows that are not set aside."""
@@ -82,13 +82,13 @@ class LinearityTest:
         self._product += float(hits.sum())
         self._squares += float(hits @ hits)
         self._cross += moved.T @ hits
-        self._spread += moved.T @ moved
+        self._spread.add(moved)
 
     @property
     def score(self) -> float:
         """About standard normal where the model is linear, and large where the guess was right."""
         beside = self._inverse @ self._along
-        squares = self._squares - 2 * float(beside @ self._cross) + float(beside @ self._spread @ beside)
+        squares = self._squares - 2 * float(beside @ self._cross) + float(beside @ self._spread.value @ beside)
         # A fit makes residuals look smaller than they are.
         scale = math.sqrt(max(squares / self._free, 0.0))
         return self._product / scale if scale > 1e-12 * abs(self._product) else 0.0

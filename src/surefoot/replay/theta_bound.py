@@ -25,29 +25,67 @@ TAIL = 0.005  # of tau and of ||theta|| given tau, each
 SCALES = np.geomspace(1e-5, 1e3, 161)  # tau, in units of range / length of features
 
 
+class GramSum:
+    """The sum of x x^T over rows, added up for many of them at once: of wide rows a batch holds but a few."""
+
+    def __init__(self, dim: int) -> None:
+        self._sum, self._waiting, self._rows = np.zeros((dim, dim)), list[Matrix](), 0
+
+    def add(self, rows: Matrix) -> None:
+        """Take in rows (rows, dim)."""
+        self._waiting.append(rows)
+        self._rows += len(rows)
+        if self._rows >= len(self._sum):
+            self._settle()
+
+    @property
+    def value(self) -> Matrix:
+        """The sum (dim, dim)."""
+        self._settle()
+        return self._sum
+
+    def plus(self, other: "GramSum") -> "GramSum":
+        """The sum over the rows of both."""
+        both = GramSum(len(self._sum))
+        both._sum = self.value + other.value
+        return both
+
+    def _settle(self) -> None:
+        if self._waiting:
+            rows = np.concatenate(self._waiting)
+            self._sum = self._sum + rows.T @ rows
+            self._waiting, self._rows = [], 0
+
+
 class RidgeSums:
     """What a fit needs of the rows: sums over those that were played, and where offered ones can lie at all."""
 
     def __init__(self, dim: int) -> None:
         self.rows = 0
-        self.gram, self.moment = np.zeros((dim, dim)), np.zeros(dim)
+        self._gram, self.moment = GramSum(dim), np.zeros(dim)
         self._sum, self._reward, self._squares = np.zeros(dim), 0.0, 0.0
         self._offered: Matrix | None = None
 
     def add(self, features: Matrix, rewards: Vector) -> None:
         """Take in rows (rows, dim) and their rewards."""
         self.rows += rewards.size
-        self.gram += features.T @ features
+        self._gram.add(features)
         self.moment += features.T @ rewards
         self._sum += features.sum(axis=0)
         self._reward += float(rewards.sum())
         self._squares += float(rewards @ rewards)
 
+    @property
+    def gram(self) -> Matrix:
+        """Sum of x x^T."""
+        return self._gram.value
+
     def plus(self, other: "RidgeSums") -> "RidgeSums":
         """The sums over the rows of both."""
         both = RidgeSums(self.moment.size)
         both.rows = self.rows + other.rows
-        both.gram, both.moment, both._sum = self.gram + other.gram, self.moment + other.moment, self._sum + other._sum
+        both._gram = self._gram.plus(other._gram)
+        both.moment, both._sum = self.moment + other.moment, self._sum + other._sum
         both._reward, both._squares = self._reward + other._reward, self._squares + other._squares
         both._offered = self._offered if self._offered is not None else other._offered
         return both
