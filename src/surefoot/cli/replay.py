@@ -46,6 +46,8 @@ from surefoot.replay.guarded_lucb import GUARD, guarded
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
 from surefoot.replay.propensity_model import estimate_propensities, with_estimates
+from surefoot.replay.rehearsal import LONG, expected_seconds
+from surefoot.replay.rehearsal import told as told_wait
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
@@ -134,6 +136,9 @@ def replay(
     chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
     if GUARD in policy if policy else _can_guard(read, chosen, bounds):
         entries += [guarded(one, delta=delta, ridge=ridge, reward_bounds=_known(bounds)) for one in alphas]
+    seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
+    if seconds is not None and seconds >= LONG:
+        errors.print(told_wait(seconds, read), highlight=False)
     with nullcontext(None) if as_json else progress_bar("replaying") as report:
         outcomes = run_replay(
             read,
