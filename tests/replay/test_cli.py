@@ -88,6 +88,13 @@ def test_fit_baseline_writes_a_configuration_that_replay_takes(tmp_path: Path) -
     assert found["baseline_reward"]["low"] < made.baseline_reward < found["baseline_reward"]["high"]
 
 
+def test_bounds_of_rewards_let_safe_lucb_in_sooner(tmp_path: Path) -> None:
+    path = str(clicks(tmp_path / "clicks.csv", rows=4_000))
+    args = ("replay", path, "--baseline", "banner", "--policy", "SafeLUCB", "--json")
+    without, with_ = (json.loads(run(*args, *more))["policies"][0] for more in ((), ("--reward-bounds", "0,1")))
+    assert with_["learner_rounds"] / with_["rounds"] > without["learner_rounds"] / without["rounds"] + 0.1
+
+
 def test_a_doubt_about_linearity_keeps_a_linear_policy_from_being_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,7 +108,8 @@ def replay(
     """Show what policies would have done on a log: table, figures and report.html."""
     range_ = parse_pair(reward_bounds)
     alphas = parse_numbers("--alpha", alpha)
-    entries: list[Entry] = [*_specs(policy or PLAYABLE, alphas, delta, ridge, range_)]
+    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
+    entries: list[Entry] = [*_specs(policy or PLAYABLE, alphas, delta, ridge, _bounds_known(chosen, range_))]
     told = read_configuration(config) if config is not None else None
     columns = columns_of(
         log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label
@@ -133,7 +134,6 @@ def replay(
         declared.baseline_reward if baseline_reward is None else baseline_reward,
         range_,
     )
-    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
     if GUARD in policy if policy else _can_guard(read, chosen, bounds):
         entries += [guarded(one, delta=delta, ridge=ridge, reward_bounds=_known(bounds)) for one in alphas]
     seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
@@ -161,13 +161,20 @@ def replay(
     _print(read, outcomes, doubts, folder, verdict)
 
 
+def _bounds_known(evaluator: str, range_: tuple[float, float] | None) -> dict[str, Any]:
+    """What SafeLUCB may know of rewards within a range: their bounds, or that of their means.
+
+    Beside another strategy it is taught by rows that it did not play, which its set by likelihood does not take in.
+    """
+    return {} if range_ is None else {"reward_range" if evaluator == "importance" else "reward_bounds": range_}
+
+
 def _specs(
-    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, range_: tuple[float, float] | None
+    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, bounds: dict[str, Any]
 ) -> list[Spec]:
     specs = []
     for name in [name for name in policies if name != GUARD]:
-        # Rewards within a range have their means within it, which SafeLUCB can use.
-        known: dict[str, Any] = {"reward_range": range_} if name == "SafeLUCB" and range_ is not None else {}
+        known = bounds if name == "SafeLUCB" else {}
         floors: Sequence[float | None] = [None] if name == FREE else alphas
         specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]
     return specs
