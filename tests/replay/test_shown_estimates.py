@@ -11,8 +11,9 @@ import surefoot
 from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import EvaluatorName, replay
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
-from surefoot.replay.intervals import Moments
+from surefoot.replay.intervals import Estimate, Moments
 from surefoot.replay.rare_rewards import RareSum, reaches
+from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import verdict_of
 from surefoot.replay.replayed_policy import Declared
 from surefoot.simulation.contestants import Contestant
@@ -104,6 +105,22 @@ def test_a_verdict_says_whether_it_pays_and_how_sure_that_is() -> None:
     assert "95% sure, on its own from round" in text
     assert "Every policy with a floor stayed above it." in text
     assert verdict_of(outcomes[:1]) is None
+
+
+def outcome_of(name: str, gain: tuple[float, float, float], below: int) -> ReplayOutcome:
+    estimates = {"rejection": {"gain": Estimate(gain[1], gain[0], gain[2]), "baseline": Estimate(0.5, 0.4, 0.6)}}
+    spec = Spec(name, alpha=0.1)
+    return ReplayOutcome(spec, "rejection", 900, 300, 30, None, 0.8, {0.1: below}, estimates, {})
+
+
+def test_the_verdict_is_about_the_surest_gain_and_else_about_the_largest() -> None:
+    small, large = outcome_of("CLUCB", (-1e-5, 1e-6, 1e-5), 0), outcome_of("SafeLUCB", (-0.01, 0.02, 0.05), 22)
+    text, is_good = verdict_of([small, large]) or ("", True)
+    assert text.startswith("Whether it pays is open: SafeLUCB")
+    assert "below the floor at times: SafeLUCB, α = 0.1 (22 of 300 rounds)." in text
+    assert not is_good
+    sure = outcome_of("CLUCB2", (0.001, 0.002, 0.003), 0)
+    assert (verdict_of([small, large, sure]) or ("", False))[0].startswith("It pays: CLUCB2")
 
 
 def contradicted() -> tuple[ArrayLog, Declared]:

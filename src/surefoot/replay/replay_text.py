@@ -65,13 +65,25 @@ def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = Non
     alarms = [alarm(outcome) for outcome in kept if outcome.alarm is not None]
     if not active:
         return " ".join(["The learner was never let in: nothing was gained, and nothing was at risk.", *alarms]), False
-    # A gain that the log cannot tell is NaN, which no order places.
-    best = max(active, key=lambda outcome: np.nan_to_num(outcome.main["gain"].low, nan=-np.inf))
-    broken = ", ".join(outcome.spec.label for outcome in kept if _is_broken(outcome))
-    floors = f"Below the floor at times: {broken}." if broken else "Every policy with a floor stayed above it."
+    best = max(active, key=_promise)
+    broken = ", ".join(
+        f"{outcome.spec.label} ({below(outcome)} of {outcome.rounds:,} rounds)"
+        for outcome in kept
+        if _is_broken(outcome)
+    )
+    floors = "Every policy with a floor stayed above it."
+    if broken:
+        floors = f"By the rewards received, which scatter around their means, below the floor at times: {broken}."
     idle = ", ".join(outcome.spec.label for outcome in kept if not outcome.learner_rounds)
     said = [pays(best, per_day), floors, *([f"Never let in: {idle}."] if idle else []), *alarms]
     return " ".join(said), best.main["gain"].low > 0 and not broken and not alarms
+
+
+def _promise(outcome: ReplayOutcome) -> tuple[float, float]:
+    """By what the best policy is chosen: a gain that is certain, and among others the largest."""
+    # A gain that the log cannot tell is NaN, which no order places.
+    low, value = np.nan_to_num((outcome.main["gain"].low, outcome.main["gain"].value), nan=-np.inf)
+    return max(0.0, float(low)), float(value)
 
 
 def _is_broken(outcome: ReplayOutcome) -> bool:
