@@ -171,8 +171,9 @@ def test_an_action_or_baseline_that_was_not_declared_is_a_bad_row(tmp_path: Path
 
 def test_too_many_labels_or_actions_are_refused(tmp_path: Path) -> None:
     many = pl.DataFrame({"who": [f"u{i}" for i in range(100)], "action": ["a"] * 100, "reward": [1.0] * 100})
+    assert read_log(write(many, tmp_path / "guessed.csv")).left_out == {"who": "has more than 64 different labels"}
     with pytest.raises(ConfigError, match="at most 64 different ones"):
-        read_log(write(many, tmp_path / "log.csv"))
+        read_log(write(many, tmp_path / "log.csv"), columns=Columns(context=("who",)))
     many = pl.DataFrame({"action": [f"u{i}" for i in range(1_001)], "reward": [1.0] * 1_001})
     with pytest.raises(LogError, match="Is it the right column"):
         read_log(write(many, tmp_path / "log.csv"))
@@ -205,7 +206,7 @@ def test_settings_that_no_replay_can_run_with_are_refused(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="one that replay can play, but got 'UCB'"):
         replay(log, [Spec("UCB")], declared=SETTINGS)
     with pytest.raises(EvidenceError, match="known without looking at the logged action"):
-        replay(read_log(tmp_path / "log.csv"), [Spec("LUCB")], declared=SETTINGS)
+        replay(read_log(csv(tmp_path / "uneven.csv", {3: "3,0.3,b,1,0.4"})), [Spec("LUCB")], declared=SETTINGS)
     with pytest.raises(ConfigError, match="baseline_reward >= 0"):
         Declared(noise=0.5, theta_bound=1.0, baseline_reward=-0.1)
     with pytest.raises(AssumptionError, match="must not be negative"):

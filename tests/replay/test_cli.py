@@ -88,6 +88,31 @@ def test_fit_baseline_writes_a_configuration_that_replay_takes(tmp_path: Path) -
     assert found["baseline_reward"]["low"] < made.baseline_reward < found["baseline_reward"]["high"]
 
 
+def test_bounds_of_rewards_let_safe_lucb_in_sooner(tmp_path: Path) -> None:
+    path = str(clicks(tmp_path / "clicks.csv", rows=4_000))
+    args = ("replay", path, "--baseline", "banner", "--policy", "SafeLUCB", "--json")
+    without, with_ = (json.loads(run(*args, *more))["policies"][0] for more in ((), ("--reward-bounds", "0,1")))
+    assert with_["learner_rounds"] / with_["rounds"] > without["learner_rounds"] / without["rounds"] + 0.1
+
+
+def test_a_doubt_about_linearity_keeps_a_linear_policy_from_being_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(3_000)
+    table = {"x": x, "action": rng.choice(["a", "b"], 3_000), "reward": (np.abs(x - 0.5) < 0.25).astype(float)}
+    pl.DataFrame(table).write_csv(tmp_path / "bent.csv")
+    args = ("fit-baseline", "bent.csv", "--baseline", "a", "--out", "e.toml")
+    assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2
+    refused = capsys.readouterr().err
+    assert "rests on mean rewards that are linear" in refused
+    assert "--policy Guard --set alpha=0.1 --set delta=0.001 --set 'reward_bounds=[0, 1]'" in refused
+    assert not (tmp_path / "e.toml").exists()
+    run(*args[:1], str(tmp_path / "bent.csv"), *args[2:4], "--policy", "LUCB", "--out", str(tmp_path / "free.toml"))
+    run(*args[:1], str(tmp_path / "bent.csv"), *args[2:4], "--despite-doubt", "--out", str(tmp_path / "e.toml"))
+    assert read_configuration(tmp_path / "e.toml").policy == "SafeLUCB"
+
+
 def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
     # The one run in a process of its own: what goes to which stream can be seen there only.
     path = clicks(tmp_path / "clicks.csv", rows=300)
@@ -104,7 +129,7 @@ def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
     ("args", "message"),
     [
         (("replay", "none.csv"), "there is no such file"),
-        (("replay", "log.csv"), "known without looking at the logged action"),
+        (("replay", "by_context.csv"), "known without looking at the logged action"),
         (("replay", "log.csv", "--baseline", "banner", "--alpha", "2"), "`0 < alpha < 1` must hold"),
         (("replay", "log.csv", "--baseline", "banner", "--policy", "UCB2"), "Did you mean"),
         (("replay", "log.csv", "--baseline", "banner", "--reward", "revenue"), "must have the column(s) 'revenue'"),
@@ -127,6 +152,8 @@ def test_mistakes_end_with_a_sentence_and_write_nothing(
 ) -> None:
     path = clicks(tmp_path / "log.csv", rows=300)
     pl.read_csv(path).with_columns(propensity=pl.lit(1.0)).write_csv(tmp_path / "certain.csv")
+    by_age = pl.read_csv(path).with_columns(propensity=pl.col("age") / 100)
+    by_age.write_csv(tmp_path / "by_context.csv")
     (tmp_path / "bad.csv").write_text(path.read_text() + "33,pro,mail,1\n")
     before = sorted(tmp_path.iterdir())
     assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2

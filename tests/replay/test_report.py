@@ -97,9 +97,10 @@ def test_a_tally_in_parts_is_a_tally_at_once_and_counts_every_round_below_the_fl
     fates = rng.integers(1, 3, size=5_000)
     margins = rng.normal(size=5_000)
     once, parts = OutcomeCounter([0.01, 0.2]), OutcomeCounter([0.01, 0.2])
-    once.add(earned, owed, fates, margins)
+    lines = np.arange(1, 5_001)
+    once.add(earned, owed, fates, margins, lines)
     for part in np.array_split(np.arange(5_000), 23):
-        parts.add(earned[part], owed[part], fates[part], margins[part])
+        parts.add(earned[part], owed[part], fates[part], margins[part], lines[part])
     spec = Spec("CLUCB", alpha=0.2)
     first, second = (tally.outcome(spec, "full", 5_000, {}) for tally in (once, parts))
     assert dict(first.below) == dict(second.below)

@@ -1,6 +1,7 @@
 """`surefoot fit-baseline LOG`: estimate the baseline from a log, and write a configuration."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -15,6 +16,7 @@ from surefoot.cli.log_options import (
     BaselineOption,
     Categorical,
     Context,
+    EstimatePropensities,
     FormatOption,
     IdColumn,
     LogArgument,
@@ -26,12 +28,14 @@ from surefoot.cli.log_options import (
     parse_pair,
     read_action_features,
 )
+from surefoot.cli.progress import console as errors
 from surefoot.errors import ConfigError
 from surefoot.replay.baseline_fit import Fit
 from surefoot.replay.baseline_fit import fit_baseline as fit
 from surefoot.replay.experiment_toml import configuration_of
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
+from surefoot.replay.propensity_model import estimate_propensities, with_estimates
 
 
 def fit_baseline(
@@ -45,6 +49,7 @@ def fit_baseline(
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
     action_features: ActionFeatures = None,
+    estimate_chances: EstimatePropensities = False,
     reward_bounds: RewardBounds = None,
     policy: Annotated[str, typer.Option(help="Policy to write into the configuration.")] = "SafeLUCB",
     alpha: Annotated[float, typer.Option(help="Share of the baseline's reward you accept losing.")] = 0.1,
@@ -54,6 +59,9 @@ def fit_baseline(
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
     out: Annotated[Path | None, typer.Option(help="Write the configuration to this TOML file.")] = None,
+    despite_doubt: Annotated[
+        bool, typer.Option("--despite-doubt", help="Write it although the log speaks against a linear model.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
@@ -66,16 +74,22 @@ def fit_baseline(
         action_features=read_action_features(action_features),
         max_bad=max_bad,
     )
-    found = fit(read, level=level, reward_bounds=parse_pair(reward_bounds))
+    log_read = estimate_propensities(read) if estimate_chances else read
+    found = fit(log_read, level=level, reward_bounds=parse_pair(reward_bounds))
+    found = replace(found, doubts=with_estimates(found.doubts, log_read))
     if out is not None:
         if not isinstance(read, TableLog) or read.columns.features is not None:
             raise ConfigError("A configuration needs a table with context columns; this log brings its own features.")
-        configuration = configuration_of(found, read, policy=policy, alpha=alpha, delta=delta, ridge=ridge)
+        configuration = configuration_of(
+            found, read, policy=policy, alpha=alpha, delta=delta, ridge=ridge, despite_doubt=despite_doubt
+        )
         configuration.new_policy()  # a configuration that no policy accepts is not written
         configuration.write(out)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
         return
+    for name, why in read.left_out.items():
+        errors.print(f"no context: {name} ({why}); --context names those that are", highlight=False)
     _print(found, read.name, out)
 
 
@@ -85,16 +99,18 @@ def _print(found: Fit, name: str, out: Path | None) -> None:
     low, high = found.reward_bounds
     for what, estimate, declared in (
         ("baseline's mean reward", found.baseline_reward, f"{found.baseline_reward.value:.4g}"),
-        ("noise (standard deviation)", found.noise, f"{max((high - low) / 2, found.noise.high):.4g}"),
+        ("noise (standard deviation)", found.noise, f"{found.declared.noise:.4g}"),
         ("||theta||", found.theta_norm, f"{found.theta_bound:.4g}"),
     ):
-        interval = f"{estimate.low:.4g} to {estimate.high:.4g}"
+        interval = f"{estimate.low:.4g} to {estimate.high:.4g} ({estimate.level:.0%})"
         table.add_row(what, f"{estimate.value:.4g}", interval, declared)
     table.add_row("length of features", "", "", f"{found.feature_bound:.4g}")
     table.add_row("rewards", "", f"{low:.4g} to {high:.4g}", "")
     console.print(table)
     console.print(f"The baseline's reward is {found.baseline_rests_on}.", highlight=False)
     console.print("Noise to declare is half the range of rewards, which holds whatever their distribution.")
+    console.print("theta's bound is the safe end of a ridge fit to all rows; where they hardly vary, theta counts")
+    console.print("as long as elsewhere.")
     doubts = Table("", "assumption", "seen in the log")
     for doubt in found.doubts:
         doubts.add_row("DOUBTFUL" if doubt.is_doubtful else "no doubt", doubt.assumption, doubt.seen)

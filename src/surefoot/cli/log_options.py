@@ -12,9 +12,7 @@ from surefoot.replay.log_files import format_of
 from surefoot.replay.table_reader import open_table
 
 LogArgument = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON.")]
-BaselineOption = Annotated[
-    str, typer.Option(help="Today's action, or 'logged' if the logged actions are the baseline's.")
-]
+BaselineOption = Annotated[str, typer.Option(help="Today's action, or 'logged' for the strategy that wrote the log.")]
 ActionColumn = Annotated[str | None, typer.Option("--action", help="Column of the action that was played.")]
 RewardColumn = Annotated[str | None, typer.Option("--reward", help="Column of its reward.")]
 PropensityColumn = Annotated[
@@ -33,6 +31,10 @@ ActionFeatures = Annotated[
 RewardBounds = Annotated[
     str | None,
     typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
+]
+EstimatePropensities = Annotated[
+    bool,
+    typer.Option("--estimate-propensities", help="Estimate from the context with which chance each action was played."),
 ]
 FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; by the file's name by default.")]
 MaxBad = Annotated[int, typer.Option(help="Number of bad rows to leave out before giving up.")]
@@ -70,6 +72,7 @@ def columns_of(
         baseline=baseline or guessed.baseline,
         id=id_ or guessed.id,
         features=None if context else guessed.features,
+        is_guess=guessed.is_guess and not context,
     )
 
 

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace as changed
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -13,6 +12,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from surefoot.arrays import positive
 from surefoot.cli.log_options import (
     ActionColumn,
     ActionFeatures,
@@ -20,6 +20,7 @@ from surefoot.cli.log_options import (
     BaselineOption,
     Categorical,
     Context,
+    EstimatePropensities,
     FormatOption,
     IdColumn,
     LogArgument,
@@ -41,20 +42,29 @@ from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.estimators import EvaluatorName
 from surefoot.replay.estimators import replay as run_replay
 from surefoot.replay.experiment_toml import Configuration, read_configuration
+from surefoot.replay.guarded_lucb import GUARD, guarded
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
+from surefoot.replay.propensity_model import estimate_propensities, with_estimates
+from surefoot.replay.rehearsal import LONG, expected_seconds
+from surefoot.replay.rehearsal import told as told_wait
 from surefoot.replay.replay_outcome import ReplayOutcome
+from surefoot.replay.replay_text import shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.atomic_files import whole_file
+from surefoot.simulation.contestants import Entry
 from surefoot.simulation.policy_specs import Spec
 
 FREE = "LUCB"
+PER_DAY = "per_day is how many rounds your traffic has a day."
+GUARD_ROWS = 20_000  # of a log up to which a guard is played unasked
 
 
 def replay(
     log: LogArgument,
     policy: Annotated[
-        list[str] | None, typer.Option(help=f"Policy to replay; repeat for several: {', '.join(PLAYABLE)}.")
+        list[str] | None,
+        typer.Option(help=f"Policy to replay; repeat for several: {', '.join(PLAYABLE)}, {GUARD} (LUCB under one)."),
     ] = None,
     alpha: Annotated[
         str, typer.Option(help="Share of the baseline's reward you accept losing; several separated by commas.")
@@ -75,6 +85,7 @@ def replay(
     ] = None,
     action_features: ActionFeatures = None,
     uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")] = False,
+    estimate_chances: EstimatePropensities = False,
     config: Annotated[
         Path | None, typer.Option(help="Configuration written by fit-baseline; fitted now by default.")
     ] = None,
@@ -89,11 +100,16 @@ def replay(
     max_bad: MaxBad = 0,
     seed: Annotated[int, typer.Option(help="Seed of the rejection of rows.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder; results/replay-NAME by default.")] = None,
+    per_day: Annotated[
+        float | None, typer.Option(help="Rounds of your traffic a day, to tell the wait in days.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
     """Show what policies would have done on a log: table, figures and report.html."""
     range_ = parse_pair(reward_bounds)
-    specs = _specs(policy or PLAYABLE, parse_numbers("--alpha", alpha), delta, ridge, range_)
+    alphas = parse_numbers("--alpha", alpha)
+    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
+    entries: list[Entry] = [*_specs(policy or PLAYABLE, alphas, delta, ridge, _bounds_known(chosen, range_))]
     told = read_configuration(config) if config is not None else None
     columns = columns_of(
         log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label
@@ -108,18 +124,25 @@ def replay(
         action_features=read_action_features(action_features) or (told.action_features if told else None),
         max_bad=max_bad,
     )
+    if estimate_chances:
+        read = estimate_propensities(read)
     declared, doubts = _declared(read, told, range_, level)
+    bounds = range_ or declared.reward_bounds
     declared = Declared(
         declared.noise if noise is None else noise,
         declared.theta_bound if theta_bound is None else theta_bound,
         declared.baseline_reward if baseline_reward is None else baseline_reward,
-        declared.reward_bounds,
+        range_,
     )
-    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
+    if GUARD in policy if policy else _can_guard(read, chosen, bounds):
+        entries += [guarded(one, delta=delta, ridge=ridge, reward_bounds=_known(bounds)) for one in alphas]
+    seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
+    if seconds is not None and seconds >= LONG:
+        errors.print(told_wait(seconds, read), highlight=False)
     with nullcontext(None) if as_json else progress_bar("replaying") as report:
         outcomes = run_replay(
             read,
-            specs,
+            entries,
             declared=declared,
             evaluator=chosen,
             uniform=uniform,
@@ -127,22 +150,31 @@ def replay(
             level=level,
             progress=report,
         )
-    settings = _settings(read, declared, chosen, specs, uniform=uniform, seed=seed)
+    verdict = verdict_of(outcomes, per_day=None if per_day is None else positive("per_day", per_day, hint=PER_DAY))
+    settings = _settings(read, declared, chosen, delta=delta, ridge=ridge, uniform=uniform, seed=seed)
     if as_json:
-        typer.echo(json.dumps(_as_json(read, outcomes, settings, doubts), indent=2, ensure_ascii=False))
+        plain = _as_json(read, outcomes, settings, doubts, verdict)
+        typer.echo(json.dumps(plain, indent=2, ensure_ascii=False))
         return
     folder = out or Path("results") / f"replay-{log.name.split('.')[0]}"
-    _write(folder, read, outcomes, settings, doubts)
-    _print(read, outcomes, doubts, folder)
+    _write(folder, read, outcomes, settings, doubts, verdict)
+    _print(read, outcomes, doubts, folder, verdict)
+
+
+def _bounds_known(evaluator: str, range_: tuple[float, float] | None) -> dict[str, Any]:
+    """What SafeLUCB may know of rewards within a range: their bounds, or that of their means.
+
+    Beside another strategy it is taught by rows that it did not play, which its set by likelihood does not take in.
+    """
+    return {} if range_ is None else {"reward_range" if evaluator == "importance" else "reward_bounds": range_}
 
 
 def _specs(
-    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, range_: tuple[float, float] | None
+    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, bounds: dict[str, Any]
 ) -> list[Spec]:
     specs = []
-    for name in policies:
-        # Rewards within a range have their means within it, which SafeLUCB can use.
-        known: dict[str, Any] = {"reward_range": range_} if name == "SafeLUCB" and range_ is not None else {}
+    for name in [name for name in policies if name != GUARD]:
+        known = bounds if name == "SafeLUCB" else {}
         floors: Sequence[float | None] = [None] if name == FREE else alphas
         specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]
     return specs
@@ -152,36 +184,59 @@ def _declared(
     log: Log, told: Configuration | None, range_: tuple[float, float] | None, level: float
 ) -> tuple[Declared, tuple[Doubt, ...]]:
     if told is not None:
-        return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), ()
+        return Declared(told.noise, told.theta_bound, told.baseline_reward, range_), with_estimates((), log)
     found = fit_baseline(log, level=level, reward_bounds=range_)
-    return changed(found.declared, reward_bounds=range_), found.doubts
+    return found.declared, with_estimates(found.doubts, log)
+
+
+def _can_guard(log: Log, evaluator: str, bounds: tuple[float, float] | None) -> bool:
+    """Whether a guard's row stands beside the others unasked: it plays in Python, and learns from its own rounds."""
+    return (
+        evaluator != "importance"
+        and (log.rows or GUARD_ROWS + 1) <= GUARD_ROWS
+        and bounds is not None
+        and bounds[0] >= 0
+    )
+
+
+def _known(bounds: tuple[float, float] | None) -> tuple[float, float]:
+    if bounds is None:
+        raise ConfigError("`--reward-bounds` must be given for a guard: its promise rests on them alone.")
+    return bounds
 
 
 def _settings(
-    log: Log, declared: Declared, evaluator: str, specs: Sequence[Spec], *, uniform: bool, seed: int
+    log: Log, declared: Declared, evaluator: str, *, delta: float, ridge: float, uniform: bool, seed: int
 ) -> dict[str, object]:
     return {
         "log": log.name,
         "rows": log.rows,
         "evaluator": evaluator,
         "actions": ", ".join(log.actions),
+        "context": ", ".join(log.context),
+        "left out of the context": "; ".join(f"{name} ({why})" for name, why in log.left_out.items()),
         "features of an action": log.dim,
         "noise": declared.noise,
         "theta_bound": declared.theta_bound,
         "feature_bound": log.feature_bound,
         "baseline_reward": declared.baseline_reward,
         "reward_bounds": declared.reward_bounds,
-        "delta": specs[0].delta,
-        "ridge": specs[0].ridge,
+        "delta": delta,
+        "ridge": ridge,
         "uniform": uniform,
         "seed": seed,
     }
 
 
 def _as_json(
-    log: Log, outcomes: Sequence[ReplayOutcome], settings: dict[str, object], doubts: Sequence[Doubt]
+    log: Log,
+    outcomes: Sequence[ReplayOutcome],
+    settings: dict[str, object],
+    doubts: Sequence[Doubt],
+    verdict: tuple[str, bool] | None,
 ) -> dict[str, object]:
     return {
+        "verdict": None if verdict is None else {"text": verdict[0], "is_good": verdict[1]},
         "settings": settings,
         "bad_rows": {"count": log.bad.count, "shown": [{"line": at, "reason": why} for at, why in log.bad.shown]},
         "doubts": [{"assumption": d.assumption, "is_doubtful": d.is_doubtful, "seen": d.seen} for d in doubts],
@@ -190,7 +245,12 @@ def _as_json(
 
 
 def _write(
-    folder: Path, log: Log, outcomes: Sequence[ReplayOutcome], settings: dict[str, object], doubts: Sequence[Doubt]
+    folder: Path,
+    log: Log,
+    outcomes: Sequence[ReplayOutcome],
+    settings: dict[str, object],
+    doubts: Sequence[Doubt],
+    verdict: tuple[str, bool] | None,
 ) -> None:
     try:
         from surefoot.replay.replay_figures import FIGURES, draw
@@ -199,18 +259,26 @@ def _write(
         raise ConfigError(f"Figures need matplotlib, but {missing.name} is missing. Use --json.") from None
     # Everything is made before anything is written.
     files = {f"{name}.png": draw(name, outcomes) for name in FIGURES}
-    files["report.html"] = report_html(log, outcomes, settings=settings, doubts=doubts).encode()
-    files["replay.json"] = json.dumps(_as_json(log, outcomes, settings, doubts), ensure_ascii=False).encode()
+    files["report.html"] = report_html(log, outcomes, settings=settings, doubts=doubts, verdict=verdict).encode()
+    files["replay.json"] = json.dumps(_as_json(log, outcomes, settings, doubts, verdict), ensure_ascii=False).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         with whole_file(folder / name) as file:
             file.write(content)
 
 
-def _print(log: Log, outcomes: Sequence[ReplayOutcome], doubts: Sequence[Doubt], folder: Path) -> None:
-    from surefoot.replay.replay_text import shown
-
+def _print(
+    log: Log,
+    outcomes: Sequence[ReplayOutcome],
+    doubts: Sequence[Doubt],
+    folder: Path,
+    verdict: tuple[str, bool] | None,
+) -> None:
     console = Console()
+    if verdict is not None:
+        console.print(verdict[0], style="bold", highlight=False)
+    for name, why in log.left_out.items():
+        errors.print(f"no context: {name} ({why}); --context names those that are", highlight=False)
     for line, reason in log.bad.shown:
         errors.print(f"left out, line {line:,}: {reason}", highlight=False)
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from surefoot.replay.estimators import replay as replay
     from surefoot.replay.experiment_toml import configuration_of as configuration_of
     from surefoot.replay.experiment_toml import read_configuration as read_configuration
+    from surefoot.replay.guarded_lucb import guarded as guarded
     from surefoot.replay.open_log import read_log as read_log
+    from surefoot.replay.propensity_model import estimate_propensities as estimate_propensities
+    from surefoot.replay.replay_figures import margin_figure as margin_figure
+    from surefoot.replay.replay_figures import reward_figure as reward_figure
+    from surefoot.replay.replay_figures import share_figure as share_figure
+    from surefoot.replay.replay_text import verdict_of as verdict_of
     from surefoot.replay.replayed_policy import Declared as Declared
     from surefoot.replay.warm_start import history as history
 
@@ -25,7 +31,11 @@ __getattr__, __dir__ = lazy(
         "columns": ("Columns",),
         "estimators": ("replay",),
         "experiment_toml": ("configuration_of", "read_configuration"),
+        "guarded_lucb": ("guarded",),
         "open_log": ("read_log",),
+        "propensity_model": ("estimate_propensities",),
+        "replay_figures": ("margin_figure", "reward_figure", "share_figure"),
+        "replay_text": ("verdict_of",),
         "replayed_policy": ("Declared",),
         "warm_start": ("history",),
     },
@@ -37,9 +47,15 @@ __all__ = [
     "Declared",
     "configuration_of",
     "datasets",
+    "estimate_propensities",
     "fit_baseline",
+    "guarded",
     "history",
+    "margin_figure",
     "read_configuration",
     "read_log",
     "replay",
+    "reward_figure",
+    "share_figure",
+    "verdict_of",
 ]

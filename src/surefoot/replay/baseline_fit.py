@@ -1,29 +1,30 @@
 """What a log says of the baseline and of the world: reward, noise and bounds with intervals, and what looks doubtful.
 
-Two passes: the first fits theta by least squares over the rows that were played, the second looks at what the fit
-missed. Estimates come from one log; to declare them is a judgement, and the report says on what it rests.
+Three passes: the first sums up the rows that were played, or in a table of labels or ratings all of them, the others
+look at what a linear fit missed. Estimates come from one log; to declare them is a judgement, and the report says on
+what it rests.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import AssumptionError
 from surefoot.replay.batch import Batch, Log
-from surefoot.replay.chi_square import chi_square_quantile
-from surefoot.replay.diagnostics import SURE, Doubt, Residuals
+from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Doubt, Residuals, linearity
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
 from surefoot.replay.intervals import Estimate, Moments, normal_reach
-from surefoot.replay.log_files import TableLog
+from surefoot.replay.linearity import LinearityTest, is_set_aside
 from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.sample_ratio import SampleRatio
+from surefoot.replay.theta_bound import RidgeSums
 
 FEW = 30  # rows of an action below which its theta is guesswork
-COVERED = 1e-9  # share of the largest eigenvalue below which a direction counts as never tried
-GENEROUS = 2.0  # multiple of ||theta_hat|| declared where the data cannot bound theta
 
 
 @takes_old_name("reward_range", "reward_bounds")
@@ -43,10 +44,7 @@ class Fit:
 
     @property
     def declared(self) -> Declared:
-        """What to tell a policy: noise by the rewards' range, theta's bound by the end of its interval.
-
-        Where the data leave theta so open that the interval says nothing, twice the estimate stands in for its end.
-        """
+        """What to tell a policy: noise by the rewards' range, theta's bound by the end of its interval."""
         low, high = self.reward_bounds
         if self.baseline_reward.value < 0:
             raise AssumptionError(
@@ -54,7 +52,8 @@ class Fit:
                 "Add a constant to every reward."
             )
         return Declared(
-            noise=max((high - low) / 2, self.noise.high, 1e-9),
+            # In a range, noise is sub-Gaussian with half of it.  (Hoeffding)
+            noise=(high - low) / 2 if high > low else max(self.noise.high, 1e-9),
             theta_bound=self.theta_bound,
             baseline_reward=self.baseline_reward.value,
             reward_bounds=(low, high) if high > low else None,
@@ -62,9 +61,13 @@ class Fit:
 
     @property
     def theta_bound(self) -> float:
-        """The end of theta's interval, or a generous multiple of the estimate."""
-        generous = GENEROUS * max(self.theta_norm.value, 1e-6)
-        return min(self.theta_norm.high, generous) if math.isfinite(self.theta_norm.high) else generous
+        """The end of theta's interval."""
+        return max(self.theta_norm.high, 1e-6)
+
+    @property
+    def is_linearity_doubtful(self) -> bool:
+        """Whether the log speaks against the linear model, on which every promise of a linear policy rests."""
+        return any(doubt.is_doubtful for doubt in self.doubts if doubt.assumption == LINEARITY)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""
@@ -120,23 +123,80 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     """
     fraction("level", level, hint="level is the share of intervals that cover.")
     first = _First(log)
-    theta, inverse = first.solve()
-    second = Residuals(rows=first.rows, fitted=first.span_of(theta), lows=first.lows, highs=first.highs)
-    for features, _, rewards in _logged(log):
-        fitted = features @ theta
-        second.add(features, fitted, rewards - fitted)
-    names = _names(log)
+    low, high = reward_bounds or (first.low, first.high)
+    test = LinearityTest(first.learned, first.aside, lows=first.lows, highs=first.highs)
+    residuals, ratio = _look_at_residuals(log, first, test)
+    for rows in _logged(log):
+        aside = rows.pairs_of(is_set_aside(rows.numbers))
+        test.judge(rows.features[aside], rows.rewards[aside], together=rows.together)
+    is_bounded = reward_bounds is not None or first.is_binary
     return Fit(
         rows=first.rows,
         actions=dict(zip(log.actions, first.counts.astype(int).tolist(), strict=True)),
-        baseline_reward=first.baseline(level),
-        noise=_noise(second, first.rows, log.dim, level),
-        theta_norm=_theta_norm(theta, inverse, second.variance, level, first.rows),
+        baseline_reward=first.baseline(level, (low, high)),
+        noise=_noise(residuals, first.rows, log.dim, level),
+        theta_norm=first.theta_norm((low, high), log.feature_bound, is_linear=test.p_value >= SURE),
         feature_bound=log.feature_bound,
-        reward_bounds=reward_bounds or (first.low, first.high),
-        doubts=(*second.doubts(names), *first.doubts(log), first.range_doubt(reward_bounds)),
+        reward_bounds=(low, high),
+        doubts=(
+            residuals.drift(),
+            linearity(test),
+            residuals.independence(),
+            residuals.tails(is_bounded=is_bounded),
+            *first.doubts(log, ratio),
+            first.range_doubt(reward_bounds),
+        ),
         baseline_rests_on=first.rests_on,
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Features and rewards of what was played; of every action, `together` for a row, in a table that has them all."""
+
+    batch: Batch
+    numbers: NDArray[np.int64]
+    features: Matrix
+    rewards: Vector
+    together: int
+    played: NDArray[np.int64]
+
+    def pairs_of(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which entries of features and rewards belong to some of the rows."""
+        return np.repeat(rows, self.together)
+
+    def one_each(self, values: Vector, actions: NDArray[np.int64]) -> Vector:
+        """One value a row: the played action's, or that of the given one where all are there."""
+        shaped = values.reshape(-1, self.together)
+        found: Vector = shaped[np.arange(len(shaped)), actions % self.together]
+        return found
+
+
+def _logged(log: Log) -> Iterator[_Rows]:
+    start = 0
+    for batch in log.batches():
+        at, numbers = np.arange(len(batch)), np.arange(start, start + len(batch))
+        start += len(batch)
+        if log.is_full:
+            rows = batch.features.reshape(-1, batch.features.shape[2]), batch.rewards.reshape(-1)
+            yield _Rows(batch, numbers, *rows, batch.rewards.shape[1], batch.baselines)
+        else:
+            rows = np.ascontiguousarray(batch.features[at, batch.actions]), np.ascontiguousarray(batch.rewards[:, 0])
+            yield _Rows(batch, numbers, *rows, 1, batch.actions)
+
+
+def _look_at_residuals(log: Log, first: "_First", test: LinearityTest) -> tuple[Residuals, SampleRatio | None]:
+    """The second pass: residuals of least squares, propensities, and where the test of linearity learns."""
+    theta, residuals = first.sums.least_squares()[0], Residuals(first.rows)
+    ratio = SampleRatio(len(log.actions), first.least) if first.has_chances else None
+    for rows in _logged(log):
+        # Of a table with every action's reward one after the other, so that none is chosen by its context.
+        residuals.add(rows.one_each(rows.rewards - rows.features @ theta, rows.numbers))
+        kept = rows.pairs_of(~is_set_aside(rows.numbers))
+        test.learn(rows.features[kept], rows.rewards[kept])
+        if ratio is not None:
+            ratio.add(rows.batch.actions, rows.batch.propensities)
+    return residuals, ratio
 
 
 class _First:
@@ -145,69 +205,69 @@ class _First:
     def __init__(self, log: Log) -> None:
         self.rows, self.low, self.high = 0, math.inf, -math.inf
         self.lows, self.highs = np.full(log.dim, np.inf), np.full(log.dim, -np.inf)
-        self.counts, self._gram, self._moment = (
-            np.zeros(len(log.actions)),
-            np.zeros((log.dim, log.dim)),
-            np.zeros(log.dim),
-        )
-        self._mean, self._follows, self._weight = Moments(), log.follows_log, Moments()
+        self.learned, self.aside, self.baselines = (RidgeSums(log.dim) for _ in range(3))
+        self.counts, self.least = np.zeros(len(log.actions)), 1.0
+        self._mean, self._follows = Moments(), log.follows_log
         # Without bounds there is no Bernstein interval, which alone would read `least`.
         self._weighted = ImportanceWeighting(bounds=None, least=1.0)
-        self._has_chances = True
-        for features, batch, rewards in _logged(log):
-            self._add(features, batch, rewards)
+        self.has_chances = not log.is_full
+        for rows in _logged(log):
+            self._add(rows)
+        self.sums = self.learned.plus(self.aside)
 
-    def _add(self, features: Matrix, batch: Batch, rewards: Vector) -> None:
-        self.rows += rewards.size
+    def _add(self, rows: _Rows) -> None:
+        batch, rewards = rows.batch, rows.rewards
+        self.rows += len(batch)
         self.low, self.high = min(self.low, float(rewards.min())), max(self.high, float(rewards.max()))
-        self.lows, self.highs = (
-            np.minimum(self.lows, features.min(axis=0)),
-            np.maximum(self.highs, features.max(axis=0)),
-        )
-        self.counts += np.bincount(batch.actions, minlength=self.counts.size)
-        self._gram += features.T @ features
-        self._moment += features.T @ rewards
-        played = np.ones(rewards.size, dtype=bool) if self._follows else batch.actions == batch.baselines
-        self._mean.add(rewards[played])
-        self._has_chances &= not np.isnan(batch.propensities).any()
-        if self._has_chances:
+        self.lows = np.minimum(self.lows, rows.features.min(axis=0))
+        self.highs = np.maximum(self.highs, rows.features.max(axis=0))
+        self.counts += np.bincount(rows.played, minlength=self.counts.size)
+        aside = rows.pairs_of(is_set_aside(rows.numbers))
+        for sums, part in ((self.learned, ~aside), (self.aside, aside)):
+            sums.add(rows.features[part], rewards[part])
+        self.learned.offer(batch.features.reshape(-1, batch.features.shape[2]))
+        paid, own = rows.one_each(rewards, rows.played), np.flatnonzero(rows.played == batch.baselines)
+        self._mean.add(paid[own])
+        self.baselines.add(batch.features[own, rows.played[own]], paid[own])
+        self.has_chances &= not np.isnan(batch.propensities).any()
+        if self.has_chances:
+            self.least = min(self.least, float(batch.propensities.min()))
             weight = weights(batch.actions, batch.baselines, batch.propensities)
-            self._weight.add(weight)
-            self._weighted.add(np.stack([weight, weight]), rewards, np.stack([weight, weight]))
+            self._weighted.add(np.stack([weight, weight]), paid, np.stack([weight, weight]))
 
-    def solve(self) -> tuple[Vector, Matrix]:
-        """Least squares in the directions that the log covers, 0 in the others; and the inverse of the gram there."""
-        values, axes = np.linalg.eigh(self._gram)
-        # In a direction that was never tried, rounding alone would give a huge estimate.
-        covered = values > COVERED * values[-1]
-        inverse = (axes[:, covered] / values[covered]) @ axes[:, covered].T
-        return inverse @ self._moment, inverse
+    def theta_norm(self, bounds: tuple[float, float], length: float, *, is_linear: bool) -> Estimate:
+        """||theta||, from all rows; where no theta fits them all, the baseline's rows may ask for a longer one."""
+        found = self.sums.theta_norm(bounds=bounds, length=length)
+        if is_linear or not self.baselines.rows:
+            return found
+        own = self.baselines.theta_norm(bounds=bounds, length=length)
+        return replace(found, high=max(found.high, own.high))
 
-    def span_of(self, theta: Vector) -> tuple[float, float]:
-        """Where fitted values lie: rewards are between low and high, and a fit is rarely far outside."""
-        width = max(self.high - self.low, 1e-12)
-        return self.low - 0.1 * width, self.high + 0.1 * width
+    @property
+    def is_binary(self) -> bool:
+        """Whether rewards look like clicks."""
+        return (self.low, self.high) == (0.0, 1.0)
 
     @property
     def rests_on(self) -> str:
         """How the baseline's reward was estimated."""
         if self._follows:
             return "the mean of all logged rewards: what was logged is what the baseline played"
-        if self._has_chances:
+        if self.has_chances:
             return "self-normalised importance weighting of the rows in which the baseline's action was played"
         return (
             "the mean of the rows in which the baseline's action was played; without propensities this is the "
             "baseline's reward only if that did not depend on the context"
         )
 
-    def baseline(self, level: float) -> Estimate:
+    def baseline(self, level: float, bounds: tuple[float, float] | None = None) -> Estimate:
         """The baseline's mean reward."""
-        if self._follows or not self._has_chances:
-            return self._mean.interval(level)
+        if self._follows or not self.has_chances:
+            return self._mean.interval(level, bounds)
         return self._weighted.estimate("snips", "baseline", level)
 
-    def doubts(self, log: Log) -> list[Doubt]:
-        """What the first pass can already say."""
+    def doubts(self, log: Log, ratio: SampleRatio | None) -> list[Doubt]:
+        """Coverage, the baseline's reward, and propensities."""
         rare = [name for name, number in zip(log.actions, self.counts, strict=True) if number < FEW]
         seen = (
             f"fewer than {FEW} rows of: {', '.join(rare[:8])}" if rare else f"the rarest has {int(self.counts.min())}"
@@ -215,13 +275,10 @@ class _First:
         found = [Doubt("Coverage: every action was played often enough to bound theta", bool(rare), seen)]
         low = self.baseline(0.95).low
         found.append(Doubt("The baseline earns something: its mean is above 0", not low > 0, f"at least {low:.4g}"))
-        if self._has_chances and not self._follows:
-            z = (self._weight.mean - 1) / max(self._weight.stderr, 1e-300) if self._weight.stderr > 0 else 0.0
-            p = math.erfc(abs(z) / math.sqrt(2))  # both tails of a normal
-            seen = (
-                f"mean weight of the baseline's action: {self._weight.mean:.4g} (1 where they are right); p = {p:.2g}"
-            )
-            found.append(Doubt("Propensities are as logged", p < SURE, seen))
+        if ratio is not None:
+            action, mean = ratio.worst
+            seen = f"mean weight of {log.actions[action]}: {mean:.4g} (1 where they are right); p = {ratio.p_value:.2g}"
+            found.append(Doubt(PROPENSITIES_LOGGED, ratio.p_value < SURE, seen))
         return found
 
     def range_doubt(self, declared: tuple[float, float] | None) -> Doubt:
@@ -230,19 +287,8 @@ class _First:
         if declared is not None:
             broken = not declared[0] <= self.low <= self.high <= declared[1]
             return Doubt(f"Range: rewards lie in [{declared[0]:g}, {declared[1]:g}]", broken, seen)
-        is_binary = (self.low, self.high) == (0.0, 1.0)
-        hint = "" if is_binary else "; declare the range that they can never leave"
-        return Doubt("Range: rewards never leave the range that was seen", not is_binary, seen + hint)
-
-
-def _logged(log: Log) -> Iterator[tuple[Matrix, Batch, Vector]]:
-    """Features and rewards of what was played; in a full table, of the baseline."""
-    for batch in log.batches():
-        rows = np.arange(len(batch))
-        played = batch.baselines if log.is_full else batch.actions
-        rewards = batch.rewards[rows, played] if log.is_full else batch.rewards[:, 0]
-        shown = Batch(batch.features, played, batch.rewards, batch.propensities, batch.baselines, batch.lines)
-        yield np.ascontiguousarray(batch.features[rows, played]), shown, np.ascontiguousarray(rewards)
+        hint = "" if self.is_binary else "; declare the range that they can never leave"
+        return Doubt("Range: rewards never leave the range that was seen", not self.is_binary, seen + hint)
 
 
 def _noise(second: Residuals, rows: int, dim: int, level: float) -> Estimate:
@@ -253,22 +299,3 @@ def _noise(second: Residuals, rows: int, dim: int, level: float) -> Estimate:
     reach = normal_reach(level) * spread
     low, high = math.sqrt(max(0.0, variance - reach)), math.sqrt(variance + reach)
     return Estimate(math.sqrt(variance), low, high, level, "normal", rows)
-
-
-def _theta_norm(theta: Vector, inverse: Matrix, variance: float, level: float, rows: int) -> Estimate:
-    """||theta|| over the ellipsoid in which a normal theta_hat puts theta: the centre's length and the longest axis.
-
-    Of the directions that the log covers; it can say nothing of the others.
-    """
-    length = float(np.linalg.norm(theta))
-    widest = float(np.linalg.eigvalsh(inverse)[-1])
-    reach = math.sqrt(variance * widest * chi_square_quantile(theta.size, 1 - level))
-    return Estimate(length, max(0.0, length - reach), length + reach, level, "ellipsoid", rows)
-
-
-def _names(log: Log) -> list[str]:
-    """What every feature is called, where the log knows."""
-    if isinstance(log, TableLog) and log.encoder.dim and log.dim == len(log.actions) * (1 + log.encoder.dim):
-        entries = ["constant", *log.encoder.names]
-        return [f"{entry} of action {action}" for action in log.actions for entry in entries]
-    return [f"feature {i + 1}" for i in range(log.dim)]

@@ -1,8 +1,9 @@
 """Logged rounds, as arrays that compiled code can take; and the log, which gives them batch by batch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +79,8 @@ class Log(ABC):
     propensity_range: tuple[float, float] | None = None  # NaN where none were logged; None: not looked at yet
     is_full: bool = False
     follows_log: bool = False  # the baseline is whatever was logged
+    context: tuple[str, ...] = ()  # the columns that became features, where a table has any
+    left_out: Mapping[str, str] = MappingProxyType({})  # columns that might have been context, and why they are not
     bad: BadRows
 
     @abstractmethod

@@ -1,13 +1,16 @@
-"""The chi-square distribution of a whole number of degrees of freedom, by sums of positive terms.
+"""The chi-square distribution of any number of degrees of freedom, a whole one or not.
 
-With h = x / 2 and k degrees of freedom, P(X > x) is the sum of h^p e^-h / Gamma(p + 1) over p = 0, 1, ... below k / 2
-where k is even, and over p = 1/2, 3/2, ... and with erfc(sqrt(h)) where it is odd.  (Abramowitz and Stegun, 26.4.4-5)
+With a = k / 2 for k degrees and h = x / 2, P(X <= x) is h^a e^-h / Gamma(a + 1) times the sum of
+h^n / ((a + 1) ... (a + n)), whose terms are positive; beyond the mean P(X > x) is the same factor times a, times a
+continued fraction.  (Abramowitz and Stegun, 6.5.29 and 6.5.31; Lentz's method)
 """
 
 import math
 
+TINY = 1e-300
 
-def chi_square_tail(degrees: int, x: float) -> float:
+
+def chi_square_tail(degrees: float, x: float) -> float:
     """P(X > x).
 
     >>> round(chi_square_tail(2, 9.21034), 6)
@@ -15,16 +18,46 @@ def chi_square_tail(degrees: int, x: float) -> float:
     """
     if x <= 0.0:
         return 1.0
-    half = x / 2
+    half, order = x / 2, degrees / 2
     if math.isinf(half):
         return 0.0
-    odd = degrees % 2
-    powers = (index + odd / 2 for index in range((degrees - odd) // 2))
-    terms = (math.exp(p * math.log(half) - half - math.lgamma(p + 1)) for p in powers)
-    return math.fsum([math.erfc(math.sqrt(half)) if odd else 0.0, *terms])
+    factor = math.exp(order * math.log(half) - half - math.lgamma(order + 1))
+    if half < order + 1:
+        return max(0.0, 1.0 - factor * _series(order, half))
+    return min(1.0, factor * order * _fraction(order, half))
 
 
-def chi_square_quantile(degrees: int, tail: float) -> float:
+def _series(order: float, half: float) -> float:
+    total = term = 1.0
+    place = order
+    while term > 1e-17 * total:
+        place += 1.0
+        term *= half / place
+        total += term
+    return total
+
+
+def _fraction(order: float, half: float) -> float:
+    """1 / (half + 1 - order - 1 (1 - order) / (half + 3 - order - 2 (2 - order) / ...))."""
+    below = half + 1.0 - order
+    above, inverse = 1.0 / TINY, 1.0 / below
+    value, step, change = inverse, 0, 0.0
+    while abs(change - 1.0) > 1e-16 and step < 100_000:
+        step += 1
+        part = -step * (step - order)
+        below += 2.0
+        inverse = 1.0 / (_apart(part * inverse + below))
+        above = _apart(below + part / above)
+        change = inverse * above
+        value *= change
+    return value
+
+
+def _apart(value: float) -> float:
+    return value if abs(value) > TINY else TINY
+
+
+def chi_square_quantile(degrees: float, tail: float) -> float:
     """The x that X exceeds with probability `tail`, by bisection.
 
     >>> round(chi_square_quantile(1, 0.05), 4)

@@ -1,5 +1,6 @@
 """Which columns of a table mean what, and the checks that every row passes before it counts."""
 
+import difflib
 import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
-from surefoot.hints import nearest
+from surefoot.replay.encoding import GAP
 from surefoot.replay.table_reader import Frame
+
+GAPS = ["", "na", "n/a", "nan", "null", "none"]  # what programs write where there is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,9 @@ class Columns:
         A column that must not repeat.
     features : str, optional
         A column of lists, one list of numbers per action; then `context` is not needed, and actions are numbers from 0.
+    is_guess : bool
+        Whether nobody named the context: columns that cannot be one, or look as if they were known only after the
+        action, are then left out.
 
     Examples
     --------
@@ -52,6 +58,7 @@ class Columns:
     baseline: str | None = None
     id: str | None = None
     features: str | None = None
+    is_guess: bool = False
 
     def resolve(self, header: Sequence[str], path: object) -> "Columns":
         """Replace patterns by the columns that they match.
@@ -111,7 +118,7 @@ def guess_columns(header: Sequence[str]) -> Columns:
     """The mapping that a header suggests: our own names, or those of the Open Bandit files and dictionaries."""
     if {"item_id", "click", "propensity_score"} <= set(header):
         context = [name for name in header if name == "position" or name.startswith("user_feature")]
-        return Columns("item_id", "click", "propensity_score", tuple(context), tuple(context))
+        return Columns("item_id", "click", "propensity_score", tuple(context), tuple(context))  # all known before
     propensity = next((name for name in ("propensity", "pscore") if name in header), None)
     own = {"action", "reward", propensity, "baseline", "id", "features", "", "timestamp"}  # "" is pandas' index
     return Columns(
@@ -121,12 +128,15 @@ def guess_columns(header: Sequence[str]) -> Columns:
         baseline="baseline" if "baseline" in header else None,
         id="id" if "id" in header else None,
         features="features" if "features" in header else None,
+        is_guess=True,
     )
 
 
 def _missing(names: Iterable[str], header: Sequence[str], path: object) -> Any:
     listed = ", ".join(repr(name) for name in names)
-    hint = nearest(next(iter(names)), header)
+    # Names that share a few letters by chance are no help: a column of countries is no action.
+    close = difflib.get_close_matches(next(iter(names)), header, n=1, cutoff=0.7)
+    hint = f"Did you mean {close[0]!r}?" if close else "Name yours (`Columns(...)`, or --action, --reward and so on)."
     raise LogError(f"`{path}` must have the column(s) {listed}, but its columns are {', '.join(header)}. {hint}")
 
 
@@ -158,10 +168,33 @@ class RowChecker:
         self.refuse(wrong, f"{name} must be a finite number, not {{}}", given)
         return numbers
 
+    def number_or_gap(self, name: str) -> Vector:
+        """A column of numbers, NaN where there is none."""
+        given = self.table[name]
+        values = given.str.strip_chars() if given.dtype == pl.String else given
+        gaps = values.is_null()
+        if values.dtype == pl.String:
+            gaps |= values.str.to_lowercase().is_in(GAPS).fill_null(True)
+        elif values.dtype.is_float():
+            gaps |= values.is_nan().fill_null(True)
+        numbers = values.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            self.refuse(
+                ~(np.abs(numbers) <= LARGEST) & ~gaps.to_numpy(), f"{name} must be a finite number, not {{}}", given
+            )
+        return np.where(gaps.to_numpy(), np.nan, numbers)
+
+    def label_or_gap(self, name: str) -> pl.Series:
+        """A column of labels, with one of its own where there is none."""
+        return self._labels(name).fill_null(GAP)
+
     def label(self, name: str) -> pl.Series:
         """A column of labels, as text; 2.0 and 2 are the same label."""
+        self.refuse(self.table[name].is_null().to_numpy(), f"{name} is missing")
+        return self._labels(name)
+
+    def _labels(self, name: str) -> pl.Series:
         given = self.table[name]
-        self.refuse(given.is_null().to_numpy(), f"{name} is missing")
         if given.dtype.is_float():
             whole = given.cast(pl.Int64, strict=False)
             given = whole if (whole.cast(pl.Float64) == given).fill_null(True).all() else given

@@ -1,8 +1,7 @@
 """Which assumptions a log makes doubtful, and how: tests of the residuals of a linear fit.
 
-Each test adds up (sum of residuals)^2 / (n variance) over cells of the log, which is at most chi-squared with as many
-degrees as cells where the linear model holds, rows are independent, and cells hold many rows. A doubt is raised where
-that is less likely than 1 in 1,000. No doubt is no proof: a test sees what it looks for, and few rows show little.
+A doubt is raised where what was seen has a chance of less than 1 in 1,000 if the assumption holds. No doubt is no
+proof: a test sees what it looks for, and few rows show little. Linearity and propensities have modules of their own.
 """
 
 import math
@@ -10,14 +9,16 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surefoot.arrays import Matrix, Vector
+from surefoot.arrays import Vector
 from surefoot.replay.chi_square import chi_square_tail
+from surefoot.replay.linearity import LinearityTest
 
 SURE = 0.001
-LEAST_ROWS = 20  # of a cell: the variance of fewer says too little
-BLOCKS, BINS = 10, 6
+BLOCKS = 10
+LINEARITY = "Linearity: the mean reward is <theta, features>"
+PROPENSITIES_LOGGED = "Propensities are as logged"
+NO_DRIFT = "No drift: the same theta from the first row to the last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,57 +30,24 @@ class Doubt:
     seen: str
 
 
-class Cells:
-    """Residuals by cell."""
-
-    def __init__(self, cells: int) -> None:
-        self._sums = np.zeros((3, cells))
-
-    def add(self, places: NDArray[np.int64], residuals: Vector) -> None:
-        """Take in some rows."""
-        cells = self._sums.shape[1]
-        for power in range(3):
-            self._sums[power] += np.bincount(places, residuals**power, minlength=cells)
-
-    @property
-    def means(self) -> Vector:
-        """Mean residual of every cell; NaN where there are too few rows."""
-        counts = self._sums[0]
-        return np.where(counts >= LEAST_ROWS, self._sums[1] / np.maximum(counts, 1), np.nan)
-
-    def p_value(self) -> float:
-        """The chance of mean residuals this large."""
-        used = self._sums[0] >= LEAST_ROWS
-        counts, total, squares = self._sums[:, used]
-        variance = squares / np.maximum(counts, 1) - (total / np.maximum(counts, 1)) ** 2
-        # A cell whose residuals are all alike has no spread to compare with.
-        firm = variance > 1e-12 * np.maximum(squares / np.maximum(counts, 1), 1e-300)
-        statistic = float((total[firm] ** 2 / (counts[firm] * variance[firm])).sum())
-        return chi_square_tail(max(1, int(firm.sum())), statistic)
-
-
 class Residuals:
-    """Everything the tests need of a second pass over the log, whose fit is known."""
+    """What the tests need of a pass over the log, whose fit is known: one residual a row, in order."""
 
-    def __init__(self, *, rows: int, fitted: tuple[float, float], lows: Vector, highs: Vector) -> None:
-        self._rows, self._fitted, self._lows, self._highs = rows, fitted, lows, highs
-        self._seen, self._last = 0, math.nan
-        self._times, self._levels = Cells(BLOCKS), Cells(BINS)
-        self._columns = [Cells(BINS) for _ in range(lows.size)]
-        self._powers, self._products = np.zeros(5), 0.0
+    def __init__(self, rows: int) -> None:
+        self._rows, self._seen, self._last = rows, 0, math.nan
+        self._blocks, self._powers = np.zeros((2, BLOCKS)), np.zeros(5)
+        self._product, self._squares = 0.0, 0.0
 
-    def add(self, features: Matrix, fitted: Vector, residuals: Vector) -> None:
-        """Take in rows, in order: the features that were played, what the fit says, and what it missed."""
-        at = self._seen + np.arange(residuals.size)
-        self._times.add(np.minimum(at * BLOCKS // max(1, self._rows), BLOCKS - 1), residuals)
-        self._levels.add(_bins(fitted, *self._fitted), residuals)
-        for column, cells in enumerate(self._columns):
-            if self._highs[column] > self._lows[column]:
-                cells.add(_bins(features[:, column], self._lows[column], self._highs[column]), residuals)
+    def add(self, residuals: Vector) -> None:
+        """Take in rows, in order."""
+        at = np.minimum((self._seen + np.arange(residuals.size)) * BLOCKS // max(1, self._rows), BLOCKS - 1)
+        self._blocks[0] += np.bincount(at, minlength=BLOCKS)
+        self._blocks[1] += np.bincount(at, residuals, minlength=BLOCKS)
         self._powers += [float((residuals**power).sum()) for power in range(5)]
-        before = np.concatenate([[self._last], residuals[:-1]])
         # The first row of all has no neighbour before it, and so a NaN.
-        self._products += float(np.nansum(before * residuals))
+        products = np.nan_to_num(np.concatenate([[self._last], residuals[:-1]]) * residuals)
+        self._product += float(products.sum())
+        self._squares += float(products @ products)
         self._seen, self._last = self._seen + residuals.size, float(residuals[-1])
 
     @property
@@ -92,45 +60,48 @@ class Residuals:
         """Mean fourth power of a residual."""
         return float(self._powers[4] / self._powers[0])
 
-    def doubts(self, names: list[str]) -> list[Doubt]:
-        """One entry per assumption."""
-        return [self._drift(), self._linearity(names), self._independence(), self._tails()]
+    def drift(self) -> Doubt:
+        """Mean residuals of the tenths of the log, against their common variance.
 
-    def _drift(self) -> Doubt:
-        p, means = self._times.p_value(), self._times.means
-        worst = int(np.nanargmax(np.abs(means))) if np.isfinite(means).any() else 0
+        (sum of residuals)^2 / (n variance) has mean 1 and variance 2 + excess kurtosis / n: rare rewards make it vary
+        more than a chi-square does, and a multiple of one of fewer degrees stands in for their sum.
+        """
+        counts, totals = self._blocks[:, self._blocks[0] > 0]
+        statistic = float((totals**2 / (counts * max(self.variance, 1e-300))).sum())
+        spread = 2 * counts.size + float((max(0.0, self.kurtosis - 3) / counts).sum())
+        degrees = math.ceil(2 * counts.size**2 / spread)
+        p = chi_square_tail(degrees, statistic * 2 * counts.size / spread)
+        means = totals / counts
+        worst = int(np.argmax(np.abs(means)))
         seen = f"mean residual of tenth {worst + 1} of the log: {means[worst]:+.3g}; p = {p:.2g}"
-        return Doubt("No drift: the same theta from the first row to the last", p < SURE, seen)
+        return Doubt(NO_DRIFT, p < SURE, seen)
 
-    def _linearity(self, names: list[str]) -> Doubt:
-        tests = [(self._levels.p_value(), "the fitted value", self._levels)]
-        tests += [(cells.p_value(), name, cells) for cells, name in zip(self._columns, names, strict=True)]
-        p, name, cells = min(tests, key=lambda test: test[0])
-        p = min(1.0, p * len(tests))  # as many tests as columns: each gets its share
-        means = cells.means
-        spread = f"{np.nanmin(means):+.3g} to {np.nanmax(means):+.3g}" if np.isfinite(means).any() else "unknown"
-        return Doubt(
-            "Linearity: the mean reward is <theta, features>",
-            p < SURE,
-            f"mean residuals along {name}: {spread}; p = {p:.2g} over {len(tests)} tests",
-        )
+    def independence(self) -> Doubt:
+        """Products of neighbouring residuals: their sum by its standard deviation, about normal where none depend.
 
-    def _independence(self) -> Doubt:
-        share = self._products / max(self._powers[2], 1e-300)
-        p = math.erfc(abs(share) * math.sqrt(max(1, self._seen) / 2))  # both tails of a normal
+        Where rewards are rare, the squares seen say too little on one side and the variance on the other: the larger
+        counts.
+        """
+        score = self._product / math.sqrt(max(self._squares, self._seen * self.variance**2, 1e-300))
+        share, p = self._product / max(self._powers[2], 1e-300), min(1.0, 2 * math.exp(-(score**2) / 2))
         seen = f"correlation of neighbouring residuals: {share:+.3g}; p = {p:.2g}"
         return Doubt("Independence: rows do not tell of their neighbours", p < SURE, seen)
 
-    def _tails(self) -> Doubt:
-        kurtosis = self.fourth / max(self.variance**2, 1e-300)
+    def tails(self, *, is_bounded: bool) -> Doubt:
+        """Kurtosis, where no range of rewards is known: in a range any noise is sub-Gaussian.  (Hoeffding)"""
         # 24 / n is its variance for normal residuals. In a long log any excess is certain, so it must be large, too.
-        z = (kurtosis - 3) / math.sqrt(24 / max(1, self._seen))
-        is_heavy = kurtosis > 6 and z > NormalDist().inv_cdf(1 - SURE)
-        return Doubt(
-            "Light tails: noise is sub-Gaussian", is_heavy, f"kurtosis of the residuals: {kurtosis:.3g} (normal: 3)"
-        )
+        z = (self.kurtosis - 3) / math.sqrt(24 / max(1, self._seen))
+        is_heavy = not is_bounded and self.kurtosis > 6 and z > NormalDist().inv_cdf(1 - SURE)
+        seen = f"kurtosis of the residuals: {self.kurtosis:.3g} (normal: 3)"
+        return Doubt("Light tails: noise is sub-Gaussian", is_heavy, "rewards are bounded" if is_bounded else seen)
+
+    @property
+    def kurtosis(self) -> float:
+        """Fourth moment by the squared variance: 3 for a normal."""
+        return self.fourth / max(self.variance**2, 1e-300)
 
 
-def _bins(values: Vector, low: float, high: float) -> NDArray[np.int64]:
-    scaled = (values - low) / max(high - low, 1e-300)
-    return np.clip((scaled * BINS).astype(np.int64), 0, BINS - 1)
+def linearity(test: LinearityTest) -> Doubt:
+    """Whether what a fit misses can be guessed from other rows."""
+    seen = f"what a linear fit misses follows the features, with a score of {test.score:+.2g}; p = {test.p_value:.2g}"
+    return Doubt(LINEARITY, test.p_value < SURE, seen)

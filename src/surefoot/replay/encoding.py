@@ -1,8 +1,10 @@
 """From context columns to numbers: every context becomes a vector of length at most 1, whatever arrives later.
 
-A number is moved into [0, 1] by the range it had in the log, and cut there; a label becomes 0s and a 1, or all 0s where
-the log never saw it. Divided by the root of the number of columns, no context is longer than 1, so that a bound on the
-features follows and holds in production too.
+A number is moved into [0, 1] by the range it had in the log, and cut there; a label becomes 0s and a 1, or all 0s
+where the log never saw it. Where a column has gaps in the log, a gap is a value of its own: a label among the others,
+or beside a number a 1 that says that it is missing, so that its share of theta stands for what the number would have
+been. Divided by the root of the number of columns, no context is longer than 1, so that a bound on the features
+follows and holds in production too.
 """
 
 import math
@@ -17,24 +19,34 @@ from surefoot.arrays import Matrix, Vector, finite
 from surefoot.errors import ConfigError, InputError
 
 MOST_LEVELS = 64
+GAP = "(missing)"  # the label of a gap
 
 
 @dataclass(frozen=True, slots=True)
 class NumericColumn:
-    """A numeric column and its range."""
+    """A numeric column and its range; with gaps, a second column says where there is none."""
 
     name: str
     low: float
     high: float
+    has_gaps: bool = False
 
-    width = 1
+    @property
+    def width(self) -> int:
+        """One column, or two."""
+        return 1 + self.has_gaps
+
+    @property
+    def names(self) -> list[str]:
+        """What its columns are."""
+        return [self.name, f"{self.name} is missing"][: self.width]
 
     def encode(self, values: pl.Series) -> Matrix:
-        """One column in [0, 1]; a column that never varied is 0."""
+        """A column in [0, 1], 0 where it never varied; and one of 0 and 1 where there may be gaps."""
         numbers = values.cast(pl.Float64).to_numpy().reshape(-1, 1)
-        span = self.high - self.low
+        gaps, span = np.isnan(numbers), self.high - self.low
         moved: Matrix = np.clip((numbers - self.low) / span, 0.0, 1.0) if span > 0 else np.zeros_like(numbers)
-        return moved
+        return np.hstack([np.where(gaps, 0.0, moved), gaps][: self.width]).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,16 @@ class CategoricalColumn:
     def width(self) -> int:
         """One column per level."""
         return len(self.levels)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a gap is one of the levels."""
+        return GAP in self.levels
+
+    @property
+    def names(self) -> list[str]:
+        """What its columns are."""
+        return [f"{self.name}={level}" for level in self.levels]
 
     def encode(self, values: pl.Series) -> Matrix:
         """A 1 under the level, all 0s for one that is not known."""
@@ -74,11 +96,7 @@ class Encoder:
     @property
     def names(self) -> list[str]:
         """What every entry of an encoded context is."""
-        named = [
-            [part.name] if isinstance(part, NumericColumn) else [f"{part.name}={level}" for level in part.levels]
-            for part in self.parts
-        ]
-        return [name for names in named for name in names]
+        return [name for part in self.parts for name in part.names]
 
     def encode(self, contexts: pl.DataFrame) -> Matrix:
         """Every row of a table, (rows, dim)."""
@@ -90,17 +108,22 @@ class Encoder:
 
     def encode_one(self, context: Mapping[str, Any]) -> Vector:
         """One context as it comes in production: a value under each column's name."""
-        for part in self.parts:
-            if part.name not in context:
-                raise InputError(f"`context` must have a value for {part.name!r}, but got {sorted(context)}.")
-            if isinstance(part, NumericColumn):
-                finite(part.name, context[part.name], hint="The log had numbers there.")
-        row: dict[str, list[Any]] = {
-            part.name: [context[part.name] if isinstance(part, NumericColumn) else _label(context[part.name])]
-            for part in self.parts
-        }
-        encoded: Vector = self.encode(pl.DataFrame(row))[0]
+        encoded: Vector = self.encode(pl.DataFrame({part.name: [_value(part, context)] for part in self.parts}))[0]
         return encoded
+
+
+def _value(part: NumericColumn | CategoricalColumn, context: Mapping[str, Any]) -> Any:
+    """A context's value for a column: a gap where the log had some, and refused where it had none."""
+    given = context.get(part.name)
+    if given is None or given != given:  # NaN is a gap, too
+        if not part.has_gaps:
+            raise InputError(
+                f"`context` must have a value for {part.name!r}, which the log always had, but got {sorted(context)}."
+            )
+        return math.nan if isinstance(part, NumericColumn) else GAP
+    if isinstance(part, NumericColumn):
+        return finite(part.name, given, hint="The log had numbers there.")
+    return _label(given)
 
 
 class ColumnRanges:
@@ -108,6 +131,7 @@ class ColumnRanges:
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, float] | set[str]] = {}
+        self._gaps: set[str] = set()
 
     def look_at(self, contexts: pl.DataFrame) -> None:
         """Take in some rows."""
@@ -121,10 +145,13 @@ class ColumnRanges:
                 _few(name, levels)
             else:
                 numbers = values.to_numpy()
+                self._gaps |= {name} if np.isnan(numbers).any() else set()
                 low, high = self._seen.get(name, (math.inf, -math.inf))
                 assert isinstance(low, float)
                 assert isinstance(high, float)
-                self._seen[name] = (min(low, float(numbers.min())), max(high, float(numbers.max())))
+                # A column of nothing but gaps has no range, and its number is 0 throughout.
+                least, most = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
+                self._seen[name] = (float(np.fmin(low, least)), float(np.fmax(high, most)))
 
     def encoder(self) -> Encoder:
         """The encoder for all that was seen."""
@@ -133,9 +160,14 @@ class ColumnRanges:
             parts.append(
                 CategoricalColumn(name, tuple(sort_labels(seen)))
                 if isinstance(seen, set)
-                else NumericColumn(name, *seen)
+                else _numeric(name, seen, name in self._gaps)
             )
         return Encoder(tuple(parts))
+
+
+def _numeric(name: str, seen: tuple[float, float], has_gaps: bool) -> NumericColumn:
+    low, high = seen if math.isfinite(seen[0]) else (0.0, 0.0)
+    return NumericColumn(name, low, high, has_gaps)
 
 
 def _label(value: Any) -> str:

@@ -20,10 +20,12 @@ from surefoot.arrays import Matrix, Vector, fraction
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import Ridge
 from surefoot.replay.batch import Batch, Log
+from surefoot.replay.differing_rows import DifferingRows
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
-from surefoot.replay.intervals import NORMAL, Estimate, Moments
+from surefoot.replay.intervals import NORMAL, Estimate, Moments, WeightedMean
 from surefoot.replay.propensities import Propensities, check_rewards, check_support
+from surefoot.replay.rare_rewards import GAMMA
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
 from surefoot.replay.replayed_policy import (
     FULL,
@@ -50,21 +52,26 @@ ASSUMES: dict[str, tuple[str, ...]] = {
     "rejection": (
         "Rejection replay: rounds are independent of each other and of their order, each logged action was drawn with "
         "its logged propensity, and nothing but the logged context decides both action and reward. Then the rounds "
-        "that count are distributed as a live run.",
+        "that count are distributed as a live run. Where the smallest propensities would leave fewer than 1,000 of "
+        "them, rows of such propensities are not thinned out like the others, and count by as much more.",
         "The policy's interval is for the average expected reward of this run. The baseline's reward is estimated by "
-        "self-normalised weighting over all rows; the gain's interval treats the two as independent.",
+        "self-normalised weighting over all rows. The gain is that of the rows in which the policy and the baseline "
+        "would have played different actions: rewards of the one less those of the other, by the share of such rows.",
         NORMAL,
+        GAMMA,
     ),
     "importance": (
         "Shadow: the policy learns from the logged rows and not from its own decisions, so that these are the "
         "decisions of a learner running beside the logged strategy, not those of a live run.",
         *WEIGHTING_ASSUMES.values(),
         NORMAL,
+        GAMMA,
     ),
     "full": (
         "Full information: the table's reward of an action is what playing it would have paid, and playing one action "
         "changes nothing for later rows.",
         NORMAL,
+        GAMMA,
     ),
 }  # fmt: skip
 
@@ -147,21 +154,23 @@ def replay(
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     trials: list[_PolicyRun] = []
     done, model = 0, Ridge(dim=log.dim, ridge=1.0)
-    for batch in log.batches():
+    for read in log.batches():
+        batch = chances.prepared(read)
         if not trials:
-            trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances.least, seed) for spec in policies]
+            trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances, seed) for spec in policies]
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)
         given = chances.of(batch)
-        usable = chances.usable(given)
+        usable, owed = chances.usable(given), chances.baseline_weights(batch, given)
         predicted = _predict(model, batch, declared) if evaluator == "importance" else np.zeros((0, 0))
         for trial in trials:
-            trial.take(batch, given, usable, predicted)
+            trial.take(batch, given, usable, owed, predicted)
         done += len(batch)
         if progress is not None:
             progress(done, log.rows or done)
     if not trials:
         raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")
+    chances.finish()
     return [trial.outcome(level) for trial in trials]
 
 
@@ -175,7 +184,7 @@ class _PolicyRun:
         declared: Declared,
         evaluator: str,
         watched: Sequence[float],
-        least: float,
+        chances: Propensities,
         seed: int,
     ) -> None:
         self._player = log_player(spec, declared, log, mode=MODES[evaluator], seed=seed)
@@ -183,62 +192,83 @@ class _PolicyRun:
         own = [spec.alpha] if spec.alpha is not None else list(watched)
         self._tally, self._rows = OutcomeCounter(own), 0
         self._paid = {what: Moments() for what in ("reward", "baseline", "gain")}
-        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=least)
+        self._range, self._apart = declared.reward_bounds, DifferingRows()
+        self._seen, self._is_logged = (math.inf, -math.inf), log.follows_log
+        self._weighted = ImportanceWeighting(bounds=declared.reward_bounds, least=chances.least)
+        self._kept, self._counted = chances.kept, WeightedMean()
 
-    def take(self, batch: Batch, given: Vector, usable: NDArray[np.bool_], predicted: Matrix) -> None:
+    def take(
+        self, batch: Batch, given: Vector, usable: NDArray[np.bool_], baseline_weight: Vector, predicted: Matrix
+    ) -> None:
         """One batch."""
         played = self._player.play(batch, batch.rewards, usable)
         self._rows += len(batch)
+        self._seen = min(self._seen[0], float(batch.rewards.min())), max(self._seen[1], float(batch.rewards.max()))
         {"rejection": self._reject, "importance": self._importance, "full": self._full}[self._evaluator](
-            batch, given, played, predicted
+            batch, given, baseline_weight, played, predicted
         )
 
-    def _reject(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
+    def _reject(self, batch: Batch, given: Vector, weight: Vector, played: PlayedRows, _: Matrix) -> None:
         counted = played.fates > REJECTED
         rewards = batch.rewards[:, 0]
-        self._paid["reward"].add(rewards[counted])
-        weight = weights(batch.actions, batch.baselines, given)
+        counts = np.maximum(1.0, self._kept / given)
+        self._counted.add(rewards[counted], counts[counted])
         # The weighting compares two targets; here both are the baseline, whose reward is all that is asked.
         both = np.stack([weight, weight])
         self._weighted.add(both, rewards, both * rewards)
+        self._apart.add(played.chosen, batch.baselines, batch.actions, rewards, counts)
         owed = np.full(int(counted.sum()), self._declared.baseline_reward)
         # A baseline round counts alike on both sides: its luck must not look like a broken floor.
         earned = np.where(played.fates[counted] == LEARNER, rewards[counted], owed)
-        self._tally.add(earned, owed, played.fates[counted], played.margins[counted])
+        self._tally.add(earned, owed, played.fates[counted], played.margins[counted], batch.lines[counted])
 
-    def _importance(self, batch: Batch, given: Vector, played: PlayedRows, predicted: Matrix) -> None:
+    def _importance(
+        self, batch: Batch, given: Vector, baseline_weight: Vector, played: PlayedRows, predicted: Matrix
+    ) -> None:
         rewards, rows = batch.rewards[:, 0], np.arange(len(batch))
-        weight, robust = [], []
-        for asked in (played.chosen, batch.baselines):
-            check_support(batch, given, asked)
-            weight.append(weights(batch.actions, asked, given))
-            robust.append(robust_terms(weight[-1], rewards, predicted[rows, asked], predicted[rows, batch.actions]))
-        self._weighted.add(np.stack(weight), rewards, np.stack(robust))
-        self._tally.add(robust[0], robust[1], played.fates, played.margins)
+        at_logged = predicted[rows, batch.actions]
+        # Every row counts for a baseline that is what was logged: then its own action is the one asked about.
+        asked = batch.actions if self._is_logged else batch.baselines
+        check_support(batch, given, asked)
+        check_support(batch, given, np.where(played.fates == LEARNER, played.chosen, asked))
+        own = robust_terms(baseline_weight, rewards, predicted[rows, asked], at_logged)
+        weight = weights(batch.actions, played.chosen, given)
+        terms = robust_terms(weight, rewards, predicted[rows, played.chosen], at_logged)
+        # Where the policy left it to the baseline, it earned what the baseline earned.
+        is_learner = played.fates == LEARNER
+        weight, terms = np.where(is_learner, weight, baseline_weight), np.where(is_learner, terms, own)
+        robust = np.stack([terms, own])
+        self._weighted.add(np.stack([weight, baseline_weight]), rewards, robust)
+        self._tally.add(robust[0], robust[1], played.fates, played.margins, batch.lines)
 
-    def _full(self, batch: Batch, given: Vector, played: PlayedRows, _: Matrix) -> None:
+    def _full(self, batch: Batch, given: Vector, _weight: Vector, played: PlayedRows, _: Matrix) -> None:
         rows = np.arange(len(batch))
         earned, owed = batch.rewards[rows, played.chosen], batch.rewards[rows, batch.baselines]
         for what, values in (("reward", earned), ("baseline", owed), ("gain", earned - owed)):
             self._paid[what].add(values)
-        self._tally.add(earned, owed, played.fates, played.margins)
+        self._tally.add(earned, owed, played.fates, played.margins, batch.lines)
 
     def outcome(self, level: float) -> ReplayOutcome:
         """Everything together."""
         return self._tally.outcome(self._spec, self._evaluator, self._rows, self._estimates(level))
 
     def _estimates(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
+        bounds = self._range or self._seen
         if self._evaluator == "full":
-            return {"full": {what: moments.interval(level) for what, moments in self._paid.items()}}
+            width = bounds[1] - bounds[0]
+            ends = {"reward": bounds, "baseline": bounds, "gain": (-width, width)}
+            return {"full": {what: moments.interval(level, ends[what]) for what, moments in self._paid.items()}}
         if self._evaluator == "importance":
             found = dict(self._weighted.all(level))
             # The first is the one that tables show.
             return {name: found.pop(name) for name in ("dr", "ips", "snips")} | found
-        reward, baseline = self._paid["reward"].interval(level), self._weighted.estimate("snips", "baseline", level)
-        reach = math.hypot(reward.high - reward.value, baseline.high - baseline.value)
-        gain = reward.value - baseline.value
-        gained = Estimate(gain, gain - reach, gain + reach, level, "normal", reward.rows)
-        return {"rejection": {"reward": reward, "baseline": baseline, "gain": gained}}
+        return {
+            "rejection": {
+                "reward": self._counted.interval(level, bounds),
+                "baseline": self._weighted.estimate("snips", "baseline", level),
+                "gain": self._apart.gain(level, bounds),
+            }
+        }
 
 
 def _predict(model: Ridge, batch: Batch, declared: Declared) -> Matrix:

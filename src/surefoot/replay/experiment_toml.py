@@ -2,7 +2,7 @@
 
 policy, alpha, delta, noise, ridge, theta_bound, feature_bound, baseline_reward, reward_floor
 [actions]   names, baseline, and per name its features where actions have any
-[[context]] name, and either low and high (a number) or levels (a label)
+[[context]] name, and either low and high (a number; has_gaps where it may be missing) or levels (a label)
 """
 
 import inspect
@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.arrays import Matrix
-from surefoot.errors import ConfigError
+from surefoot.errors import AssumptionError, ConfigError
 from surefoot.experiment.policy_by_name import policy_kind
 from surefoot.hints import nearest
 from surefoot.linear.features import FeatureMap, OneHot
 from surefoot.policies import Policy
 from surefoot.replay.baseline_fit import Fit
+from surefoot.replay.diagnostics import LINEARITY
 from surefoot.replay.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.replay.log_files import TableLog, map_of
 from surefoot.simulation.atomic_files import whole_file
 
 NUMBERS = ("alpha", "delta", "noise", "ridge", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
+UNGUARDED = "LUCB"  # keeps no floor, and so has nothing to lose by a wrong model
 TOP = ("policy", *NUMBERS, "actions", "context")
 
 
@@ -88,6 +90,7 @@ class Configuration:
             lines += ["", "[[context]]", f"name = {json.dumps(part.name, ensure_ascii=False)}"]
             if isinstance(part, NumericColumn):
                 lines += [f"low = {_number(part.low)}", f"high = {_number(part.high)}"]
+                lines += ["has_gaps = true"] if part.has_gaps else []
             else:
                 lines.append(f"levels = {json.dumps(list(part.levels), ensure_ascii=False)}")
         return "\n".join(lines) + "\n"
@@ -104,7 +107,14 @@ class Configuration:
 
 
 def configuration_of(
-    fit: Fit, log: TableLog, *, policy: str, alpha: float, delta: float, ridge: float
+    fit: Fit,
+    log: TableLog,
+    *,
+    policy: str,
+    alpha: float,
+    delta: float,
+    ridge: float,
+    despite_doubt: bool = False,
 ) -> Configuration:
     r"""The experiment's configuration that a fit suggests.
 
@@ -122,6 +132,8 @@ def configuration_of(
         Probability that the guarantee may fail.
     ridge : float
         Regulariser lambda.
+    despite_doubt : bool
+        Take a linear policy with a floor although the log speaks against a linear model.
 
     Returns
     -------
@@ -131,7 +143,7 @@ def configuration_of(
     Raises
     ------
     AssumptionError
-        If the baseline's mean reward is negative in the log.
+        If the baseline's mean reward is negative in the log, or linearity is doubtful.
 
     Examples
     --------
@@ -146,6 +158,8 @@ def configuration_of(
     (['blue', 'red'], 'red')
     """
     declared = fit.declared
+    if fit.is_linearity_doubtful and policy != UNGUARDED and not despite_doubt:
+        raise AssumptionError(_not_linear(fit, policy, alpha, delta))
     one = None if log.follows_log or log.columns.baseline else log.actions[log.baseline_row]
     return Configuration(
         policy=policy,
@@ -160,6 +174,17 @@ def configuration_of(
         baseline=one,
         encoder=log.encoder,
         action_features=log.action_features,
+    )
+
+
+def _not_linear(fit: Fit, policy: str, alpha: float, delta: float) -> str:
+    seen = next(doubt.seen for doubt in fit.doubts if doubt.assumption == LINEARITY)
+    low, high = fit.reward_bounds
+    return (
+        f"What {policy} promises rests on mean rewards that are linear in the features, but the log speaks against it: "
+        f"{seen}. Let a guard decide, which assumes no model: surefoot experiment create JOURNAL NAME --policy Guard "
+        f"--set alpha={alpha:g} --set delta={delta:g} --set 'reward_bounds=[{low:g}, {high:g}]' --mode guarded. Or "
+        f"take {policy} all the same, without its promise (`despite_doubt`, `--despite-doubt`)."
     )
 
 
@@ -215,7 +240,8 @@ def read_configuration(path: str | Path) -> Configuration:
 def _part(entry: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
     if "levels" in entry:
         return CategoricalColumn(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
-    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]))
+    has_gaps = bool(entry.get("has_gaps", False))
+    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]), has_gaps)
 
 
 def _number(value: float) -> str:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.replay.intervals import Bernstein, Estimate, Moments, around
+from surefoot.replay.intervals import Bernstein, Estimate, Moments, around, normal_reach, within
+from surefoot.replay.rare_rewards import RareSum, alike, reaches
 
 ESTIMATORS = ("ips", "snips", "dr")
 ASSUMES = {
@@ -45,7 +46,8 @@ class ImportanceWeighting:
     """A policy's value, the baseline's, and their difference on the same rows, by all three estimators.
 
     `bounds` are the declared range of rewards: with it there is a Bernstein interval for ips and dr beside the normal
-    one; `least` is the smallest propensity that can occur.
+    one; `least` is the smallest propensity that can occur. Where few rewarded rows carry an estimate, its interval is a
+    gamma one instead of the normal.
     """
 
     def __init__(self, *, bounds: tuple[float, float] | None, least: float) -> None:
@@ -54,24 +56,69 @@ class ImportanceWeighting:
         # Sums of w_i w_j r^k for both targets: all that the delta method needs.
         self._single, self._double = np.zeros((2, 2)), np.zeros((2, 2, 3))
         self._exact = {} if bounds is None else _bernsteins(bounds, least)
-        self.weight = Moments()
+        self._bounds, self.weight = bounds, Moments()
+        # The rewards' part of every estimate: sums and squares of what they add and take. Weights of policy and
+        # baseline, in all rows and where they differ. And what a reward model adds.
+        self._signed, self._seen = np.zeros((3, 2, 2)), (math.inf, -math.inf)
+        self._weights, self._largest = np.zeros((2, 4)), np.zeros(4)
+        self._rest = {what: Moments() for what in WHATS}
 
     def add(self, weight: Matrix, rewards: Vector, robust: Matrix) -> None:
         """Take in rows: weights and doubly robust terms (2, rows) of policy and baseline, and logged rewards."""
         self._rows += rewards.size
         self.weight.add(weight[0])
-        for name, terms in (("ips", weight * rewards), ("dr", robust)):
-            for what, values in zip(WHATS, (terms[0], terms[1], terms[0] - terms[1]), strict=True):
+        paid = weight * rewards
+        for name, terms in (("ips", paid), ("dr", robust)):
+            for what, values in zip(WHATS, _asked(terms), strict=True):
                 self._plain[name][what].add(values)
                 if (name, what) in self._exact:
                     self._exact[name, what].add(values)
+        if rewards.size:
+            self._add_rare(weight, rewards, paid)
+        for what, values in zip(WHATS, _asked(robust - paid), strict=True):
+            self._rest[what].add(values)
         powers = np.stack([np.ones_like(rewards), rewards, rewards**2])
         self._single += weight @ powers[:2].T
         self._double += np.einsum("in,jn,kn->ijk", weight, weight, powers, optimize=True)
 
     def estimate(self, name: str, what: str, level: float) -> Estimate:
-        """One of "reward", "baseline" and "gain" by one of the estimators, with its normal interval."""
-        return self._ratio(what, level) if name == "snips" else self._plain[name][what].interval(level)
+        """One of "reward", "baseline" and "gain" by one of the estimators, with its interval."""
+        found = self._ratio(what, level) if name == "snips" else self._plain[name][what].interval(level)
+        heavier = max(self._rare_sums(what), key=lambda side: (side.squares, side.largest))
+        if heavier.is_rare and math.isfinite(found.value):
+            found = self._gamma(found, name, what)
+        bounds = self._bounds
+        if bounds is not None and what == "gain":
+            bounds = bounds[0] - bounds[1], bounds[1] - bounds[0]
+        return within(found, bounds) if found.method == "gamma" else found
+
+    def _rare_sums(self, what: str) -> tuple[RareSum, RareSum]:
+        """What the rewards add to an estimate and what they take from it."""
+        low, high = self._bounds or self._seen
+        own, other = {"reward": (0, 0), "baseline": (1, 1), "gain": (2, 3)}[what]
+        # Of both targets where they ask for different actions: elsewhere their difference has no luck to have.
+        most, rows = self._largest, [alike(*sums) for sums in self._weights.T]
+        against = most[other] if what == "gain" else 0.0
+        paid = max(most[own] * high, against * -low, 0.0), max(most[own] * -low, against * high, 0.0)
+        (gained, square), (lost, lost_square) = self._signed[WHATS.index(what)].tolist()
+        return RareSum(gained, square, paid[0], rows[own]), RareSum(lost, lost_square, paid[1], rows[other])
+
+    def _add_rare(self, weight: Matrix, rewards: Vector, paid: Matrix) -> None:
+        self._seen = min(self._seen[0], float(rewards.min())), max(self._seen[1], float(rewards.max()))
+        used = np.vstack([weight, np.where(weight[0] != weight[1], weight, 0.0)])
+        self._largest = np.maximum(self._largest, used.max(axis=1))
+        self._weights += [used.sum(axis=1), (used**2).sum(axis=1)]
+        for place, values in enumerate(_asked(paid)):
+            for side, terms in enumerate((np.maximum(values, 0.0), np.maximum(-values, 0.0))):
+                self._signed[place, side] += terms.sum(), terms @ terms
+
+    def _gamma(self, found: Estimate, name: str, what: str) -> Estimate:
+        """The estimate with the interval of rare rewards, by the sum of weights where they are divided by that."""
+        used = {"reward": [0], "baseline": [1], "gain": [0, 1]}[what]
+        below = self._single[used, 0].min() if name == "snips" else self._rows
+        spare = normal_reach(found.level) * self._rest[what].stderr if name == "dr" else 0.0
+        down, up = (math.hypot(reach / below, spare) for reach in reaches(*self._rare_sums(what), found.level))
+        return Estimate(found.value, found.value - down, found.value + up, found.level, "gamma", found.rows)
 
     def exact(self, name: str, what: str, level: float) -> Estimate | None:
         """The Bernstein interval, where there is one."""
@@ -106,6 +153,11 @@ class ImportanceWeighting:
 
 
 WHATS = ("reward", "baseline", "gain")
+
+
+def _asked(terms: Matrix) -> tuple[Vector, Vector, Vector]:
+    """Terms of policy and baseline, and of what the policy gains."""
+    return terms[0], terms[1], terms[0] - terms[1]
 
 
 def _bernsteins(bounds: tuple[float, float], least: float) -> dict[tuple[str, str], Bernstein]:

@@ -1,7 +1,7 @@
 """A log in a file: Parquet, CSV or JSON lines, read batch by batch through a column mapping."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ from surefoot.hints import nearest
 from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
 from surefoot.replay.columns import Columns, guess_columns
+from surefoot.replay.context_columns import check_asked, left_out
 from surefoot.replay.encoding import ColumnRanges, Encoder, sort_labels
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
@@ -48,7 +49,7 @@ class TableLog(Log):
 
     def __init__(
         self,
-        path: str | Path,
+        table: str | Path | TableFile,
         *,
         format: Format = "csv",  # noqa: A002 - the word that users know
         columns: Columns | None = None,
@@ -58,9 +59,11 @@ class TableLog(Log):
         action_features: Mapping[str, Sequence[float]] | None = None,
         max_bad: int = 0,
     ) -> None:
-        self._path, self.name = Path(path), Path(path).name
-        self._file: TableFile = open_table(self._path, format)
-        self.columns = (columns or guess_columns(self._file.header)).resolve(self._file.header, path)
+        self._file: TableFile = open_table(Path(table), format) if isinstance(table, (str, Path)) else table
+        self._path, self.name = self._file.path, Path(self._file.path).name
+        named = (columns or guess_columns(self._file.header)).resolve(self._file.header, self._path)
+        self.columns, self.left_out = self._fit_context(named)
+        self.context = self.columns.context
         self.is_full = self.columns.reward is None
         self._reader, self._longest = RowReader(self._file, self.columns), 0.0
         self.bad = BadRows(max_bad)
@@ -73,6 +76,18 @@ class TableLog(Log):
         self._baseline = self._read_baseline(baseline)
         self.follows_log = self._baseline is None and self.columns.baseline is None
         self._prepare(action_features)
+
+    def _fit_context(self, columns: Columns) -> tuple[Columns, dict[str, str]]:
+        """The columns without those that are no context, and why they are none."""
+        first = next(iter(self._file.frames(columns.needed)), None)
+        if first is None:
+            return columns, {}
+        if not columns.is_guess:
+            check_asked(first.table, columns.context)
+            return columns, {}
+        reasons = left_out(first.table, columns.context, action=columns.action, reward=columns.reward)
+        kept = tuple(name for name in columns.context if name not in reasons)
+        return replace(columns, context=kept), reasons
 
     def _prepare(self, action_features: Mapping[str, Sequence[float]] | None) -> None:
         self._maker: RowMaker | None = None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Vector
 from surefoot.errors import LogError
 from surefoot.replay.batch import BadRows
-from surefoot.replay.columns import Columns, RowChecker, read_propensities
+from surefoot.replay.columns import GAPS, Columns, RowChecker, read_propensities
 from surefoot.replay.seen_ids import SeenIds
 from surefoot.replay.table_reader import TableFile
 
@@ -88,7 +88,7 @@ class RowReader:
                 self._kinds[name] = wide
                 found |= {f"{name}[{j}]": values[:, j] for j in range(wide)}
             else:
-                found[name] = check.label(name) if kind == "label" else check.number(name)
+                found[name] = check.label_or_gap(name) if kind == "label" else check.number_or_gap(name)
         return pl.DataFrame(found)
 
     def _read_features(self, check: RowChecker) -> NDArray[np.float64]:
@@ -115,15 +115,18 @@ def _kind_of(values: pl.Series, categorical: bool) -> int | str:
     """number, label, or for lists their length (0: not yet known), from the first frame."""
     if isinstance(values.dtype, (pl.List, pl.Array)):
         return 0
-    if categorical or (values.dtype == pl.String and _reads_as_text(values)):
+    if categorical or isinstance(values.dtype, (pl.Categorical, pl.Enum)):
+        return "label"
+    if values.dtype == pl.String and _reads_as_text(values):
         return "label"
     return "number"
 
 
 def _reads_as_text(values: pl.Series) -> bool:
     """Whether most values are no numbers: a few bad ones do not turn a column of numbers into labels."""
-    shown = values.drop_nulls().head(1_000)
-    numbers = shown.str.strip_chars().cast(pl.Float64, strict=False)
+    stripped = values.drop_nulls().str.strip_chars()
+    shown = stripped.filter(~stripped.str.to_lowercase().is_in(GAPS)).head(1_000)
+    numbers = shown.cast(pl.Float64, strict=False)
     return numbers.null_count() > shown.len() // 2
 
 

@@ -9,11 +9,12 @@ from surefoot.replay.columns import Columns
 from surefoot.replay.dsjson import DsjsonLog
 from surefoot.replay.encoding import Encoder
 from surefoot.replay.log_files import LOGGED, Format, TableLog, format_of
+from surefoot.replay.table_reader import DataFrameTable
 from surefoot.replay.text_blocks import line_blocks
 
 
 def read_log(
-    path: str | Path,
+    path: str | Path | object,
     *,
     format: Format | None = None,  # noqa: A002 - the word that users know
     columns: Columns | None = None,
@@ -23,14 +24,14 @@ def read_log(
     action_features: Mapping[str, Sequence[float]] | None = None,
     max_bad: int = 0,
 ) -> Log:
-    r"""Open a log in a file: Parquet, CSV, JSON lines or Vowpal Wabbit's DSJSON.
+    r"""Open a log: a Parquet, CSV, JSON lines or DSJSON file, or a table of polars, pandas or Arrow.
 
     The log may be larger than memory: one pass over it finds actions and ranges, and it is then read in batches.
 
     Parameters
     ----------
-    path : str or Path
-        The file; text files may be gzipped.
+    path : str, Path or table
+        The file, or a table in memory; text files may be gzipped.
     format : {"parquet", "csv", "jsonl", "dsjson"}, optional
         By default told by the file's name and content.
     columns : Columns, optional
@@ -68,6 +69,16 @@ def read_log(
     >>> sorted(log.actions), log.rows
     (['blue', 'red'], 2)
     """
+    if not isinstance(path, (str, Path)):
+        return TableLog(
+            DataFrameTable(path),
+            columns=columns,
+            baseline=baseline,
+            actions=actions,
+            encoder=encoder,
+            action_features=action_features,
+            max_bad=max_bad,
+        )
     place = Path(path)
     kind = format or format_of(place)
     if kind == "dsjson" or (kind == "jsonl" and format is None and _is_dsjson(place)):

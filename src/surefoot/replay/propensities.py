@@ -1,7 +1,13 @@
-"""Propensities: whether a log can answer a question at all, and which of its rows may be used."""
+"""Propensities: whether a log can answer a question at all, and which of its rows may be used.
+
+Where the baseline is what was logged, and that was drawn by chance, it is the distribution of the draw: its reward is
+the mean of all rewards, and where it is to play in a row, an action is drawn from that distribution afresh, since the
+logged draw is what the answer is judged by.
+"""
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +15,15 @@ from numpy.typing import NDArray
 from surefoot.arrays import Vector
 from surefoot.errors import EvidenceError, LogError
 from surefoot.replay.batch import Batch, Log, span
+from surefoot.replay.diagnostics import SURE
+from surefoot.replay.importance_weighting import weights
+from surefoot.replay.propensity_model import EstimatedLog, shares_of
 from surefoot.replay.replayed_policy import Declared
+from surefoot.replay.sample_ratio import SampleRatio
+
+ENOUGH = 1_000  # rounds that a thinned log should leave
+STEPS = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 481)])
+SHORT = 0.05  # share of the rows whose propensity may lie below what thinning leaves
 
 
 class Propensities:
@@ -17,24 +31,22 @@ class Propensities:
 
     def __init__(self, log: Log, evaluator: str, uniform: bool, seed: int) -> None:
         self._uniform = 1.0 / len(log.actions) if uniform else None
-        self._rng = np.random.default_rng(seed)
-        self.least = self._uniform or 1.0
+        self._rng, self._draws = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+        self._log, self.is_logged, self._rows = log, log.follows_log, 0
+        self._ratio = SampleRatio(len(log.actions), self._uniform) if self._uniform and evaluator != "full" else None
+        self.least = self.kept = self._uniform or 1.0
         self._is_rejection = evaluator == "rejection"
         if evaluator == "full":
             if not log.is_full:
                 raise EvidenceError("`full` needs the reward of every action, but this log has the played one's only.")
             return
-        if log.follows_log:
-            raise EvidenceError(
-                f"`{evaluator}` needs a baseline that is known without looking at the logged action: name an action, "
-                "or map a column. With 'logged' the baseline is the very draw that the log is to be judged by."
-            )
         if self._uniform is None:
             low, high = log.propensity_range or range_of(log)
             if math.isnan(low):
                 raise EvidenceError(
                     f"`{evaluator}` needs the chance with which each logged action was drawn, but the log has none. "
-                    "Map a propensity column, or say that all actions had the same chance (`uniform`, `--uniform`)."
+                    "Map a propensity column, say that all actions had the same chance (`uniform`, `--uniform`), or "
+                    "have them estimated (`estimate_propensities`, `--estimate-propensities`)."
                 )
             if low == high == 1.0:
                 raise EvidenceError(
@@ -42,16 +54,79 @@ class Propensities:
                     "than the logged one was ever possible. Log some randomised rounds first."
                 )
             self.least = low
+        self.kept = self._read_kept()
+        self._shares = self._read_shares(evaluator) if self.is_logged else None
+
+    def _read_kept(self) -> float:
+        """The chance that thinning leaves to every action: the smallest, unless next to no row would be left.
+
+        A few tiny propensities, as a Thompson sampler's, would throw away all others. Then it is one that only a few
+        rows fall short of; these all stay, and count by as much more.
+        """
+        rows = self._log.rows
+        if not self._is_rejection or self._uniform is not None or rows is None or rows * self.least >= ENOUGH:
+            return self.least
+        counts = sum(np.histogram(batch.propensities, STEPS)[0] for batch in _nonempty(self._log))
+        within = np.flatnonzero(np.cumsum(counts) <= SHORT * rows)
+        most = float(STEPS[within[-1] + 1]) if within.size else self.least
+        return max(self.least, min(most, ENOUGH / rows))
+
+    def _read_shares(self, evaluator: str) -> Vector | None:
+        """The distribution of a logged baseline, where it is the same in all rows; None where a model has it."""
+        if self._uniform is not None:
+            return np.full(len(self._log.actions), self._uniform)
+        if isinstance(self._log, EstimatedLog):
+            return None
+        shares = shares_of(self._log)
+        if shares is None:
+            raise EvidenceError(
+                f"`{evaluator}` needs a baseline that is known without looking at the logged action, but these "
+                "propensities depend on the context, and the log has those of the logged actions only. Name an action, "
+                "map a column, or have the chance of every action estimated (`estimate_propensities`, "
+                "`--estimate-propensities`)."
+            )
+        return shares
+
+    def prepared(self, batch: Batch) -> Batch:
+        """The batch with a baseline in every row: the one it has, or a draw from the logged distribution."""
+        start = self._rows
+        self._rows += len(batch)
+        if self._ratio is not None:
+            self._ratio.add(batch.actions, self.of(batch))
+        if not self.is_logged:
+            return batch
+        if isinstance(self._log, EstimatedLog):
+            chances = self._log.chances(batch, start)
+        else:
+            assert self._shares is not None
+            chances = np.broadcast_to(self._shares, (len(batch), self._shares.size))
+        places = (self._draws.random((len(batch), 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
+        return replace(batch, baselines=np.minimum(places, chances.shape[1] - 1))
+
+    def baseline_weights(self, batch: Batch, given: Vector) -> Vector:
+        """What a row counts for the baseline: all alike where what was logged is the baseline."""
+        return np.ones(len(batch)) if self.is_logged else weights(batch.actions, batch.baselines, given)
+
+    def finish(self) -> None:
+        """Raise if actions were declared to have had the same chance and had not."""
+        if self._ratio is None or self._ratio.p_value >= SURE:
+            return
+        action, mean = self._ratio.worst
+        raise EvidenceError(
+            f"All actions must have had the same chance (`uniform`), but {self._log.actions[action]!r} was played "
+            f"{mean:.2f} times as often as that: p = {self._ratio.p_value:.2g}. Map a propensity column, or have them "
+            "estimated (`estimate_propensities`, `--estimate-propensities`)."
+        )
 
     def of(self, batch: Batch) -> Vector:
         """The chance of each logged action."""
         return batch.propensities if self._uniform is None else np.full(len(batch), self._uniform)
 
     def usable(self, given: Vector) -> NDArray[np.bool_]:
-        """Rows that rejection may look at: thinned so that every action has the same chance, the smallest one."""
+        """Rows that rejection may look at: thinned so that every action has the same chance."""
         if not self._is_rejection or bool((given == self.least).all()):
             return np.ones(given.size, dtype=np.bool_)
-        return np.asarray(self._rng.random(given.size) * given < self.least)
+        return np.asarray(self._rng.random(given.size) * given < self.kept)
 
 
 def check_support(batch: Batch, given: Vector, asked: NDArray[np.int64]) -> None:

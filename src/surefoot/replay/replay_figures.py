@@ -25,7 +25,27 @@ REPLAY_STYLE = STYLE | {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
 
 
 def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
-    """Earned as a share of what the baseline would have earned, over rounds; each alpha's floor as a dotted line."""
+    """Earned as a share of what the baseline would have earned, over rounds; each alpha's floor as a dotted line.
+
+    Parameters
+    ----------
+    outcomes : sequence of ReplayOutcome
+        What `replay` returned.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> reward_figure([], ax) is ax
+    True
+    """
     lows = []
     for outcome, look in _looks(outcomes):
         owed = np.where(outcome.curves["owed"] > 0, outcome.curves["owed"], np.nan)
@@ -45,7 +65,27 @@ def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
 
 
 def share_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
-    """Share of the rounds so far that the learner played."""
+    """Share of the rounds so far that the learner played.
+
+    Parameters
+    ----------
+    outcomes : sequence of ReplayOutcome
+        What `replay` returned.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> share_figure([], ax) is ax
+    True
+    """
     for outcome, look in _looks(outcomes):
         ax.plot(outcome.curves["round"], outcome.curves["learner_share"], label=outcome.spec.label, **look)
     ax.set_ylim(-0.02, 1.02)
@@ -55,7 +95,27 @@ def share_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
 
 
 def margin_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
-    """What the gate could prove beyond what it had to; below 0 the baseline played. Policies with a floor only."""
+    """What the gate could prove beyond what it had to; below 0 the baseline played. Policies with a floor only.
+
+    Parameters
+    ----------
+    outcomes : sequence of ReplayOutcome
+        What `replay` returned.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> margin_figure([], ax) is ax
+    True
+    """
     largest = 1.0
     for outcome, look in _looks(outcomes):
         margins = outcome.curves["margin"]

@@ -22,7 +22,8 @@ class ReplayOutcome:
     """One policy. `below` counts, for each watched alpha, the rounds in which less than the floor had been earned.
 
     Earned and owed agree by definition where the baseline was played. `free_from` is the round after the last baseline
-    round, or None where the baseline still plays in the last fifth.
+    round, or None where the baseline still plays in the last fifth. `alarm` is the round in which data contradicted
+    what was declared, and the line of the log: from there on a policy with a floor plays the baseline.
     """
 
     spec: Entrant
@@ -35,6 +36,7 @@ class ReplayOutcome:
     below: Mapping[float, int]
     estimates: Mapping[str, Mapping[str, Estimate]]
     curves: Mapping[str, Vector] = field(repr=False)
+    alarm: tuple[int, int] | None = None
 
     @property
     def main(self) -> Mapping[str, Estimate]:
@@ -56,6 +58,7 @@ class ReplayOutcome:
             "rounds": self.rounds,
             "learner_rounds": self.learner_rounds,
             "free_from": self.free_from,
+            "alarm": None if self.alarm is None else {"round": self.alarm[0], "line": self.alarm[1]},
             "worst_share": self.worst_share if math.isfinite(self.worst_share) else None,
             "below_floor": [{"alpha": alpha, "rounds": number} for alpha, number in self.below.items()],
             "estimates": {
@@ -73,9 +76,12 @@ class OutcomeCounter:
         self.rounds = self.learner_rounds = self.last_baseline = 0
         self.worst_share, self.below = math.inf, dict.fromkeys(watched, 0)
         self._earned = self._owed = 0.0
+        self._alarm: tuple[int, int] | None = None
         self._kept: list[Vector] = []
 
-    def add(self, earned: Vector, owed: Vector, fates: np.ndarray[Any, Any], margins: Vector) -> None:
+    def add(
+        self, earned: Vector, owed: Vector, fates: np.ndarray[Any, Any], margins: Vector, lines: np.ndarray[Any, Any]
+    ) -> None:
         """Take in counted rounds, in order."""
         if earned.size == 0:
             return
@@ -95,6 +101,10 @@ class OutcomeCounter:
         first, last = np.searchsorted(CHECKPOINTS, (self.rounds, int(round_[-1])), side="right")
         keep = np.unique(np.append(CHECKPOINTS[first:last] - self.rounds - 1, earned.size - 1))
         self._keep(np.stack([values[keep] for values in (round_, got, due, learner / round_, margins)]))
+        # Anything follows from a contradiction, and so nothing is guaranteed any more.
+        refuted = np.flatnonzero(np.isneginf(margins))
+        if self._alarm is None and refuted.size:
+            self._alarm = int(round_[refuted[0]]), int(lines[refuted[0]])
         self.rounds, self.learner_rounds = int(round_[-1]), int(learner[-1])
         self._earned, self._owed = float(got[-1]), float(due[-1])
 
@@ -121,6 +131,7 @@ class OutcomeCounter:
             dict(self.below),
             estimates,
             dict(zip(CURVES, kept, strict=True)),
+            self._alarm if spec.alpha is not None else None,
         )
 
 

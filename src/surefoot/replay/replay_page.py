@@ -25,15 +25,9 @@ INTRODUCTION = (
 )
 
 
-def verdict(outcomes: Sequence[ReplayOutcome]) -> Verdict | None:
-    """Whether every policy with a floor kept it; None where no policy has one."""
-    kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
-    broken = ", ".join(outcome.spec.label for outcome in kept if any(outcome.below.values()))
-    if not kept:
-        return None
-    if broken:
-        return Verdict(f"below the floor at times: {broken}", is_good=False)
-    return Verdict("every policy with a floor stayed above it in every round", is_good=True)
+def shown_verdict(found: tuple[str, bool] | None) -> Verdict | None:
+    """Whether it pays and every floor was kept; None where no policy has one."""
+    return None if found is None else Verdict(found[0], is_good=found[1])
 
 
 def lead(log: Log, outcomes: Sequence[ReplayOutcome]) -> tuple[str | Html, ...]:

@@ -5,8 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from surefoot.replay.batch import Log
 from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.replay.replay_page import assumptions, doubts_table, estimate_table, lead, pictures, side_by_side, verdict
-from surefoot.replay.replay_text import below, shown, table_rows
+from surefoot.replay.replay_page import (
+    assumptions,
+    doubts_table,
+    estimate_table,
+    lead,
+    pictures,
+    shown_verdict,
+    side_by_side,
+)
+from surefoot.replay.replay_text import below, shown, table_rows, verdict_of
 from surefoot.reports.frame import page, section
 from surefoot.reports.markup import tag
 from surefoot.reports.tables import definitions
@@ -20,8 +28,9 @@ def report_html(
     *,
     settings: Mapping[str, object],
     doubts: Iterable[Doubt] = (),
+    verdict: tuple[str, bool] | None = None,
 ) -> str:
-    """The page."""
+    """The page; the verdict is that of the outcomes unless another is given."""
     return page(
         f"Replay of {log.name}",
         section("Side by side", *side_by_side(outcomes)),
@@ -34,6 +43,6 @@ def report_html(
             doubts_table(list(doubts)),
         ),
         section("Settings", definitions(settings)),
-        verdict=verdict(outcomes),
+        verdict=shown_verdict(verdict or verdict_of(outcomes)),
         lead=lead(log, outcomes),
     )

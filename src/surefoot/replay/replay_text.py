@@ -1,8 +1,11 @@
-"""The numbers of a replay as text: the same cells on the page and in the terminal."""
+"""What a replay says, as text: the verdict and the cells, the same on the page and in the terminal."""
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from surefoot.replay.guarded_lucb import GUARD
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_outcome import ReplayOutcome
 
@@ -33,6 +36,86 @@ def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
         )
         for outcome in outcomes
     ]
+
+
+def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = None) -> tuple[str, bool] | None:
+    """Whether it pays and the floors held, and whether that is good news; None where no policy has a floor.
+
+    Parameters
+    ----------
+    outcomes : sequence of ReplayOutcome
+        What `replay` returned.
+    per_day : float, optional
+        Rounds of your traffic a day, by which the wait is told in days.
+
+    Returns
+    -------
+    tuple of str and bool, or None
+        The sentences, and whether they are good news.
+
+    Examples
+    --------
+    >>> verdict_of([]) is None
+    True
+    """
+    kept = [outcome for outcome in outcomes if outcome.spec.alpha is not None]
+    active = [outcome for outcome in kept if outcome.learner_rounds]
+    if not kept:
+        return None
+    alarms = [alarm(outcome) for outcome in kept if outcome.alarm is not None]
+    if not active:
+        return " ".join(["The learner was never let in: nothing was gained, and nothing was at risk.", *alarms]), False
+    best = max(active, key=_promise)
+    broken = ", ".join(
+        f"{outcome.spec.label} ({below(outcome)} of {outcome.rounds:,} rounds)"
+        for outcome in kept
+        if _is_broken(outcome)
+    )
+    floors = "Every policy with a floor stayed above it."
+    if broken:
+        floors = f"By the rewards received, which scatter around their means, below the floor at times: {broken}."
+    idle = ", ".join(outcome.spec.label for outcome in kept if not outcome.learner_rounds)
+    said = [pays(best, per_day), floors, *([f"Never let in: {idle}."] if idle else []), *alarms]
+    return " ".join(said), best.main["gain"].low > 0 and not broken and not alarms
+
+
+def _promise(outcome: ReplayOutcome) -> tuple[float, float]:
+    """By what the best policy is chosen: a gain that is certain, and among others the largest."""
+    # A gain that the log cannot tell is NaN, which no order places.
+    low, value = np.nan_to_num((outcome.main["gain"].low, outcome.main["gain"].value), nan=-np.inf)
+    return max(0.0, float(low)), float(value)
+
+
+def _is_broken(outcome: ReplayOutcome) -> bool:
+    """Whether a floor was left: in any round, or by the last one where the promise is an average over coins."""
+    if outcome.spec.policy != GUARD or outcome.spec.alpha is None:
+        return any(outcome.below.values())
+    return bool(outcome.curves["earned"][-1] < (1 - outcome.spec.alpha) * outcome.curves["owed"][-1])
+
+
+def pays(outcome: ReplayOutcome, per_day: float | None = None) -> str:
+    """Whether a policy earns more than the baseline, how sure that is, and from when on it plays alone."""
+    gain, baseline = outcome.main["gain"], outcome.main["baseline"]
+    if not math.isfinite(gain.value):
+        return f"The log cannot say whether {outcome.spec.label} pays: too few rows were played as it would have."
+    answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
+    share = f" ({gain.value / baseline.value:+.1%} of the baseline's)" if baseline.value > 0 else ""
+    free = "" if outcome.free_from is None else f", on its own from round {outcome.free_from:,}"
+    if free and per_day is not None and outcome.free_from is not None:
+        free += f", after {outcome.free_from / per_day:.3g} days of your traffic"
+    return (
+        f"{answer}: {outcome.spec.label} gains {shown(gain, signed=True)} a round{share}, {gain.level:.0%} sure{free}."
+    )
+
+
+def alarm(outcome: ReplayOutcome) -> str:
+    """When data contradicted what was declared, and what followed."""
+    assert outcome.alarm is not None
+    round_, line = outcome.alarm
+    return (
+        f"Alarm of {outcome.spec.label} in round {round_:,} (line {line:,}): no theta is left that satisfies both the "
+        f"data and everything declared. The baseline played the {outcome.rounds - round_ + 1:,} rounds from there on."
+    )
 
 
 def below(outcome: ReplayOutcome) -> str:

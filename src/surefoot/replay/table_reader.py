@@ -50,17 +50,11 @@ class CsvFile:
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """All rows, in order."""
-        blocks = line_blocks(self.path, quoted=True)
-        block: tuple[int, bytes] | None = next(blocks, None)
-        while block is not None:
-            # One block ahead, since only the last may end in the middle of a row.
-            following = next(blocks, None)
-            line, data = block
+        for line, data in line_blocks(self.path, quoted=True):
             if line == 1:
                 line, data = self._without_header(data)
             if data.strip():
-                yield self._frame(line, data, columns, is_last=following is None)
-            block = following
+                yield self._frame(line, data, columns)
 
     def _without_header(self, data: bytes) -> tuple[int, bytes]:
         at = 0
@@ -68,7 +62,7 @@ class CsvFile:
             at = data.find(b"\n", at) + 1 or len(data)
         return 1 + self._head_lines, data[at:]
 
-    def _frame(self, line: int, data: bytes, columns: Sequence[str], *, is_last: bool) -> Frame:
+    def _frame(self, line: int, data: bytes, columns: Sequence[str]) -> Frame:
         names = [name or f"column {i + 1}" for i, name in enumerate(self.header)]
         try:
             table = pl.read_csv(
@@ -78,12 +72,11 @@ class CsvFile:
             return self._slowly(line, data, columns)
         # Quoted line breaks and blank lines put rows out of step with lines, which messages must name.
         in_step = table.height == data.count(b"\n") + (not data.endswith(b"\n"))
-        # polars fills up a row that breaks off.
-        cut_off = is_last and table[-1, -1] is None
-        table = table.select(columns)
-        if not in_step or cut_off or any(table.null_count().row(0)):
+        # polars fills up a row that breaks off; one that is whole has a last field.
+        may_break_off = table.to_series(-1).null_count() > 0
+        if not in_step or may_break_off:
             return self._slowly(line, data, columns)
-        return Frame(table, np.arange(line, line + table.height))
+        return Frame(table.select(columns), np.arange(line, line + table.height))
 
     def _slowly(self, line: int, data: bytes, columns: Sequence[str]) -> Frame:
         text = data.decode("utf-8", "replace")
@@ -129,6 +122,7 @@ class JsonLinesFile:
             for text in data.splitlines():
                 self._look_at(text)
             break
+        self._types = {name: kind or pl.Float64 for name, kind in self._types.items()}
         self.header = list(self._types)
         if not self.header:
             raise LogError(f"`{path}` must hold one JSON object a line, but no line of its beginning is one.")
@@ -139,7 +133,9 @@ class JsonLinesFile:
         except ValueError:
             return
         for name, value in row.items() if isinstance(row, dict) else ():
-            self._types.setdefault(name, _type_of(value))
+            # A gap says nothing of what its column holds.
+            if self._types.get(name) is None:
+                self._types[name] = None if value is None else _type_of(value)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """All rows, in order."""
@@ -226,12 +222,52 @@ class ParquetFile:
             ) from None
 
 
-TableFile = CsvFile | JsonLinesFile | ParquetFile
+class DataFrameTable:
+    """A table in memory: of polars or pandas, or anything that hands out Arrow; lines are its rows, counted from 1."""
+
+    def __init__(self, table: object) -> None:
+        self.path, self._table = "data frame", as_polars(table)
+        self.header = self._table.columns
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """All rows, in order."""
+        table = self._table.select(columns)
+        for start in range(0, table.height, ROWS):
+            part = table.slice(start, ROWS)
+            yield Frame(part, np.arange(start + 1, start + 1 + part.height))
+
+
+def as_polars(table: object) -> pl.DataFrame:
+    """A table in memory as polars has it."""
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if isinstance(table, pl.DataFrame):
+        return table
+    if type(table).__module__.split(".")[0] == "pandas":
+        # Column by column: pandas hands out Arrow only where pyarrow is installed.
+        frame: Any = table
+        return pl.DataFrame({str(name): _from_pandas(frame[name]) for name in frame.columns})
+    if hasattr(table, "__arrow_c_stream__"):
+        return pl.DataFrame(table)
+    raise LogError(f"A log must be a file or a table of polars, pandas or Arrow, but got a {type(table).__name__}.")
+
+
+def _from_pandas(column: Any) -> pl.Series:
+    if column.dtype.kind in "biufM":
+        return pl.Series(column.to_numpy(), nan_to_null=True)
+    return pl.Series(column.astype(object).where(column.notna(), None).tolist())
+
+
+TableFile = CsvFile | JsonLinesFile | ParquetFile | DataFrameTable
 
 
 def open_table(path: Path, format_: str) -> TableFile:
     """The reader of a format."""
-    kinds: dict[str, type[TableFile]] = {"csv": CsvFile, "jsonl": JsonLinesFile, "parquet": ParquetFile}
+    kinds: dict[str, type[CsvFile | JsonLinesFile | ParquetFile]] = {
+        "csv": CsvFile,
+        "jsonl": JsonLinesFile,
+        "parquet": ParquetFile,
+    }
     if not path.exists():
         raise LogError(f"`{path}` must be a log, but there is no such file. Check the path.")
     return kinds[format_](path)
