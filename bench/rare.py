@@ -129,7 +129,8 @@ def main(runs: int = 10, sets: str = "best", only: str = "") -> bool:
     """Print the table; whether all bars hold."""
     print(f"{'world':<38} {'set':<11} {'conservative':>12} {'most':>9} {'gain':>7} {'below':>6}  bar")
     chosen = [line for line in lines() if only in line.name]
-    return all([measured(line, radius, runs) for line in chosen for radius in sets.split(",")])
+    results = [measured(line, radius, runs) for line in chosen for radius in sets.split(",")]
+    return all(results)
 
 
 if __name__ == "__main__":

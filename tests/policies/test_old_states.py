@@ -33,7 +33,7 @@ def test_an_old_state_opens_and_goes_on_as_it_did(name: str) -> None:
     for number, (ours, theirs) in enumerate(zip(decided, kept["next"], strict=True), start=1):
         now = [*ours]
         if name.startswith("SafeLUCB"):
-            # Bounds lost up to SMOOTHED to a smoothed corner, and no longer do: they may be better by that, never worse.
+            # Bounds lost up to SMOOTHED to a smoothed corner, and no longer do: they may be better, never worse.
             for place, side in ((GUARANTEED, 1.0), (OPTIMISM, -1.0)):
                 gained = side * (now[place] - theirs[place])
                 now[place] = theirs[place] if 0.0 <= gained <= SMOOTHED * (1.0 + abs(theirs[place])) else now[place]
