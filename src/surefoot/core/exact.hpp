@@ -71,6 +71,9 @@ struct SumVector {
   void add(View<D> terms) {
     side_by_side(value.size(), [&]<class Number>(int i) { add(i, take<Number>(terms.data() + i)); });
   }
+  void subtract(View<D> terms) {
+    for (int i = 0; i < value.size(); ++i) add(i, -terms[static_cast<std::size_t>(i)]);
+  }
   template <class Number = double>
   Number total(int i) const {
     return take<Number>(value.data() + i) + take<Number>(carry.data() + i);

@@ -48,6 +48,14 @@ struct Ledger {
     conserved_reward.add(known);
     conserved.add(baseline);
   }
+
+  // Undoes either of the two, for a round that was not played as it was decided.
+  void take_back(View<D> features, View<D> baseline, double known, bool is_learner) {
+    (is_learner ? learner_rounds : baseline_rounds) -= 1.0;
+    (is_learner ? displaced_reward : conserved_reward).add(-known);
+    (is_learner ? displaced : conserved).subtract(baseline);
+    if (is_learner) played.subtract(features);
+  }
 };
 
 }  // namespace surefoot

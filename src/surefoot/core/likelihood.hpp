@@ -206,6 +206,17 @@ struct Likelihood {
     }
   }
 
+  // Undoes a booking, for a round that was not played as it was decided.
+  void take_back(View<D> features, View<D> displaced, bool is_learner) {
+    if (!is_whole) return;
+    if (is_learner) {
+      booked[booked.find(features)].played -= 1.0;
+      booked[booked.find(displaced)].displaced -= 1.0;
+    } else {
+      booked[booked.find(displaced)].kept -= 1.0;
+    }
+  }
+
   // Keeps the tangent at a point.
   void touch_at(const Vector<D>& point) {
     newest = (newest + 1) % TANGENTS;

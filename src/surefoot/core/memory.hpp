@@ -15,6 +15,12 @@ namespace surefoot {
 inline constexpr double REFUTED = 1.0;   // no theta is left that satisfies data and declarations
 inline constexpr double TOO_HIGH = 2.0;  // a declared reward of the baseline that its features do not allow
 
+// Where nothing is declared the range is infinite, and the floor 0: a baseline's mean is never negative.
+inline double least_known(const LinearSettings& s, double least) {
+  return larger(least, larger(s.reward_floor, s.range_low));
+}
+inline double most_known(const LinearSettings& s, double most) { return most < s.range_high ? most : s.range_high; }
+
 template <int D>
 struct Memory {
   double low = 0.0, high = 0.0;  // what is known of this round's baseline reward
@@ -60,9 +66,8 @@ struct Memory {
 
   // What is known of this round's baseline reward: [least, most], cut to the declared range and floor.
   void tell(const LinearSettings& s, double least, double most) {
-    // Where nothing is declared the range is infinite, and the floor 0: a baseline's mean is never negative.
-    low = larger(least, larger(s.reward_floor, s.range_low));
-    high = most < s.range_high ? most : s.range_high;
+    low = least_known(s, least);
+    high = most_known(s, most);
   }
 
   // Adds this round's known baseline reward to the sums of the rounds that displaced it, or that kept it.
@@ -78,6 +83,23 @@ struct Memory {
         moved = true;
       }
     }
+  }
+
+  // Counts the known baseline reward of an earlier round on the other side: it was displaced, or kept, after all.
+  void move_baseline(const LinearSettings& s, double least, double most, bool is_learner) {
+    const auto move = [&](Sum& from, Sum& to, double known) {
+      // From an infinite sum nothing can be taken back; it goes on saying nothing.
+      if (std::isfinite(known)) from.add_any(-known);
+      to.add_any(known);
+    };
+    move(is_learner ? kept_low : owed_low, is_learner ? owed_low : kept_low, least_known(s, least));
+    move(is_learner ? kept_high : owed_high, is_learner ? owed_high : kept_high, most_known(s, most));
+  }
+
+  // What was proved was proved of a ledger that is no more.
+  void forget_proof() {
+    proved = proved_round = 0.0;
+    proved_question = Vector<D>(dim());
   }
 
   // Takes in the reward of a learner round: the realised sum, and the features it belongs to.

@@ -9,6 +9,7 @@ template <int D>
 struct SafeLucb {
   static constexpr std::string_view name = "SafeLUCB";
   static constexpr int Dim = D;
+  static constexpr bool remembers_baseline = true;
   using Settings = LinearSettings;
   using State = LinearState<D>;
   using Offer = surefoot::Offer<D>;

@@ -91,6 +91,23 @@ class ArmPolicy(Policy):
                 "A multi-armed policy looks at nothing but the number of rows; leave them out."
             )
 
+    def _rebook(
+        self,
+        round_: int,
+        features: Any,
+        baseline: int | None,
+        baseline_reward: Any,
+        decided: tuple[int, bool],
+        played: int,
+    ) -> bytes:
+        for arm in (decided[0], played):
+            self._read_arm(arm)
+        arms: Matrix = self._core.save()
+        arms[PLAYS, decided[0]] -= 1.0
+        arms[PLAYS, played] += 1.0
+        self._core.load(arms.ravel())
+        return self._one_hot(played).tobytes()
+
     def _one_hot(self, arm: int) -> Vector:
         vector = np.zeros(self.arms)
         vector[arm] = 1.0

@@ -265,6 +265,37 @@ class LinearPolicy(Policy):
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         self._core.learn(features.tobytes(), reward, is_learner)
 
+    def _rebook(
+        self,
+        round_: int,
+        features: Any,
+        baseline: int | None,
+        baseline_reward: Any,
+        decided: tuple[int, bool],
+        played: int,
+    ) -> bytes:
+        rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+        self._check_shape(rows)
+        row, was_learner = decided
+        for each in (row, played):
+            self._check_order(rows, each)
+
+        # A policy without a baseline books what it plays in its place.
+        def displaced(action: int, is_learner: bool) -> Vector:
+            today: Vector = rows[baseline if self.needs_baseline or not is_learner else action]
+            return today
+
+        is_learner, known, told = played != baseline, *self._read_told(baseline_reward)
+        # Before a restart there was another ledger, whose rounds are charged at their worst.
+        if round_ > self._rounds - self._ledger.learner_rounds - self._ledger.baseline_rounds:
+            was, now = displaced(row, was_learner), displaced(played, is_learner)
+            self._core.rebook(rows[row], was, was_learner, rows[played], now, is_learner, known, *told)
+        return bytes(rows[played].tobytes())
+
+    def _read_told(self, baseline_reward: Any) -> tuple[float, tuple[float, float]]:
+        """The baseline's mean where it is needed, and what is known of it where a policy can do without."""
+        return self._read_baseline_reward(baseline_reward), (0.0, np.inf)
+
     def _adopt(self, catalogue: Catalogue) -> None:
         if self._catalogue is not None and self._catalogue.digest == catalogue.digest:
             return

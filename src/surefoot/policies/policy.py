@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector, finite, finite_array
 from surefoot.errors import InputError
-from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.decision import Decision as Decision
 from surefoot.policies.decision import Source as Source
-from surefoot.policies.decision import check_recalled
+from surefoot.policies.decision import check_recalled, round_of
 from surefoot.policies.orders import ALARMED, FREE, HOLD
 from surefoot.policies.saved_state import refill as refill
 from surefoot.policies.settlement import read_settlement
@@ -105,6 +105,68 @@ class Policy(BasePolicy):
         check_recalled(action, source, baseline)
         return self._recall(features, baseline, baseline_reward, int(action) if source == "learner" else None)
 
+    def void(
+        self,
+        decision: Round,
+        features: Any = None,
+        *,
+        baseline: int | None = None,
+        baseline_reward: Any = None,
+        action: int,
+        source: Source,
+        played: int,
+    ) -> None:
+        """Move a round without a reward to what was really played, so that ledger and later proofs are about that.
+
+        Its reward, when it comes, is learned as that of the row that was played. Decisions made meanwhile stand. Valid
+        only if what is said of the round does not depend on its reward.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or the number of its round.
+        features, baseline, baseline_reward
+            As they were given to `decide`.
+        action : int
+            The row that was decided.
+        source : {"learner", "baseline"}
+            Who decided it.
+        played : int
+            The row that was played instead.
+
+        Raises
+        ------
+        DecisionError
+            If the decision is another policy's, was never made, or is settled.
+        InputError
+            If the round cannot have been decided, or played, like this.
+        """
+        round_ = round_of(decision, self._id)
+        self._settlement.check_open(round_, self._rounds, "voided")
+        check_recalled(action, source, baseline)
+        check_recalled(played, "learner", baseline)
+        row = self._rebook(round_, features, baseline, baseline_reward, (int(action), source == "learner"), int(played))
+        is_learner = played != baseline
+        self._settlement.played(round_, self._record_of_played(row, round_), is_learner)
+
+    def _rebook(
+        self,
+        round_: int,
+        features: Any,
+        baseline: int | None,
+        baseline_reward: Any,
+        decided: tuple[int, bool],
+        played: int,
+    ) -> bytes:
+        """Move a round, decided as (row, whether the learner's), in the ledger; returns what is kept of `played`.
+
+        A policy without a ledger has nothing to move: a copy of it tells what it would have kept.
+        """
+        again = type(self).from_state(self.state())
+        source: Source = "baseline" if played == baseline else "learner"
+        again.recall(features, baseline=baseline, baseline_reward=baseline_reward, action=played, source=source)
+        return again._settlement.find(again._rounds)[0]
+
     def learn_logged(self, features: ArrayLike, reward: float) -> None:
         """Learn a row that somebody else played, such as a row of a log; it counts in no ledger.
 
@@ -141,6 +203,10 @@ class Policy(BasePolicy):
 
     def _record_of(self, features: bytes, is_learner: bool) -> bytes:
         """What is kept of an open round, for its reward."""
+        return features
+
+    def _record_of_played(self, features: bytes, round_: int) -> bytes:
+        """The same of a round that was played otherwise than decided."""
         return features
 
     def _unproved(self, row: int, features: Vector, *, proposal: int, is_held: bool = False) -> Decision:

@@ -201,6 +201,9 @@ class SafeLUCB(WatchedPolicy):
         self._told = self._undeclared if reward is None else self._read_interval(reward)
         return 0.0
 
+    def _read_told(self, baseline_reward: Any) -> tuple[float, tuple[float, float]]:
+        return 0.0, self._read_interval(baseline_reward)
+
     def _mean_of_untaught(self) -> float:
         return float(self._memory.low)
 

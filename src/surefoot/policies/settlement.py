@@ -122,6 +122,10 @@ class Settlement:
         while queue and queue[0] not in self._open:
             queue.popleft()
 
+    def played(self, round_: int, features: bytes, is_learner: bool) -> None:
+        """Note how an open round was really played; whether it teaches stays as it was settled when it was decided."""
+        self._open[round_] = (features, is_learner, self._open[round_][2])
+
     def abandoned(self, round_: int) -> None:
         """Settle a round without its reward."""
         del self._open[round_]

@@ -128,6 +128,10 @@ class WatchedPolicy(LinearPolicy):
         known = -math.inf if self._enters_set(is_learner) else self._mean_of_untaught()
         return features + struct.pack("=dd", known, self._rounds)
 
+    def _record_of_played(self, features: bytes, round_: int) -> bytes:
+        # What was declared was the mean of another row, perhaps: so its reward enters the set.
+        return features if self._watch is None else features + struct.pack("=dd", -math.inf, round_)
+
     def _feature_size(self) -> int:
         return self.dim if self._watch is None else self.dim + 2
 

@@ -14,6 +14,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bound_policy.hpp"
 #include "bindings/rooms.hpp"
+#include "rebook.hpp"
 #include "registry.hpp"
 #include "replay.hpp"
 
@@ -258,6 +259,22 @@ void bind_linear_policy(nb::module_& module) {
         return b.concluded();
       },
       "The same for a proposal that a set without rows found.");
+  type.def(
+      "rebook",
+      [](B& b, const VectorIn& decided, const VectorIn& displaced, bool was_learner, const VectorIn& played,
+         const VectorIn& now_displaced, bool is_learner, double known, double low, double high) {
+        const int d = b.state().dim();
+        const Booking<D> before{view_of<D>(decided, d), view_of<D>(displaced, d), was_learner};
+        const Booking<D> after{view_of<D>(played, d), view_of<D>(now_displaced, d), is_learner};
+        if constexpr (requires { P::remembers_baseline; }) {
+          rebook_remembered(b.state(), before, after, low, high);
+        } else {
+          rebook(b.state(), before, after, known);
+        }
+      },
+      nb::arg("decided"), nb::arg("displaced"), nb::arg("was_learner"), nb::arg("played"), nb::arg("now_displaced"),
+      nb::arg("is_learner"), nb::arg("known"), nb::arg("low"), nb::arg("high"),
+      "Moves an earlier round in the ledger to what was really played.");
   type.def("teaches", [](B& b, bool is_learner) { return P::teaches(b.state(), is_learner); });
   type.def(
       "learn",
