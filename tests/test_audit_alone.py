@@ -10,6 +10,7 @@ print(*sorted(name for name in sys.modules if name.startswith("surefoot.")))
 """
 OWN = (
     "surefoot.audit",
+    "surefoot.record_format",
     "surefoot.records",
     "surefoot.journal",
     "surefoot.errors",

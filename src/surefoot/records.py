@@ -7,6 +7,7 @@ decision   d:<decision_id>  `Decision`: one round; rounds are numbered from 1 in
 reward     r:<decision_id>  `Reward`, accepted; there is one at most for each decision
 reward     -                `Reward`, refused, with its reason; it changes nothing
 abandoned  r:<decision_id>  `Abandoned`: the decision's reward will never be learned
+voided     v:<decision_id>  `Voided`: the round was not played as decided, said before any reward of it had come
 closed     -                `Closed`: windows that have closed, oldest decision first, and what was learned
 mode       -                `Mode`: from now on the experiment is in this mode
 acknowledged  -             `Acknowledged`: the alarm was answered
@@ -25,7 +26,8 @@ in a `closed`), by `abandoned`, or by the default once `settle_after` more round
 is settled when it is decided: CLUCB skips the baseline's, SafeLUCB those of a baseline that has never changed and whose
 mean is known exactly. With a `holdout` these wait for their turn too, and are bet on, though no set learns them. The
 k-th confidence set is made of the first k that it learns. After an alarm that was answered by "relearn" or "renew" a
-new set begins, and no round decided before teaches any more.
+new set begins, and no round decided before teaches any more. A round that was voided counts as played from its `voided`
+on, for the ledger and for what its reward teaches; of a guard it changes nothing but what was played.
 
 What a guard's banks hold: every round that teaches, in the order of the decisions, each as soon as every earlier one is
 settled: by its accepted reward (with a window, by its entry in a `settled`; of a unit, by the sum of its visits' own
@@ -41,25 +43,21 @@ default.
 import math
 from typing import Any, Literal, TypeAlias
 
-import msgspec
-
-from surefoot.journal import canonical
+from surefoot.record_format import Number as Number
+from surefoot.record_format import Record as Record
+from surefoot.record_format import encode as encode
+from surefoot.record_format import number as number
 
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
-ABANDONED, ACKNOWLEDGED = "abandoned", "acknowledged"
+ABANDONED, VOIDED, ACKNOWLEDGED = "abandoned", "voided", "acknowledged"
 GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
 
-Number: TypeAlias = float | Literal["inf", "-inf", "nan"]
 Source: TypeAlias = Literal["learner", "baseline"]
 ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
 Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict", "abandoned"]
 Response: TypeAlias = Literal["stay", "relearn", "renew"]
 FORMAT = 1
-
-
-class Record(msgspec.Struct, omit_defaults=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """What an event holds: a tree, which the garbage collector need not search for cycles."""
 
 
 class History(Record):
@@ -337,6 +335,18 @@ class Abandoned(Record):
     reason: str = ""
 
 
+class Voided(Record):
+    """What was really played in a round, by whose word and why.
+
+    action: the row, the baseline's among them; of a guard the action itself, None for the baseline
+    """
+
+    decision_id: str
+    action: Any = None
+    reason: str = ""
+    by: str = ""
+
+
 class Acknowledged(Record):
     """The answer to the alarm that was raised after so many rounds (`surefoot.safety.alarm`), why, and by whom."""
 
@@ -370,6 +380,7 @@ RECORDS: dict[str, type[Record]] = {
     CLOSED: Closed,
     MODE: Mode,
     ABANDONED: Abandoned,
+    VOIDED: Voided,
     ACKNOWLEDGED: Acknowledged,
     SNAPSHOT: Snapshot,
     GUARDED: Guarded,
@@ -377,19 +388,3 @@ RECORDS: dict[str, type[Record]] = {
     METRIC_REWARD: MetricReward,
     SETTLED: Settled,
 }
-
-
-def number(value: float) -> Number:
-    """A float as JSON can tell it.
-
-    >>> number(0.1), number(-math.inf), float(number(-math.inf))
-    (0.1, '-inf', -inf)
-    """
-    if math.isfinite(value):
-        return float(value)
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-
-
-def encode(record: Record) -> bytes:
-    """The payload of an event."""
-    return canonical(record)

@@ -7,7 +7,7 @@ import pytest
 
 import surefoot
 from surefoot import records
-from surefoot.errors import DecisionConflictError, DecisionError, InputError, ModeError
+from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, ModeError
 from surefoot.experiment import Answer, Experiment, Question
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
@@ -164,7 +164,8 @@ def test_a_fallback_is_booked_once_as_the_baselines(shop: Experiment) -> None:
 
 def test_a_fallback_cannot_rewrite_what_the_learner_played(shop: Experiment) -> None:
     assert shop.decide(**ASK, decision_id="visit").source == "learner"
-    with pytest.raises(DecisionConflictError, match="is the learner's"):
+    shop.reward("visit", 0.5)
+    with pytest.raises(DecisionSettledError, match="its reward has come"):
         shop.book(**ASK, decision_id="visit")
 
 

@@ -131,7 +131,8 @@ def test_a_fallback_is_the_baselines_and_never_the_learners() -> None:
     assert (booked.source, booked.share, booked.record.is_fallback) == ("baseline", 0.0, True)
     assert shop.book(**ASKED, decision_id="alone").is_repeat
     learner = next(answer for answer in (shop.decide(**ASKED) for _ in range(50)) if answer.source == "learner")
-    with pytest.raises(DecisionConflictError, match="is the learner's"):
+    shop.reward(learner.decision_id, 1.0)
+    with pytest.raises(DecisionSettledError, match="its reward has come"):
         shop.book(**ASKED, decision_id=learner.decision_id)
     with pytest.raises(InputError, match="decision_id"):
         shop.book(**ASKED)  # type: ignore[call-overload]

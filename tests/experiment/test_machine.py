@@ -44,6 +44,7 @@ class Visit:
     is_learned: bool = False
     is_abandoned: bool = False
     teaches: bool = True
+    voided: int | None = None
 
 
 class Machine(RuleBasedStateMachine):
@@ -144,6 +145,25 @@ class Machine(RuleBasedStateMachine):
         if self.window is None:
             self.learn_in_order()
 
+    @rule(name=st.sampled_from([*IDS, "nobody"]), action=st.sampled_from([0, 1]))
+    def void(self, name: str, action: int) -> None:
+        self.let_windows_close()
+        visit = self.visits.get(name)
+        if visit is None:
+            with pytest.raises(DecisionError):
+                self.live.void(name, action)
+        elif visit.voided is not None and visit.voided != action:
+            with pytest.raises(DecisionConflictError):
+                self.live.void(name, action)
+        elif visit.voided is not None or visit.answer.action == action:
+            assert not self.live.void(name, action)
+        elif visit.value is not None or visit.is_learned or visit.is_abandoned:
+            with pytest.raises(DecisionError):
+                self.live.void(name, action)
+        else:
+            assert self.live.void(name, action)
+            visit.voided = action
+
     @rule(response=st.sampled_from(["stay", "relearn", "renew"]))
     def acknowledge(self, response: Any) -> None:
         self.let_windows_close()
@@ -219,6 +239,7 @@ class Machine(RuleBasedStateMachine):
         abandoned = sum(visit.is_abandoned for visit in self.visits.values())
         pending = len(self.visits) - len(self.learned) - abandoned
         assert (status.learned, status.pending, status.abandoned) == (len(self.learned), pending, abandoned)
+        assert status.voided == sum(visit.voided is not None for visit in self.visits.values())
         assert status.refused == self.refused
         assert status.is_refuted == self.is_alarmed
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from surefoot.audit.compensated_sums import CompensatedSum, Vector
 from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
-from surefoot.audit.recorded_round import RecordedRound, RoundProblems, near
+from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, near
 
 APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral
 
@@ -39,6 +39,11 @@ class ArmChecks:
         else:
             self._check_index(round_, problems)
         self._plays[round_.action] += 1
+
+    def move(self, decided: OfferedRound, played: int) -> None:
+        """A round was not played as decided: count it as it was played."""
+        self._plays[decided.action] -= 1
+        self._plays[played] += 1
 
     def teaches(self, is_learner: bool) -> bool:
         """Every round's reward is learned from."""

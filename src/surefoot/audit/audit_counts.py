@@ -44,6 +44,7 @@ class AuditCounts:
     closest: ClosestDecision = field(default_factory=ClosestDecision)
     is_refuted: bool = False  # whether the alarm is on
     abandoned: int = 0
+    voided: int = 0  # rounds that were not played as decided
     alarms: list[tuple[int, str]] = field(default_factory=list)
     answers: list[tuple[int, int, records.Acknowledged]] = field(default_factory=list)  # event, round, answer
 
@@ -69,6 +70,11 @@ class AuditCounts:
         self.last_margin = round_.margin
         if round_.is_learner and round_.margin < self.closest.margin:
             self.closest = ClosestDecision(round_.margin, round_.round, event, time)
+
+    def moved(self, *, was_learner: bool, is_learner: bool) -> None:
+        """Count a round that was not played as decided on the side that was played."""
+        self.voided += 1
+        self.learner += is_learner - was_learner
 
     def count_guarded(self, event: int, time: float, record: records.Guarded, margin: float, banks: int) -> None:
         """Count a round of a guard; `margin` is what its banks have left at worst."""

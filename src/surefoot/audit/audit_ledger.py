@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from surefoot.audit.compensated_sums import CompensatedSum, UnboundedSum, Vector
-from surefoot.audit.recorded_round import RecordedRound
 
 
 class AuditLedger:
@@ -29,22 +28,34 @@ class AuditLedger:
         self._first: Vector | None = None
         self.has_moved = False  # whether a baseline's reward was not exactly known, or its features changed
 
-    def play(self, round_: RecordedRound, displaced: Vector, known: tuple[float, float]) -> None:
+    def play(self, features: Vector, displaced: Vector, known: tuple[float, float], *, is_learner: bool) -> None:
         """Count a round the moment it was decided."""
         low, high = known
         self._first = displaced.copy() if self._first is None else self._first
         self.has_moved = self.has_moved or low != high or not np.array_equal(self._first, displaced)
-        if round_.is_learner:
-            self.learner_rounds += 1
-            self._played.add(round_.rows[round_.action])
+        self._count(features, displaced, 1, is_learner=is_learner)
+        for total, one in self._known(known, is_learner):
+            total.add(one)
+
+    def take_back(self, features: Vector, displaced: Vector, known: tuple[float, float], *, is_learner: bool) -> None:
+        """Undo it, for a round that was not played as it was decided."""
+        self._count(-features, -displaced, -1, is_learner=is_learner)
+        for total, one in self._known(known, is_learner):
+            total.take_back(one)
+
+    def _count(self, features: Vector, displaced: Vector, rounds: int, *, is_learner: bool) -> None:
+        if is_learner:
+            self.learner_rounds += rounds
+            self._played.add(features)
             self._displaced.add(displaced)
-            self.owed_low.add(low)
-            self.owed_high.add(high)
         else:
-            self.baseline_rounds += 1
+            self.baseline_rounds += rounds
             self._conserved.add(displaced)
-            self.kept_low.add(low)
-            self.kept_high.add(high)
+
+    def _known(self, known: tuple[float, float], is_learner: bool) -> tuple[tuple[UnboundedSum, float], ...]:
+        """The sums of what is known of the baseline, and what a round adds to each."""
+        low, high = (self.owed_low, self.owed_high) if is_learner else (self.kept_low, self.kept_high)
+        return (low, known[0]), (high, known[1])
 
     def receive(self, features: Vector, reward: float) -> None:
         """Count the reward of a learner round, now that it is learned."""

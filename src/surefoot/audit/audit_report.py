@@ -55,6 +55,7 @@ class Report:
             "proofs_checked": tally.proofs,
             "pieces_checked": tally.pieces,
             "abandoned_rewards": tally.abandoned,
+            "voided_rounds": tally.voided,
             "is_refuted": tally.is_refuted,
             "alarms": [{"event": event, "text": text} for event, text in tally.alarms],
             "answers": [

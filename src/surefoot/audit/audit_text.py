@@ -129,6 +129,8 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "  of these, held there by mode or fallback", f"{tally.held:,}"
     if report.coins is not None:
         yield from guard_rows(report.coins, tally.visits)
+    if tally.voided:
+        yield "  not played as decided", f"{tally.voided:,}, by the callers' word before any reward of them had come"
     yield "modes", " -> ".join(f"{mode} (event {event:,})" for event, mode in tally.modes[-5:])
     yield "rewards learned", f"{tally.learned:,}, of which {tally.defaults:,} by default"
     yield "rewards pending", f"{tally.pending:,}"

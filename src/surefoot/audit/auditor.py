@@ -158,6 +158,7 @@ class Auditor:
             is_learner=round_.is_learner,
             teaches=teaches,
             declared=self._book.declared_mean(round_),
+            offered=round_.offered,
         )
         if not is_new:
             problems.add("doubled", f"decision {decision.decision_id!r} was made before")
@@ -186,6 +187,13 @@ class Auditor:
     def _take_abandoned(self, event: Event, abandoned: records.Abandoned) -> None:
         assert self._learning is not None
         self._learning.abandon(event, abandoned)
+
+    def _take_voided(self, event: Event, voided: records.Voided) -> None:
+        assert self._book is not None
+        assert self._learning is not None
+        moved = self._learning.void(event, voided)
+        if moved is not None:
+            self._book.move(*moved)
 
     def _take_acknowledged(self, event: Event, answer: records.Acknowledged) -> None:
         """A person answered the alarm: by a restart, everything learned is forgotten."""

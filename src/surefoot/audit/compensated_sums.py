@@ -64,6 +64,11 @@ class UnboundedSum:
             self._lost += (self._sum - (both - kept)) + (term - kept)
         self._sum = both
 
+    def take_back(self, term: float) -> None:
+        """Undo an addition; of an infinite sum nothing can be taken back, and it goes on saying nothing."""
+        if abs(term) < float("inf"):
+            self.add(-term)
+
     @property
     def value(self) -> float:
         """The sum."""

@@ -48,6 +48,8 @@ class GuardChecks:
             self._rewards.close(event, record)
         elif isinstance(record, records.Abandoned):
             self._rewards.abandon(event, record)
+        elif isinstance(record, records.Voided):
+            self._rewards.void(event, record)
         else:
             self._findings.add(event.number, "kind", f"a guard's experiment has no {event.kind}")
 

@@ -64,6 +64,7 @@ class GuardRewards:
         self._missing = tuple(metric.default for metric in declared.metrics)
         self._worst = (math.nan,) * len(declared.metrics)
         self._abandoned: set[str] = set()
+        self._voided: set[str] = set()
 
     def decided(self, entry: OpenRound) -> None:
         """Open a round; those whose windows of rounds end with it are settled."""
@@ -193,6 +194,20 @@ class GuardRewards:
         self._abandoned.add(abandoned.decision_id)
         self._tally.abandoned += 1
         self._settle(entry, self._worst)
+
+    def void(self, event: Event, voided: records.Voided) -> None:
+        """What was really played, said before its reward had come; coin, share and side stay (intention to treat)."""
+        entry = self._by_id.get(voided.decision_id)
+        is_late = entry is not None and self._window is not None and event.time >= entry.time + self._window
+        if entry is None or entry.ids[voided.decision_id] or is_late:
+            text = f"{voided.decision_id!r} was voided, but it is not without a reward"
+            self._findings.add(event.number, "voided", text)
+        elif voided.decision_id in self._voided or event.key != f"v:{voided.decision_id}":
+            text = f"{voided.decision_id!r} is voided once, under a key of its own, and not {event.key!r}"
+            self._findings.add(event.number, "voided", text)
+        else:
+            self._voided.add(voided.decision_id)
+            self._tally.voided += 1
 
     def close(self, event: Event, settled: records.Settled) -> None:
         """Windows of seconds that closed."""

@@ -12,6 +12,7 @@ from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.findings import Findings
+from surefoot.audit.recorded_round import OfferedRound
 from surefoot.journal.events import Event
 
 LARGEST = 1e100  # of any reward
@@ -31,7 +32,9 @@ class PendingReward:
     is_learner: bool
     teaches: bool
     declared: float | None = None
+    offered: OfferedRound | None = None
     reward: float | None = None
+    is_voided: bool = False
 
 
 class LearnedRewards:
@@ -69,10 +72,13 @@ class LearnedRewards:
         is_learner: bool,
         teaches: bool,
         declared: float | None = None,
+        offered: OfferedRound | None = None,
     ) -> bool:
         """Wait for a decision's reward; false where it is waited for already."""
         is_new = decision.decision_id not in self._waiting
-        entry = PendingReward(decision.decision_id, decision.round, time, features, is_learner, teaches, declared)
+        entry = PendingReward(
+            decision.decision_id, decision.round, time, features, is_learner, teaches, declared, offered
+        )
         self._waiting[decision.decision_id] = entry
         if teaches or self._created.reward_window is not None:
             self._order.append(entry)
@@ -178,6 +184,37 @@ class LearnedRewards:
         self._tally.pending = len(self._waiting)
         if self._created.reward_window is None:
             self._learn_settled()
+
+    def void(self, event: Event, voided: records.Voided) -> tuple[OfferedRound, int] | None:
+        """A round that was not played as decided: its reward is that of what was played.
+
+        Returns what was decided and the row that was played, where the ledger counts the round.
+        """
+        waiting = self._waiting.get(voided.decision_id)
+        text = self._void_fault(event, voided, waiting)
+        if text is not None or waiting is None or waiting.offered is None:
+            self._findings.add(event.number, "voided", f"{voided.decision_id!r} was voided, but {text}")
+            return None
+        offered, played = waiting.offered, int(voided.action)
+        waiting.features, waiting.is_learner = offered.rows[played], played != offered.baseline
+        # What was declared was the mean of another row, perhaps.
+        waiting.declared, waiting.is_voided = None, True
+        self._tally.moved(was_learner=offered.is_learner, is_learner=waiting.is_learner)
+        # A restart has charged all rounds before it.
+        return (offered, played) if waiting.round > self._tally.restart_round else None
+
+    def _void_fault(self, event: Event, voided: records.Voided, waiting: PendingReward | None) -> str | None:
+        window = self._created.reward_window
+        if waiting is None or waiting.reward is not None:
+            return "it is not without a reward: that would choose the data"
+        if window is not None and event.time >= waiting.time + window:
+            return "its window had closed"
+        if waiting.is_voided or event.key != f"v:{voided.decision_id}":
+            return f"that is said once, under a key of its own, and not {event.key!r}"
+        count = 0 if waiting.offered is None else len(waiting.offered.rows)
+        if type(voided.action) is not int or not 0 <= voided.action < count:
+            return f"there are {count} actions, and {voided.action!r:.40} is none of them"
+        return None
 
     def close(self, event: Event, closed: records.Closed) -> None:
         """Windows that closed."""

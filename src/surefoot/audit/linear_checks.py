@@ -16,7 +16,7 @@ from surefoot.audit.rebuilt_gram import EPS
 from surefoot.audit.rebuilt_likelihood import RebuiltLikelihood
 from surefoot.audit.rebuilt_sets import FINE, USABLE, RebuiltRidge, RebuiltSet
 from surefoot.audit.rebuilt_watch import RebuiltWatch
-from surefoot.audit.recorded_round import RecordedRound, RoundProblems, apart, near
+from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, apart, near
 
 CARRIES_PROOFS = ("cumulative", "checkpoints", "reserve")
 
@@ -121,7 +121,14 @@ class LinearChecks:
         self._check_verdict(round_, own - self._floor(required), scale, problems)
         # Last: question and proof are about the rounds before this one.
         self._carry(round_, displaced, known, question, own)
-        self.account.play(round_, displaced, known)
+        self.account.play(round_.rows[round_.action], displaced, known, is_learner=round_.is_learner)
+
+    def move(self, decided: OfferedRound, played: int) -> None:
+        """A round was not played as decided: count it as it was played, and carry on no proof of the old account."""
+        known, displaced = self.declared.known(decided.known), decided.displaced
+        self.account.take_back(decided.rows[decided.action], displaced, known, is_learner=decided.is_learner)
+        self.account.play(decided.rows[played], displaced, known, is_learner=played != decided.baseline)
+        self._proved = None
 
     def _displaced(self, round_: RecordedRound, problems: RoundProblems) -> Vector:
         """Features of the baseline; only a policy that keeps no floor may do without one."""

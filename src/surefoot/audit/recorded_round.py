@@ -63,9 +63,31 @@ class RecordedRound:
         return self.source == "learner"
 
     @property
+    def offered(self) -> "OfferedRound":
+        """The round without its proof."""
+        return OfferedRound(self.rows, self.baseline, self.known, self.action, self.is_learner)
+
+    @property
     def margin(self) -> float:
         """What is guaranteed above what is required; inf where nothing is."""
         return math.inf if self.required == -math.inf else self.guaranteed - self.required
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedRound:
+    """What could have been played in a round, and what was decided."""
+
+    rows: Matrix
+    baseline: int
+    known: float | list[float] | None
+    action: int
+    is_learner: bool
+
+    @property
+    def displaced(self) -> Vector:
+        """Features of the baseline; of a round without one, those that were decided."""
+        row: Vector = self.rows[self.baseline if self.baseline >= 0 else self.action]
+        return row
 
 
 @dataclass

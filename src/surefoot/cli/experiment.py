@@ -1,4 +1,4 @@
-"""`surefoot experiment create|list|status|abandon|acknowledge|export`: experiments in a journal."""
+"""`surefoot experiment create|list|status|abandon|void|acknowledge|export`: experiments in a journal."""
 
 import json
 import math
@@ -115,6 +115,34 @@ def abandon(
 
 
 @experiment.command()
+def void(
+    journal: JournalArgument,
+    name: NameArgument,
+    decision_id: Annotated[str, typer.Argument(help="The decision that was not carried out.")],
+    action: Annotated[
+        str | None, typer.Option(help="What was played, by name or index; of a guard as JSON. The baseline by default.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
+    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+) -> None:
+    """Say that a round was not played as decided, so that ledger and later proofs are about what was played.
+
+    Allowed until a reward of the round has come, and valid only if this does not depend on it.
+    """
+    with open_journal(journal) as opened:
+        played = None if action is None else _json_or_text(action)
+        is_moved = Experiment.open(opened, name).void(decision_id, played, reason=reason, by=by)
+    typer.echo(f"Decision {decision_id!r} {'is moved to' if is_moved else 'stands as'} what was played.")
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@experiment.command()
 def acknowledge(
     journal: JournalArgument,
     name: NameArgument,
@@ -212,6 +240,7 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("learner's share", f"{status.learner_share:.1%}", f"the gate allowed it in {status.allowed_share:.1%}"),
         ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
         ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come and wait for an earlier one"),
+        ("rounds voided", f"{status.voided:,}", "not played as decided"),
         ("rewards abandoned", f"{status.abandoned:,}", "settled without their reward"),
         ("rewards refused", f"{sum(status.refused.values()):,}", refused),
         *_restarts(status),

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from surefoot.errors import SurefootError
 from surefoot.experiment.certificate_records import explained
-from surefoot.records import DecisionRecord, ModeName, Reason, Source
+from surefoot.records import DecisionRecord, ModeName, Reason, Source, Voided
 from surefoot.values import Value
 
 T = TypeVar("T")
@@ -21,6 +21,8 @@ class Answer(Value, frozen=True, eq=True):
         When it was decided, in seconds since 1970.
     is_repeat : bool
         Whether it had been decided before this call.
+    voided : surefoot.records.Voided or None
+        What was really played, where a caller said so; `action` and `source` are then about that.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class Answer(Value, frozen=True, eq=True):
     record: DecisionRecord
     time: float
     is_repeat: bool = False
+    voided: Voided | None = None
 
     @property
     def decision_id(self) -> str:
@@ -48,18 +51,20 @@ class Answer(Value, frozen=True, eq=True):
     @property
     def action(self) -> int:
         """The row to play."""
-        return self.record.action
+        return self.record.action if self.voided is None else int(self.voided.action)
 
     @property
     def action_id(self) -> str | None:
         """The caller's name of that row, if `actions` were given."""
         names = self.record.asked.actions
-        return None if names is None else names[self.record.action]
+        return None if names is None else names[self.action]
 
     @property
     def source(self) -> Source:
         """Who chose the action, "learner" or "baseline"."""
-        return self.record.source
+        if self.voided is None:
+            return self.record.source
+        return "baseline" if self.action == self.record.asked.baseline else "learner"
 
     @property
     def mode(self) -> ModeName:
@@ -73,7 +78,9 @@ class Answer(Value, frozen=True, eq=True):
 
     def explain(self) -> str:
         """The reason for the decision, in one sentence."""
-        return explained(self.record)
+        if self.voided is None:
+            return explained(self.record)
+        return f"{explained(self.record)} But the caller played {self.action_id or f'row {self.action}'}."
 
 
 class Receipt(Value, frozen=True, eq=True):

@@ -27,6 +27,7 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
     allowed:   rounds in which the gate allowed the learner's proposal, played or not
     floor:     margin and round of the newest learner round; `worst` of the one with the least margin
     proposed:  margin of the newest proposal
+    voided:    rounds that were not played as decided
     restarts:  after which round an alarm was answered, and how
     carried:   estimates of what was earned before a restart under the same promise
     """
@@ -44,6 +45,7 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
     rewards: int = 0
     defaults: int = 0
     abandoned: int = 0
+    voided: int = 0
     total_reward: float = 0.0
     refusals: dict[Reason, Refusals] = {}
     restarts: list[tuple[int, Response]] = []
@@ -74,6 +76,12 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         self.newest_margin, self.newest_round = margin, record.round
         if margin < self.worst_margin:
             self.worst_margin, self.worst_round = margin, record.round
+
+    def moved(self, *, was_learner: bool, is_learner: bool) -> None:
+        """Count a round that was not played as decided on the side that was played."""
+        self.voided += 1
+        self.learner_rounds += is_learner - was_learner
+        self.baseline_rounds += was_learner - is_learner
 
     def rewarded(self, record: RewardRecord | MetricReward, time: float) -> None:
         """Count a reward, accepted or refused."""

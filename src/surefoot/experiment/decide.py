@@ -10,6 +10,7 @@ from surefoot.experiment.certificate_records import written
 from surefoot.experiment.question import Read
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.experiment.void import FALLBACK, find_voided, void
 from surefoot.journal import Event
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
@@ -20,7 +21,7 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     # Before anything else: a retry gets what was decided, whatever holds by now.
     found = turn.transaction.find(question.key)
     if found is not None:
-        return _again(found, question)
+        return _again(turn, found, question)
     refused = _refuse_actions(turn, question)
     if refused is not None:
         return refused
@@ -42,19 +43,19 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     return Answer(record, event.time)
 
 
-def _again(found: Event, question: Read) -> Answer | SurefootError:
+def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootError:
     record = decode(found, records.DecisionRecord)
     if record.asked != question.asked:
         return DecisionConflictError(
             f"A decision_id must stand for one question, but {question.decision_id!r} was asked before with other "
             "features, actions, baseline or context. Use a new id for a new question."
         )
-    if question.is_fallback and record.source == "learner":
-        return DecisionConflictError(
-            f"Decision {question.decision_id!r} was made before, and is the learner's (action {record.action}), so it "
-            "cannot be booked as the baseline's. Play what was decided where you still can."
-        )
-    return Answer(record, found.time, is_repeat=True)
+    if question.is_fallback:
+        # The caller did not hear of the decision in time, and played the baseline.
+        moved = void(turn, question.decision_id, None, FALLBACK, "")
+        if isinstance(moved, SurefootError):
+            return moved
+    return Answer(record, found.time, True, find_voided(turn.transaction, question.decision_id))
 
 
 def _refuse_actions(turn: UnitOfWork, question: Read) -> InputError | None:

@@ -129,7 +129,8 @@ class Decisions(TransactedState):
     def book(self, features: Any = None, **kwargs: Any) -> AnyAnswer:
         """Record a round in which the caller played the baseline on its own, while the experiment could not be reached.
 
-        It counts and teaches like any baseline round; its window opens now. Booking twice is booking once.
+        It counts and teaches like any baseline round; its window opens now. Booking twice is booking once. If the
+        experiment decided it after all, and the caller did not hear of it, the round is moved to the baseline (`void`).
 
         Parameters
         ----------
@@ -146,7 +147,9 @@ class Decisions(TransactedState):
         Raises
         ------
         DecisionConflictError
-            If the id stands for another question, or for a decision of the learner's.
+            If the id stands for another question.
+        DecisionSettledError
+            If the learner decided it, and its reward has come.
         """
         return self._answered(self.question_of(features, kwargs), is_fallback=True)
 

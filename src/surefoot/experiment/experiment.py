@@ -20,6 +20,7 @@ from surefoot.experiment.state import decode
 from surefoot.experiment.status import Status, status_of
 from surefoot.experiment.transacted_state import AnyAnswer, Call, caught_up
 from surefoot.experiment.unit_of_work import MOST_CLOSED
+from surefoot.experiment.void import find_voided, void
 from surefoot.journal import Journal
 from surefoot.policies import Policy
 from surefoot.policies.guard import Guard
@@ -217,6 +218,39 @@ class Experiment(Decisions):
         keys = [f"d:{known}", f"r:{known}"]
         return or_raise(self._run(Call(lambda turn: abandon(turn, known, why), keys=keys)))
 
+    def void(self, decision_id: str, action: Any = None, *, reason: str = "", by: str = "") -> bool:
+        """Say that a round was not played as decided, so that ledger and later proofs are about what was played.
+
+        Allowed until a reward of the round has come, and valid if what is said does not depend on it. A reward that
+        comes later counts for what was played. A guard's round keeps its coin and its probability.
+
+        Parameters
+        ----------
+        decision_id : str
+            The decision's id.
+        action : int, str or any JSON value, optional
+            What was played: a row, or its name; of a guard the action itself. The baseline by default.
+        reason, by : str
+            Why, and who says so; kept in the journal.
+
+        Returns
+        -------
+        bool
+            False if nothing was moved: it was played as decided, or the same was said before.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision.
+        DecisionSettledError
+            If its reward has come, or its window has closed.
+        DecisionConflictError
+            If something else was said before.
+        """
+        known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
+        keys = [f"{kind}:{known}" for kind in "drv"]
+        return or_raise(self._run(Call(lambda turn: void(turn, known, action, why, who), keys=keys)))
+
     def acknowledge(self, response: Response, *, reason: str, by: str = "", alarm_round: int | None = None) -> None:
         """Answer the alarm (`surefoot.safety.alarm`). The same answer to the same alarm twice counts once.
 
@@ -296,9 +330,10 @@ class Experiment(Decisions):
         found = self._journal.find(self.name, f"d:{read_id(decision_id)}")
         if found is None:
             raise DecisionError(f"Experiment {self.name!r} has no decision {decision_id!r:.80}.")
+        voided = find_voided(self._journal.view(self.name), decision_id)
         if found.kind != records.DECISION:
-            return find_guarded(found)
-        return Answer(decode(found, records.DecisionRecord), found.time, is_repeat=True)
+            return find_guarded(found, voided)
+        return Answer(decode(found, records.DecisionRecord), found.time, True, voided)
 
     def status(self) -> Status:
         """Where the experiment stands, events of other processes included."""

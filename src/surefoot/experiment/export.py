@@ -81,6 +81,8 @@ def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
         elif event.kind == records.DECISION:
             decision = _read(event, records.DecisionRecord)
             rows[decision.decision_id] = _row(event, decision, catalogues)
+        elif event.kind == records.VOIDED:
+            _move(rows, _read(event, records.Voided))
         # With a window, what was learned stands in `closed`.
         elif event.kind == records.REWARD and not windowed:
             reward = _read(event, records.RewardRecord)
@@ -109,6 +111,7 @@ def as_table(rows: list[dict[str, Any]]) -> "pl.DataFrame":
         "source": pl.String,
         "is_held": pl.Boolean,
         "is_fallback": pl.Boolean,
+        "is_voided": pl.Boolean,
         "action": pl.Int64,
         "action_id": pl.String,
         "baseline": pl.Int64,
@@ -143,6 +146,7 @@ def _row(event: Event, decision: records.DecisionRecord, catalogues: dict[str, l
         "source": decision.source,
         "is_held": decision.is_held,
         "is_fallback": decision.is_fallback,
+        "is_voided": False,
         "action": decision.action,
         "action_id": None if names is None else names[decision.action],
         "baseline": asked.baseline,
@@ -164,6 +168,19 @@ def _row(event: Event, decision: records.DecisionRecord, catalogues: dict[str, l
         "_names": names,
         "_context": asked.context,
     }
+
+
+def _move(rows: dict[str, dict[str, Any]], voided: records.Voided) -> None:
+    """Write down what was really played: its reward is that of this action."""
+    row, action = rows[voided.decision_id], int(voided.action)
+    names, offered = row["_names"], row["_offered"]
+    row.update(
+        is_voided=True,
+        action=action,
+        source="baseline" if action == row["baseline"] else "learner",
+        action_id=None if names is None else names[action],
+        features=None if offered is None else offered[action],
+    )
 
 
 def _flat(table: "pl.DataFrame") -> "pl.DataFrame":

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from surefoot.policies.decision import Source
-from surefoot.records import Guarded, ModeName, Visit
+from surefoot.records import Guarded, ModeName, Visit, Voided
 from surefoot.safety.guard_certificate import CONDITION
 from surefoot.values import Value
 
@@ -20,6 +20,8 @@ class GuardAnswer(Value, frozen=True, eq=True):
         When it was decided, in seconds since 1970.
     is_repeat : bool
         Whether it had been decided before this call.
+    voided : surefoot.records.Voided or None
+        What was really played, where a caller said so; the coin, its side and its probability stay.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class GuardAnswer(Value, frozen=True, eq=True):
     record: Visit
     time: float
     is_repeat: bool = False
+    voided: Voided | None = None
 
     @property
     def decision_id(self) -> str:
@@ -48,7 +51,9 @@ class GuardAnswer(Value, frozen=True, eq=True):
     @property
     def action(self) -> Any:
         """The action to play, as it was given."""
-        return self.record.action
+        if self.voided is None:
+            return self.record.action
+        return self.record.asked.baseline if self.voided.action is None else self.voided.action
 
     @property
     def source(self) -> Source:

@@ -8,6 +8,7 @@ from surefoot.experiment.decoding import decode
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import ReadGuarded
 from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.experiment.void import FALLBACK, find_voided, void
 from surefoot.journal import Event
 from surefoot.policies import GuardDecision
 from surefoot.safety.bank_proof import BankProof
@@ -18,7 +19,7 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
     """The decision, or the error that refuses it, returned so that the rest of the transaction still counts."""
     found = turn.transaction.find(question.key)
     if found is not None:
-        return _again(found, question)
+        return _again(turn, found, question)
     guard, asked = turn.state.guard, question.asked
     is_held = question.is_fallback or turn.state.mode != "guarded"
     rounds = guard.rounds
@@ -52,25 +53,24 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
     return GuardAnswer(record, event.time)
 
 
-def find_guarded(event: Event, *, is_repeat: bool = True) -> GuardAnswer:
-    """The answer that an event holds."""
+def find_guarded(event: Event, voided: records.Voided | None = None, *, is_repeat: bool = True) -> GuardAnswer:
+    """The answer that an event holds, and what was really played."""
     kind = records.Guarded if event.kind == records.GUARDED else records.Visit
-    return GuardAnswer(decode(event, kind), event.time, is_repeat)
+    return GuardAnswer(decode(event, kind), event.time, is_repeat, voided)
 
 
-def _again(found: Event, question: ReadGuarded) -> GuardAnswer | SurefootError:
+def _again(turn: UnitOfWork, found: Event, question: ReadGuarded) -> GuardAnswer | SurefootError:
     answer = find_guarded(found)
     if answer.record.asked != question.asked:
         return DecisionConflictError(
             f"A decision_id must stand for one question, but {question.decision_id!r} was asked before with another "
             "baseline, proposal, unit, prediction or context. Use a new id for a new question."
         )
-    if question.is_fallback and answer.source == "learner":
-        return DecisionConflictError(
-            f"Decision {question.decision_id!r} was made before, and is the learner's, so it cannot be booked as the "
-            "baseline's. Play what was decided where you still can."
-        )
-    return answer
+    if question.is_fallback:
+        moved = void(turn, question.decision_id, None, FALLBACK, "")
+        if isinstance(moved, SurefootError):
+            return moved
+    return find_guarded(found, find_voided(turn.transaction, question.decision_id))
 
 
 def _visit(turn: UnitOfWork, question: ReadGuarded, decision: GuardDecision, is_held: bool) -> GuardAnswer:

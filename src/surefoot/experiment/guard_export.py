@@ -24,6 +24,11 @@ def guarded_decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
             kind = records.Guarded if event.kind == records.GUARDED else records.Visit
             decision = msgspec.json.decode(event.payload, type=kind)
             rows[decision.decision_id] = _row(event, decision)
+        elif event.kind == records.VOIDED:
+            voided = msgspec.json.decode(event.payload, type=records.Voided)
+            row = rows[voided.decision_id]
+            # What was assigned stays: a reward weighed by any other probability than the coin's would be biased.
+            row.update(is_voided=True, played=row["baseline"] if voided.action is None else voided.action)
         elif event.kind == records.METRIC_REWARD:
             reward = msgspec.json.decode(event.payload, type=records.MetricReward)
             if reward.refused is None:
@@ -44,8 +49,10 @@ def _row(event: Event, decision: records.Visit) -> dict[str, Any]:
         "source": decision.source,
         "is_held": decision.is_held,
         "is_fallback": decision.is_fallback,
+        "is_voided": False,
         "unit": asked.unit,
         "action": asked.proposal if is_learner else asked.baseline,
+        "played": asked.proposal if is_learner else asked.baseline,
         "baseline": asked.baseline,
         "proposal": asked.proposal,
         "share": decision.share,
@@ -63,14 +70,14 @@ def guard_table(rows: list[dict[str, Any]], metrics: list[str]) -> "pl.DataFrame
     """The rows as a polars table; actions and contexts are JSON text, rewards one column for each metric."""
     import polars as pl
 
-    texts = ("action", "baseline", "proposal", "context")
+    texts = ("action", "played", "baseline", "proposal", "context")
     plain = [
         {key: _text(value) if key in texts else value for key, value in row.items() if key != "rewards"}
         | {f"reward_{metric}": row["rewards"].get(metric) for metric in metrics}
         for row in rows
     ]
     numbers = ("time", "share", "draw", "probability", "margin", "reward_time")
-    flags, counts = ("is_held", "is_fallback"), ("round", "event")
+    flags, counts = ("is_held", "is_fallback", "is_voided"), ("round", "event")
     words = ("decision_id", "mode", "source", "unit", "binds", *texts)
     schema: dict[str, Any] = {
         **dict.fromkeys(counts, pl.Int64),

@@ -64,8 +64,8 @@ def read_guarded(question: Any, metrics: tuple[str, ...], *, is_fallback: bool =
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     asked = AskedGuard(
-        baseline=_read_action("baseline", question.baseline),
-        proposal=_read_action("proposal", question.proposal),
+        baseline=read_action("baseline", question.baseline),
+        proposal=read_action("proposal", question.proposal),
         unit=question.unit,
         prediction=_read_prediction(question.prediction, metrics),
         context=read_context(question.context),
@@ -86,7 +86,8 @@ def read_metrics(decision_id: str, value: Any, metrics: tuple[str, ...]) -> tupl
     return read_id(decision_id), {_known(name, metrics): _number(name, one) for name, one in value.items()}
 
 
-def _read_action(name: str, action: Any) -> Any:
+def read_action(name: str, action: Any) -> Any:
+    """An action of a guard, as JSON gives it back."""
     if action is None:
         raise InputError(f"`{name}` must be given to a guard: any JSON value but null.")
     try:

@@ -170,6 +170,24 @@ class State:
         if self.windows is not None:
             self.windows.abandon(record.decision_id)
 
+    def voided(self, record: records.Voided, decision: Event, view: View) -> None:
+        """Move a round to what was really played; a guard's stays where its coin put it."""
+        if decision.kind != records.DECISION:
+            self.tally.voided += 1
+            return
+        made = decode(decision, records.DecisionRecord)
+        asked = made.asked
+        self.linear.void(
+            made.round,
+            _features(self, asked, view),
+            baseline=asked.baseline,
+            baseline_reward=asked.baseline_reward,
+            action=made.action,
+            source=made.source,
+            played=record.action,
+        )
+        self.tally.moved(was_learner=made.source == "learner", is_learner=record.action != asked.baseline)
+
     def acknowledged(self, record: records.Acknowledged) -> None:
         """Apply the answer to the alarm."""
         # Before the policy forgets what they are made of.
@@ -333,6 +351,11 @@ def _abandoned(state: State, event: Event, view: View) -> None:
     state.abandoned(record, _round_of(record.decision_id, view))
 
 
+def _voided(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.Voided)
+    state.voided(record, _decision_of(record.decision_id, view), view)
+
+
 def _acknowledged(state: State, event: Event, view: View) -> None:
     state.acknowledged(decode(event, records.Acknowledged))
 
@@ -352,6 +375,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.CLOSED: _closed,
     records.MODE: _mode,
     records.ABANDONED: _abandoned,
+    records.VOIDED: _voided,
     records.ACKNOWLEDGED: _acknowledged,
     records.SNAPSHOT: _snapshot,
     records.GUARDED: _guarded,

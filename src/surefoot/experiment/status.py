@@ -48,6 +48,8 @@ class Status:
         The decision that rewards wait for, how many rounds ago it was made, and whether that is long.
     rewards, learned, defaults, abandoned : int
         Rewards accepted, learned, learned by default, and decisions settled without one.
+    voided : int
+        Rounds that were not played as decided; of linear policies they count on the side that was played.
     total_reward : float
         Sum of the rewards received, defaults included.
     estimated_reward, estimated_baseline : float
@@ -110,6 +112,7 @@ class Status:
     restarts: int
     promise_round: int
     debt: float
+    voided: int = 0
     guard: GuardStatus | None = None
 
 
@@ -164,6 +167,7 @@ def status_of(name: str, state: State) -> Status:
         restarts=len(tally.restarts),
         promise_round=tally.promise_round,
         debt=float(getattr(policy, "debt", 0.0)),
+        voided=tally.voided,
         guard=guard,
     )
 

@@ -1,0 +1,96 @@
+"""The verb `void`: a caller says what it really played, where that is not what was decided.
+
+Allowed until a reward of the round has come: whoever knows it could choose by its value which rounds count. A round of
+a linear policy or of plain arms is moved in the ledger. A guard's keeps its coin, its share and its side, since its
+banks compare what was assigned, whatever came of it (intention to treat).
+"""
+
+from typing import Any
+
+from surefoot import records
+from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, SurefootError
+from surefoot.experiment.decoding import decode, round_of
+from surefoot.experiment.guard_question import read_action
+from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.journal import Event, View
+from surefoot.records import DecisionRecord, Visit, Voided
+
+FALLBACK = "The caller did not hear of it in time, and played the baseline."
+
+
+def find_voided(view: View, decision_id: str) -> Voided | None:
+    """What was really played, where a decision was voided."""
+    found = view.find(f"v:{decision_id}")
+    return None if found is None else decode(found, Voided)
+
+
+def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) -> bool | SurefootError:
+    """Move a round to what was played (None: the baseline); false where nothing is to be moved."""
+    decision = turn.transaction.find(f"d:{decision_id}")
+    if decision is None:
+        return DecisionError(f"A decision must exist to be voided, but none has the id {decision_id!r:.80}.")
+    try:
+        if decision.kind == records.DECISION:
+            made = decode(decision, DecisionRecord)
+            played, is_as_decided = _row(made, action)
+        else:
+            visit = decode(decision, records.Guarded if decision.kind == records.GUARDED else Visit)
+            played, is_as_decided = _side(visit, action)
+    except InputError as error:
+        return error
+    before = find_voided(turn.transaction, decision_id)
+    if before is not None:
+        return False if before.action == played else _conflict(before)
+    if is_as_decided:
+        return False
+    if not _is_open(turn, decision_id, decision):
+        return DecisionSettledError(
+            f"A decision must be without a reward to be voided, but {decision_id!r} is settled: its reward has come or "
+            "its window has closed. Moving it now could choose the data by their values."
+        )
+    record = Voided(decision_id=decision_id, action=played, reason=reason, by=by)
+    try:
+        turn.state.voided(record, decision, turn.transaction)
+    except InputError as error:  # nothing has changed
+        return error
+    turn.write(records.VOIDED, record, f"v:{decision_id}")
+    return True
+
+
+def _row(made: DecisionRecord, action: Any) -> tuple[int, bool]:
+    """The row that was played, and whether that is what was decided."""
+    asked, rows = made.asked, len(made.asked.features) if made.asked.features is not None else None
+    played = asked.baseline if action is None else action
+    if isinstance(played, str) and asked.actions is not None and played in asked.actions:
+        played = asked.actions.index(played)
+    if isinstance(played, bool) or not isinstance(played, int) or not 0 <= played < (rows or played + 1):
+        offered = "a row that was offered" if asked.actions is None else f"a row, or one of {asked.actions!r:.80}"
+        raise InputError(
+            f"`action` must be {offered}, but got {played!r:.80}. It is what was played; left out, the baseline."
+        )
+    return played, played == made.action
+
+
+def _side(visit: Visit, action: Any) -> tuple[Any, bool]:
+    """The action that was played, None for the baseline, and whether that is what was decided."""
+    played = visit.asked.baseline if action is None else read_action("action", action)
+    return None if played == visit.asked.baseline else played, played == visit.action
+
+
+def _is_open(turn: UnitOfWork, decision_id: str, decision: Event) -> bool:
+    """Whether no reward of the decision has come, nor anything in its place."""
+    if turn.transaction.find(f"r:{decision_id}") is not None:
+        return False
+    windows = turn.state.windows
+    # A window that is due may still be open: one transaction closes so many at most.
+    waiting = None if windows is None else windows.find(decision_id)
+    if windows is not None and (waiting is None or waiting.closes <= turn.now):
+        return False
+    return turn.state.policy.settlement.awaits(round_of(decision))
+
+
+def _conflict(before: Voided) -> DecisionConflictError:
+    return DecisionConflictError(
+        f"A decision is voided once, but {before.decision_id!r} was said before to have played "
+        f"{'the baseline' if before.action is None else repr(before.action)[:80]}."
+    )
