@@ -17,6 +17,7 @@ from tests.service.servers import POLICY, free_port, running
 
 ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
 NOBODY = "http://127.0.0.1:9"
+EASY = {"small": [0.3, 0.0], "large": [0.9, 0.0], "middle": [0.5, 0.0]}
 
 
 @pytest.fixture(scope="module")
@@ -118,17 +119,70 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_the_round_counts_once(ad
         assert client.experiment("shop")["rounds"] == before + 1
 
 
-def test_a_fallback_has_an_id_of_its_own_where_the_service_may_have_decided(address: str) -> None:
+def test_a_learners_decision_that_was_not_heard_of_is_moved_to_the_baseline(address: str) -> None:
     lost = _Flaky(address, loses_answers=10**6)
     with Client(address, timeout=0.3, transport=lost) as client:
-        decision = client.decide("shop", ROWS, decision_id="unsure")
-        assert (decision.decision_id, decision.is_fallback) == ("unsure~fallback", True)
+        before = client.experiment("shop")
+        decision = client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure")
+        assert (decision.decision_id, decision.action_id, decision.is_fallback) == ("unsure", "small", True)
+        # Asked again meanwhile, it is still what was played.
+        assert client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure").action_id == "small"
+        assert client.reward("shop", "unsure", 0.25).is_queued
         lost.loses_answers = 0
         assert client.flush(20)
-        assert client.decision("shop", "unsure")["is_fallback"] is False
-        assert client.decision("shop", "unsure~fallback")["is_fallback"] is True
-        assert client.reward("shop", "unsure", 1.0).refused == "abandoned"  # so that no other reward waits for it
+        found = client.decision("shop", "unsure")
+        assert (found["is_fallback"], found["is_voided"], found["source"]) == (False, True, "baseline")
+        after = client.experiment("shop")
+        assert [after[name] - before[name] for name in ("rounds", "voided", "rewards")] == [1, 1, 1]
+        assert after["learner_rounds"] == before["learner_rounds"]
+        assert client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure").action_id == "small"
         assert not client.later.refused
+
+
+def test_a_question_that_arrives_after_its_fallback_decides_nothing(address: str) -> None:
+    lost = _Flaky(address)
+    with Client(address, timeout=0.3, transport=lost) as client:
+        lost.is_down = True
+        assert client.decide("shop", EASY, baseline_reward=0.2, decision_id="overtaken").is_fallback
+        lost.is_down = False
+        assert client.flush(20)
+        before = client.experiment("shop")["rounds"]
+        late = client.decide("shop", EASY, baseline_reward=0.2, decision_id="overtaken")
+        assert (late.source, late.is_repeat) == ("baseline", True)
+        assert client.experiment("shop")["rounds"] == before
+
+
+def test_what_was_played_instead_is_said_now_or_when_the_service_is_back(address: str) -> None:
+    way = _Flaky(address)
+    with Client(address, timeout=0.3, transport=way) as client:
+        for name in ("now", "later"):
+            assert client.decide("shop", EASY, baseline_reward=0.2, decision_id=name).source == "learner"
+        assert client.void("shop", "now", reason="it was sold out").is_moved
+        assert not client.void("shop", "now", "small").is_moved
+        way.is_down = True
+        assert client.void("shop", "later", "middle").is_queued
+        way.is_down = False
+        # The reward must not overtake the word about its round: after it, that would be refused.
+        assert client.reward("shop", "later", 0.5).is_queued
+        assert client.flush(20)
+        assert client.decision("shop", "later")["action_id"] == "middle"
+        assert not client.later.refused
+        with pytest.raises(ServiceError) as caught:
+            client.void("shop", "later", "large")
+        assert caught.value.type == "/problems/decision-conflict"
+
+
+def test_an_asynchronous_client_says_what_was_played_instead_too(address: str) -> None:
+    async def visit() -> None:
+        async with AsyncClient(address, timeout=10) as client:
+            made = await client.decide("shop", EASY, baseline_reward=0.2)
+            assert (await client.void("shop", made.decision_id, "middle")).is_moved
+            assert (await client.decision("shop", made.decision_id))["is_voided"]
+        async with AsyncClient(NOBODY, timeout=0.05) as away:
+            assert (await away.void("shop", "visit")).is_queued
+            await away.close(0.0)
+
+    asyncio.run(visit())
 
 
 class _Flaky(httpx.BaseTransport):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -100,18 +101,22 @@ def test_a_round_that_was_played_alone_is_booked_when_the_service_is_back(addres
 
 
 @pytest.mark.parametrize(("experiment", "unit"), [("models", None), ("users", "bob")])
-def test_an_answer_that_is_lost_is_given_up_and_the_round_has_an_id_of_its_own(
-    address: str, experiment: str, unit: str | None
-) -> None:
-    way = _Flaky(address, loses_answers=100)
-    with Client(address, timeout=0.3, transport=way) as client:
-        made = client.decide(experiment, baseline="big", proposal=SMALL, unit=unit, decision_id="unsure")
-        assert (made.decision_id, made.is_fallback) == ("unsure~fallback", True)
-        way.loses_answers = 0
-        assert client.flush(20)
-        assert client.decision(experiment, "unsure~fallback")["source"] == "baseline"
-        refused = client.reward(experiment, "unsure", 1.0).refused
-        assert refused == ("abandoned" if unit is None else None)  # a unit goes on until its window closes
+def test_a_round_that_was_not_heard_of_keeps_its_coin(address: str, experiment: str, unit: str | None) -> None:
+    way, made = _Flaky(address), list[GuardDecision]()
+    with Client(address, timeout=0.1, transport=way) as client:
+        for n in range(40):
+            way.loses_answers = 10**6
+            asked: dict[str, Any] = {"unit": unit and f"{unit}-{n}", "decision_id": f"u{n}"}
+            made.append(client.decide(experiment, baseline="big", proposal=SMALL, **asked))
+            way.loses_answers = 0
+            assert client.flush(20)
+        assert {(one.action, one.is_fallback) for one in made} == {("big", True)}
+        found = [client.decision(experiment, one.decision_id) for one in made]
+        assert {one["is_voided"] for one in found if one["source"] == "learner"} == {True}
+        assert {one["is_voided"] for one in found if one["source"] == "baseline"} == {False}
+        assert all(one["probability"] == one["share"] for one in found if one["source"] == "learner")
+        assert {one["action"] for one in found} == {"big"}
+        assert client.reward(experiment, "u39", 1.0).is_accepted
         assert not client.later.refused
 
 

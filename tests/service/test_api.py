@@ -112,7 +112,7 @@ def test_batches_answer_each_entry_on_its_own(client: httpx.Client) -> None:
     assert receipts[1]["problem"]["type"] == "/problems/unknown-decision"
 
 
-def test_a_fallback_is_booked_once_and_never_over_a_learners_decision(client: httpx.Client) -> None:
+def test_a_fallback_is_booked_once_and_never_over_a_reward_that_has_come(client: httpx.Client) -> None:
     body = {"actions": ACTIONS, "decision_id": "alone"}
     first, again = (client.post(f"{SHOP}/fallbacks", json=body) for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 200)
@@ -120,8 +120,40 @@ def test_a_fallback_is_booked_once_and_never_over_a_learners_decision(client: ht
     actions = [{"id": "small", "features": [0.3, 0.0]}, {"id": "large", "features": [0.9, 0.0]}]
     learner = {"actions": actions, "baseline_reward": 0.2, "decision_id": "learners"}
     assert client.post(f"{SHOP}/decisions", json=learner).json()["source"] == "learner"
-    refused = client.post(f"{SHOP}/fallbacks", json=learner)
-    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/decision-conflict")
+    booked = client.post(f"{SHOP}/fallbacks", json=learner)
+    assert (booked.status_code, booked.json()["source"], booked.json()["is_voided"]) == (200, "baseline", True)
+    assert client.post(f"{SHOP}/decisions", json=learner).json()["action_id"] == "small"
+    late = learner | {"decision_id": "rewarded"}
+    assert client.post(f"{SHOP}/decisions", json=late).json()["source"] == "learner"
+    assert client.post(f"{SHOP}/decisions/rewarded/reward", json={"value": 0.5}).status_code == 200
+    refused = client.post(f"{SHOP}/fallbacks", json=late)
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/decision-settled")
+
+
+def test_what_was_really_played_can_be_said_until_a_reward_has_come(client: httpx.Client) -> None:
+    actions = [{"id": "small", "features": [0.3, 0.0]}, {"id": "large", "features": [0.9, 0.0]}]
+    actions.append({"id": "middle", "features": [0.5, 0.0]})
+    for decision_id in ("void-1", "void-2"):
+        body = {"actions": actions, "baseline_reward": 0.2, "decision_id": decision_id}
+        assert client.post(f"{SHOP}/decisions", json=body).json()["action_id"] == "large"
+    before = client.get(SHOP).json()
+    way = f"{SHOP}/decisions/void-1/void"
+    said = [client.post(way, json={"reason": "late"}), client.post(way, json={"action": "small"})]
+    assert [answer.json() for answer in said] == [{"decision_id": "void-1", "is_moved": one} for one in (True, False)]
+    other = client.post(way, json={"action": "middle"})
+    assert (other.status_code, other.json()["type"]) == (409, "/problems/decision-conflict")
+    assert client.post(f"{SHOP}/decisions/void-2/void", json={"action": 2}).json()["is_moved"]
+    after = client.get(SHOP).json()
+    assert (after["voided"], after["learner_rounds"]) == (before["voided"] + 2, before["learner_rounds"] - 1)
+    found = client.get(f"{SHOP}/decisions/void-2").json()
+    assert (found["action_id"], found["source"], found["is_voided"]) == ("middle", "learner", True)
+    newest = {one["decision_id"]: one for one in client.get(f"{SHOP}/decisions").json()["decisions"]}
+    assert [newest[name]["action_id"] for name in ("void-1", "void-2")] == ["small", "middle"]
+    assert client.post(f"{SHOP}/decisions/nobody/void", json={}).json()["type"] == "/problems/unknown-decision"
+    bad = client.post(f"{SHOP}/decisions/void-2/void", json={"action": "huge"})
+    assert (bad.status_code, bad.json()["errors"][0]["field"]) == (422, "action")
+    client.post(f"{SHOP}/decisions/void-2/reward", json={"value": 0.5})
+    assert f'surefoot_experiment_voided{{experiment="shop"}} {after["voided"]}' in client.get("/metrics").text
 
 
 def test_windows_close_although_nobody_calls(client: httpx.Client) -> None:

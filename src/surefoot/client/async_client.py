@@ -10,7 +10,7 @@ import httpx
 
 from surefoot.client import requests
 from surefoot.client.client_options import ClientOptions
-from surefoot.client.models import Decision, GuardDecision, Receipt
+from surefoot.client.models import Decision, GuardDecision, Receipt, Voided
 from surefoot.client.requests import Actions, ApiCall, RewardValue
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
@@ -105,14 +105,15 @@ class AsyncClient(ClientOptions):
             What to play; `is_fallback` if it was chosen here.
         """
         body = requests.question(actions, **kwargs)
-        try:
-            decided = await self._ask(requests.decide(experiment, body), self.timeout)
-            self.later.heard(experiment, body["decision_id"])
-            return decided
-        except LostError as lost:
-            told = self.fall_back(experiment, body, never_sent=lost.never_sent)
-            self._tell_soon()
-            return told
+        # What was played alone stays so: the service could still answer otherwise, until it has heard of it.
+        if not self.later.holds(experiment, body["decision_id"]):
+            try:
+                return await self._ask(requests.decide(experiment, body), self.timeout)
+            except LostError:
+                pass
+        told = self.fall_back(experiment, body)
+        self._tell_soon()
+        return told
 
     async def reward(self, experiment: str, decision_id: str, value: RewardValue) -> Receipt:
         """Send the reward of a decision; if the service cannot be reached, it waits.
@@ -199,6 +200,26 @@ class AsyncClient(ClientOptions):
         """
         return await self._patiently(requests.set_mode(name, mode, reason))
 
+    async def void(self, experiment: str, decision_id: str, action: Any = None, *, reason: str = "") -> Voided:
+        """Say that a round was not played as decided; until its reward was sent. If the service is away, it waits.
+
+        Parameters
+        ----------
+        experiment, decision_id, action, reason
+            As in `Client.void`.
+
+        Returns
+        -------
+        Voided
+            Whether the round was moved, or the word is queued.
+        """
+        try:
+            return await self._ask(requests.void(experiment, decision_id, action, reason), self.timeout)
+        except LostError:
+            self.later.put(requests.voided(experiment, decision_id, action, reason))
+        self._tell_soon()
+        return Voided(decision_id, is_queued=True)
+
     async def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
         """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
 
@@ -271,10 +292,7 @@ class AsyncClient(ClientOptions):
                     if error.status in UNSETTLED or error.status >= 500:
                         return False
                     # Refused for good: it would be refused again and again, and hold all others up.
-                    if not self.later.refuse(entry, error):
-                        if not self.later.postpone(entry):
-                            return True
-                        continue
+                    self.later.refuse(error)
                 self.later.done(entry)
         return True
 

@@ -35,12 +35,10 @@ class ClientOptions:
             return [action["id"] for action in body["actions"]]
         return self._catalogues.get(str(body.get("catalogue")), [])
 
-    def fall_back(self, experiment: str, body: dict[str, Any], *, never_sent: bool) -> Any:
+    def fall_back(self, experiment: str, body: dict[str, Any]) -> Any:
         """The baseline, chosen here; the round waits to be booked."""
-        told, book = requests.fallback(body, self.names(body), never_sent=never_sent)
-        self.later.put(requests.booked(experiment, book))
-        if not never_sent and "unit" not in body:  # a unit is settled by its window, and never waits for one visit
-            self.later.put(requests.unheard(experiment, body["decision_id"]))
+        told = requests.fallback(body, self.names(body))
+        self.later.put(requests.booked(experiment, body))
         return told
 
     def know(self, catalogue: str, actions: Actions) -> None:

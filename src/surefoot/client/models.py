@@ -37,6 +37,8 @@ class Decision(msgspec.Struct, frozen=True):
         Whether the service was not reached in time and the baseline was chosen here.
     certificate : CertificateSummary
         What the gate saw.
+    is_voided : bool
+        Whether it had been said before that another action was played: `action` is that one.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Decision(msgspec.Struct, frozen=True):
     is_repeat: bool = False
     is_fallback: bool = False
     certificate: CertificateSummary = CertificateSummary()
+    is_voided: bool = False
 
 
 class GuardDecision(msgspec.Struct, frozen=True):
@@ -84,6 +87,8 @@ class GuardDecision(msgspec.Struct, frozen=True):
         Whether it had been decided before, is another visit of an open unit, or had to be the baseline's.
     is_fallback : bool
         Whether the service was not reached in time and the baseline was chosen here.
+    is_voided : bool
+        Whether it had been said before that another action was played: `action` is that one.
 
     Examples
     --------
@@ -107,6 +112,30 @@ class GuardDecision(msgspec.Struct, frozen=True):
     is_visit: bool = False
     is_held: bool = False
     is_fallback: bool = False
+    is_voided: bool = False
+
+
+class Voided(msgspec.Struct, frozen=True):
+    """What became of the word that a round was not played as decided.
+
+    Attributes
+    ----------
+    decision_id : str
+        The decision.
+    is_moved : bool
+        Whether the round was moved; not if it was played as decided, or the same was said before.
+    is_queued : bool
+        Whether it waits here until the service can be reached.
+
+    Examples
+    --------
+    >>> Voided("visit-1", is_queued=True).is_moved
+    False
+    """
+
+    decision_id: str
+    is_moved: bool = False
+    is_queued: bool = False
 
 
 class Receipt(msgspec.Struct, frozen=True):

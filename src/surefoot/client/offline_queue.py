@@ -1,12 +1,11 @@
 """What could not be sent to the service yet: rounds that were played without it, and rewards.
 
 Kept in memory, in order, and bounded: when it is full, the oldest entry is dropped and counted. Losing one costs a
-round that is not counted and a reward that is not learned; the guarantee does not rest on it, since the baseline was
-played.
+round that is not counted and a reward that is not learned; and where the service had decided the round for the learner
+it goes on counting as played, so the guarantee may be too high by what that action earns more than the baseline.
 """
 
 import threading
-import time
 from collections import OrderedDict, deque
 from typing import Any
 
@@ -17,6 +16,11 @@ from surefoot.client.service_error import ServiceError
 BOOKING, REWARD = "fallbacks", "reward-batches"
 
 
+def void_path(decision_id: str) -> str:
+    """Where it is said what was really played."""
+    return f"decisions/{decision_id}/void"
+
+
 class Entry(msgspec.Struct):
     """One waiting request."""
 
@@ -24,7 +28,6 @@ class Entry(msgspec.Struct):
     kind: str
     decision_id: str
     body: dict[str, Any]
-    until: float = 0.0  # until when it is sent again, by this process's clock; 0: until it is taken or refused
 
 
 class OfflineQueue:
@@ -49,39 +52,17 @@ class OfflineQueue:
                 self.lost += 1
 
     def holds(self, experiment: str, decision_id: str) -> bool:
-        """Whether the booking of this decision still waits, so that its reward must wait, too."""
-        return (experiment, BOOKING, decision_id) in self._waiting
+        """Whether it still waits to be said what was played in this round, so that its reward must wait, too."""
+        return any((experiment, kind, decision_id) in self._waiting for kind in (BOOKING, void_path(decision_id)))
 
     def peek(self) -> Entry | None:
         """The oldest entry."""
         with self._lock:
             return next(iter(self._waiting.values()), None)
 
-    def refuse(self, entry: Entry, error: ServiceError) -> bool:
-        """Note that the service refused an entry, and return whether it is done with.
-
-        A question may still be in transit when its decision is abandoned: until that is over, it is abandoned again.
-        """
-        if not entry.kind.endswith("/abandon"):
-            self.refused.append(str(error))
-        elif error.type == "/problems/unknown-decision":
-            return time.monotonic() > entry.until
-        elif error.type != "/problems/decision-settled":
-            self.refused.append(str(error))
-        return True
-
-    def postpone(self, entry: Entry) -> bool:
-        """Move an entry behind all others; false if only entries that wait for their time are left."""
-        with self._lock:
-            key = entry.experiment, entry.kind, entry.decision_id
-            if key in self._waiting:
-                self._waiting.move_to_end(key)
-            return not all(each.until for each in self._waiting.values())
-
-    def heard(self, experiment: str, decision_id: str) -> None:
-        """Drop the abandonment of a decision whose answer arrived after all."""
-        with self._lock:
-            self._waiting.pop((experiment, f"decisions/{decision_id}/abandon", decision_id), None)
+    def refuse(self, error: ServiceError) -> None:
+        """Note that the service refused an entry for good."""
+        self.refused.append(str(error))
 
     def done(self, entry: Entry) -> None:
         """Remove an entry that was sent."""

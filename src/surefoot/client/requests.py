@@ -1,20 +1,18 @@
 """The calls of the API as plain values, shared by both clients: what to send, and how to read the answer."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import httpx
 import msgspec
 
-from surefoot.client.models import REFUSED, Decision, GuardDecision, Receipt, named
-from surefoot.client.offline_queue import BOOKING, REWARD, Entry
+from surefoot.client.models import REFUSED, Decision, GuardDecision, Receipt, Voided, named
+from surefoot.client.offline_queue import BOOKING, REWARD, Entry, void_path
 from surefoot.client.service_error import ServiceError
 from surefoot.errors import InputError
 from surefoot.ids import new_id
 
 T = TypeVar("T")
-LONGEST_UNDER_WAY = 60.0  # seconds for which a question may wait in a service before it is decided
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 RewardValue = float | Mapping[str, float]
 UNREACHED = "Played the baseline: the service could not be reached in time."
@@ -107,6 +105,12 @@ def abandon(experiment: str, decision_id: str, reason: str) -> ApiCall[dict[str,
     return _plain("POST", f"{_path(experiment)}/decisions/{decision_id}/abandon", {"reason": reason})
 
 
+def void(experiment: str, decision_id: str, action: Any, reason: str) -> ApiCall[Voided]:
+    """Say what was really played."""
+    entry = voided(experiment, decision_id, action, reason)
+    return ApiCall("POST", f"{_path(experiment)}/{entry.kind}", entry.body, lambda answer: _read(answer, Voided))
+
+
 def acknowledge(name: str, response: str, reason: str, alarm_round: int) -> ApiCall[dict[str, Any]]:
     """Answer an experiment's alarm."""
     body = {"response": response, "reason": reason, "alarm_round": alarm_round}
@@ -123,31 +127,26 @@ def booking(entry: Entry) -> ApiCall[dict[str, Any]]:
     return _plain("POST", f"{_path(entry.experiment)}/{entry.kind}", entry.body)
 
 
-def fallback(
-    body: dict[str, Any], names: Sequence[str], *, never_sent: bool
-) -> tuple[Decision | GuardDecision, dict[str, Any]]:
-    """The baseline, chosen here, and the round as it is to be booked later.
+def fallback(body: dict[str, Any], names: Sequence[str]) -> Decision | GuardDecision:
+    """The baseline, chosen here.
 
-    If the service may have seen the question it may have decided it, so the round gets an id of its own.
+    It keeps the id of the question: if the service has decided it after all, booking it says what was really played.
     """
-    decision_id = body["decision_id"] if never_sent else f"{body['decision_id'][:180]}~fallback"
-    book = {**body, "decision_id": decision_id}
     if "proposal" in body:
-        return _guard_fallback(book), book
+        return _guard_fallback(body)
     if not names:
         raise InputError("`actions` must be known here for a fallback: give them, or register the catalogue here.")
     chosen = body.get("baseline") or names[0]
     if chosen not in names:
         raise InputError(f"`baseline` must be one of the actions, but got {chosen!r:.80}.")
-    told = Decision(
-        decision_id=decision_id,
+    return Decision(
+        decision_id=body["decision_id"],
         action_id=chosen,
         action=list(names).index(chosen),
         source="baseline",
         explanation=UNREACHED,
         is_fallback=True,
     )
-    return told, book
 
 
 def _guard_fallback(book: dict[str, Any]) -> GuardDecision:
@@ -167,11 +166,10 @@ def booked(experiment: str, body: dict[str, Any]) -> Entry:
     return Entry(experiment, BOOKING, body["decision_id"], body)
 
 
-def unheard(experiment: str, decision_id: str) -> Entry:
-    """Abandons a decision that the service may have made without an answer arriving: it has no reward to wait for."""
-    body = {"reason": "The caller did not hear of it in time, and played the baseline."}
-    until = time.monotonic() + LONGEST_UNDER_WAY
-    return Entry(experiment, f"decisions/{decision_id}/abandon", decision_id, body, until)
+def voided(experiment: str, decision_id: str, action: Any, reason: str) -> Entry:
+    """What was really played, waiting to be said."""
+    body = {"reason": reason} | ({} if action is None else {"action": action})
+    return Entry(experiment, void_path(decision_id), decision_id, body)
 
 
 def rewarded(experiment: str, decision_id: str, value: RewardValue) -> Entry:

@@ -10,23 +10,21 @@ from surefoot.client.service_error import ServiceError
 
 RETRIED = frozenset({408, 429, 502, 503, 504})
 UNSETTLED = (401, 403)  # a token may be renewed, so what it was refused for is sent again
-# The request never reached the service: its id is unused, and may be the fallback's.
-NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class LostError(Exception):
-    """No usable answer in time; `never_sent` if the service cannot have seen any of the attempts."""
+    """No usable answer in time."""
 
-    def __init__(self, error: ServiceError, *, never_sent: bool) -> None:
+    def __init__(self, error: ServiceError) -> None:
         super().__init__(str(error))
-        self.error, self.never_sent = error, never_sent
+        self.error = error
 
 
 class Attempts:
     """The attempts of one call within so many seconds."""
 
     def __init__(self, seconds: float) -> None:
-        self._deadline, self._failed, self._never_sent = time.monotonic() + seconds, 0, True
+        self._deadline, self._failed = time.monotonic() + seconds, 0
 
     @property
     def left(self) -> float:
@@ -35,18 +33,16 @@ class Attempts:
 
     def refused(self, answer: httpx.Response) -> float:
         """Seconds to wait after an answer that another attempt may improve."""
-        self._never_sent = False  # it was sent, whoever answered
         return self._rest(problem(answer))
 
     def failed(self, error: httpx.HTTPError) -> float:
         """Seconds to wait after an attempt without any answer."""
-        self._never_sent = self._never_sent and isinstance(error, NEVER_SENT)
         return self._rest(ServiceError(f"The service must answer, but did not: {type(error).__name__}."))
 
     def _rest(self, error: ServiceError) -> float:
         rest = pause(self._failed)
         if time.monotonic() + rest >= self._deadline:
-            raise LostError(error, never_sent=self._never_sent)
+            raise LostError(error)
         self._failed += 1
         return rest
 

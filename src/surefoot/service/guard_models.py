@@ -41,6 +41,7 @@ class GuardDecided(msgspec.Struct, kw_only=True):
     is_held: bool
     is_fallback: bool
     explanation: str
+    is_voided: bool = False
 
 
 class GuardDecisionRead(GuardDecided, kw_only=True):
@@ -114,7 +115,7 @@ def guard_decided(answer: GuardAnswer) -> GuardDecided:
     gate = record.certificate if isinstance(record, Guarded) else None
     return GuardDecided(
         decision_id=record.decision_id,
-        action=record.action,
+        action=answer.action,
         source=record.source,
         probability=answer.probability,
         share=record.share,
@@ -130,6 +131,7 @@ def guard_decided(answer: GuardAnswer) -> GuardDecided:
         is_held=record.is_held,
         is_fallback=record.is_fallback,
         explanation=answer.explain(),
+        is_voided=answer.voided is not None,
     )
 
 

@@ -152,6 +152,13 @@ class RecentDecisions:
                     self._kept.append((event.number, Answer(decode(event, records.DecisionRecord), event.time)))
                 elif event.kind in (records.GUARDED, records.VISIT):
                     self._kept.append((event.number, find_guarded(event, is_repeat=False)))
+                elif event.kind == records.VOIDED:
+                    self._void(decode(event, records.Voided))
+
+    def _void(self, voided: records.Voided) -> None:
+        for at, (number, answer) in enumerate(self._kept):
+            if answer.decision_id == voided.decision_id:
+                self._kept[at] = number, msgspec.structs.replace(answer, voided=voided)
 
     def newest(self, limit: int = MOST_KEPT, *, after: int = 0) -> list[Answer | GuardAnswer]:
         """The newest first, those of events above `after` only."""

@@ -24,6 +24,7 @@ GAUGES = {
     "held_up_rounds": "Rounds for which they have waited.",
     "is_stalled": "1 if they have waited so long that somebody should look.",
     "abandoned": "Decisions whose reward will never be learned.",
+    "voided": "Rounds that were not played as decided.",
     "restarts": "Alarms answered by relearning or by a new promise.",
     "debt": "What must be earned back after such a restart.",
     "learner_share": "Share of rounds that the learner played.",

@@ -184,6 +184,16 @@ class Abandon(Wire, kw_only=True):
     reason: Text = ""
 
 
+class Void(Wire, kw_only=True):
+    """Say what was really played, where that is not what was decided; until a reward of the round has come.
+
+    `action` is the name of what was played, or its index; of a guard the action itself. Left out it is the baseline.
+    """
+
+    action: Any = None
+    reason: Text = ""
+
+
 class Acknowledge(Wire, kw_only=True):
     """Answer the alarm.
 

@@ -34,7 +34,10 @@ class Certificate(msgspec.Struct):
 
 
 class Decided(msgspec.Struct, kw_only=True):
-    """A decision that is durable. `action` is the index, `action_id` the name of what is to be played."""
+    """A decision that is durable. `action` is the index, `action_id` the name of what is to be played.
+
+    With `is_voided` they are of what was really played, which the certificate is not about.
+    """
 
     decision_id: str
     action_id: str | None
@@ -47,6 +50,7 @@ class Decided(msgspec.Struct, kw_only=True):
     is_fallback: bool
     certificate: Certificate
     explanation: str
+    is_voided: bool = False
 
 
 class DecisionRead(Decided, kw_only=True):
@@ -70,6 +74,13 @@ class Abandoned(msgspec.Struct):
 
     decision_id: str
     is_repeat: bool
+
+
+class Voided(msgspec.Struct):
+    """A round as it was played; `is_moved` is false where nothing was to be moved, or that was said before."""
+
+    decision_id: str
+    is_moved: bool
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):
@@ -142,6 +153,7 @@ class Summary(msgspec.Struct):
     learned: int
     defaults: int
     abandoned: int
+    voided: int
     total_reward: float | None
     estimated_reward: float | None
     estimated_baseline: float | None
@@ -169,8 +181,8 @@ def decided(answer: Answer, explanation: str) -> Decided:
     return Decided(
         decision_id=record.decision_id,
         action_id=answer.action_id,
-        action=record.action,
-        source=record.source,
+        action=answer.action,
+        source=answer.source,
         mode=record.mode,
         round=record.round,
         time=answer.time,
@@ -178,6 +190,7 @@ def decided(answer: Answer, explanation: str) -> Decided:
         is_fallback=record.is_fallback,
         certificate=_certificate(answer),
         explanation=explanation,
+        is_voided=answer.voided is not None,
     )
 
 
@@ -224,7 +237,7 @@ def explained(answer: Answer) -> str:
 def brief(answer: Answer) -> str:
     """The same in short, without looking into the proof: quick enough for every answer."""
     record, margin = answer.record, answer.margin
-    if record.source == "baseline" or not math.isfinite(margin):
+    if record.source == "baseline" or answer.voided is not None or not math.isfinite(margin):
         return explained(answer)
     name = answer.action_id or f"action {answer.action}"
     return f"Played the learner: {name} leaves us at least {margin:.4g} above the floor; {CONDITION}."

@@ -53,12 +53,12 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         "/v1/experiments/{name:str}/fallbacks",
         **guarded("decide", TAGS, "bookFallback"),
         responses=also(200, response_models.Decided | GuardDecided, "It was booked before.")
-        | problems(*ABOUT, "decision-conflict", "unknown-catalogue", body=True),
+        | problems(*ABOUT, "decision-conflict", "decision-settled", "unknown-catalogue", body=True),
     )
     async def fallback(
         name: ExperimentName, request: Request[Any, Any, Any]
     ) -> Response[response_models.Decided | GuardDecided]:
-        """Book a round in which the caller played the baseline on its own."""
+        """Book a round in which the caller played the baseline on its own; one that was decided meanwhile is voided."""
         status, decided = await handlers.book(name, await request.body(), visit_of(request.scope))
         return Response(decided, status_code=status)
 
@@ -122,4 +122,23 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         visit_of(request.scope).notes.update(experiment=name, decision_id=decision_id)
         return response_models.Abandoned(decision_id, is_repeat=not is_new)
 
-    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon]
+    @post(
+        "/v1/experiments/{name:str}/decisions/{decision_id:str}/void",
+        **guarded("decide", TAGS, "voidDecision"),
+        status_code=200,
+        responses=problems(*ABOUT, "unknown-decision", "decision-settled", "decision-conflict", body=True),
+    )
+    async def void(
+        name: ExperimentName,
+        decision_id: DecisionId,
+        data: JSONBody[request_models.Void],
+        request: Request[Any, Any, Any],
+    ) -> response_models.Voided:
+        """Say what was really played, so that the ledger is about that; until a reward of the round has come."""
+        opened, visit = await registry.find(name), visit_of(request.scope)
+        told = {"reason": data.reason, "by": visit.token or ""}
+        is_moved = await registry.run(opened.experiment.void, decision_id, data.action, **told)
+        visit.notes.update(experiment=name, decision_id=decision_id, is_moved=is_moved)
+        return response_models.Voided(decision_id, is_moved)
+
+    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void]
