@@ -28,7 +28,7 @@ future may run in the thread that writes, so they must be quick (`asyncio.wrap_f
   - the exception of `work`, or any `JournalError` but the last: nothing was written.
   - `OutcomeUnknownError`: the disk refused the flush, or the server went away in the middle of the commit and did not
     come back in time. All of it was written or none: look the key up (`find`) before you try again. After a refused
-    flush the journal takes no more transactions until it is opened again.
+    flush the journal opens its file again by itself before the next transaction, and refuses that as long as it cannot.
 
 **States in memory.** `work` usually advances a state that is kept between transactions, and the commit may fail after
 it did. So a state carries the `Head` that it stands for, and the rule is one comparison at the start of `work`: where
@@ -161,6 +161,20 @@ class Journal(ABC):
         JournalNotFoundError
             If there is no such experiment.
         """
+
+    def probe(self) -> None:
+        """Write and flush something that leaves no trace, to know whether a transaction would be durable now.
+
+        Raises
+        ------
+        JournalError
+            If nothing can be written. A journal that cannot tell says at least whether it can be read.
+        """
+        self.names()
+
+    def clock(self) -> float | None:
+        """The time by the journal's own clock, in seconds since 1970; None where it has none."""
+        return None
 
     @abstractmethod
     def close(self) -> None:

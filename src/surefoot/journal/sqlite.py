@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from surefoot.errors import JournalReadOnlyError, JournalUnavailableError, OutcomeUnknownError
+from surefoot.errors import JournalError, JournalReadOnlyError, JournalUnavailableError, OutcomeUnknownError
 from surefoot.journal import sql
 from surefoot.journal.contract import Journal, Transaction, View
 from surefoot.journal.events import Event
@@ -83,9 +83,15 @@ class SqliteJournal(Journal):
             self._writer.close()
         self._file.close()
 
+    def probe(self) -> None:
+        """Commit a change of a number in the file's header that means nothing."""
+        self._writing().run(self._probe)
+
+    def _probe(self) -> None:
+        before = int(self._file.write("PRAGMA user_version", ())[0][0])
+        self._file.write(f"PRAGMA user_version = {(before + 1) % 2**31}", ())
+
     def _writing(self) -> Writer:
-        if self._broken is not None:
-            raise JournalUnavailableError(f"{self._broken} Open the journal again before you write to it.")
         if self._writer is None:
             raise JournalReadOnlyError(f"A journal must be open for writing, but {self.path} was opened to be read.")
         return self._writer
@@ -93,7 +99,7 @@ class SqliteJournal(Journal):
     def _commit(self, jobs: list[Job]) -> None:
         self._requests = [job.work for job in jobs if isinstance(job.work, Request)]
         try:
-            self._writing()  # a commit may have failed since the jobs were accepted
+            self._heal()
             # It locks at once: a transaction that begins by reading may be refused when it comes to write.
             self._file.connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
@@ -108,6 +114,16 @@ class SqliteJournal(Journal):
                 job.error = job.error or explained(error, self.path)
         finally:
             self._group, self._requests = {}, []
+
+    def _heal(self) -> None:
+        """Open the file again after a failed flush: what this connection holds in memory may not be on the disk."""
+        if self._broken is None:
+            return
+        try:
+            self._file.reopen()
+        except JournalError as error:
+            raise JournalUnavailableError(f"{self._broken} It cannot be opened again: {error}") from error
+        self._broken = None
 
     def _transact(self, request: Request) -> Any:
         waiting = self._group.get(request.name) or self._begin(request.name)
@@ -154,6 +170,4 @@ class SqliteJournal(Journal):
                 raise
             # After a failed flush it is unknown what the disk holds, and later writes could contradict it.
             self._broken = f"A commit to {self.path} failed ({error})."
-            raise OutcomeUnknownError(
-                f"{self._broken} Open the journal again, and look up what you wrote by its key."
-            ) from error
+            raise OutcomeUnknownError(f"{self._broken} Look up what you wrote by its key.") from error

@@ -59,6 +59,22 @@ class SqliteFile:
             while self._connections:
                 self._connections.pop().close()
 
+    def reopen(self) -> None:
+        """Open the file anew, whose log may hold what a failed flush has left; the lock is held all the while."""
+        with self._lock:
+            # The lock came first, and stays.
+            while len(self._connections) > 1:
+                self._connections.pop().close()
+            try:
+                self.connection = self._connect("rwc")
+                self._set_up()
+                # Writes what was committed to the file itself and begins a new log, in which nothing of the old one is
+                # found again. A reader elsewhere may hold it up; then the next commit overwrites what was left.
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._reader = self._connect_reader()
+            except sqlite3.Error as error:
+                raise explained(error, self.path) from error
+
     def _open(self, read_only: bool) -> None:
         if (read_only or not self.path.parent.is_dir()) and not self.path.exists():
             raise JournalNotFoundError(f"There must be a journal at {self.path}, but there is no such file or folder.")

@@ -80,6 +80,19 @@ def the_latest_of_a_kind_is_found(journal: Journal) -> None:
 
 
 @check
+def a_probe_leaves_no_trace(journal: Journal) -> None:
+    journal.probe()
+    begin(journal)
+    events = [*append(journal, 2)]
+    for _ in range(3):
+        journal.probe()
+    assert journal.names() == [NAME]
+    assert list(journal.read(NAME, 1)) == events
+    assert journal.head(NAME) == events[-1].head
+    append(journal)
+
+
+@check
 def experiments_do_not_mix(journal: Journal) -> None:
     for name in ("one", "two"):
         begin(journal, name)
