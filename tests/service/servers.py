@@ -14,9 +14,10 @@ from typing import Any, Self
 
 import httpx
 
-from surefoot.service.app import create_app
+from surefoot.service.app import Service
 from surefoot.service.server import Server, config_of
 from surefoot.service.settings import Settings
+from surefoot.service.trusted_clock import TrustedClock
 
 POLICY = {
     "dim": 2,
@@ -38,9 +39,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(settings: Settings, lines: list[bytes] | None = None) -> Iterator[str]:
+def running(settings: Settings, lines: list[bytes] | None = None, clock: TrustedClock | None = None) -> Iterator[str]:
     """A server in a thread of this process; its address. Its log of requests goes to `lines`."""
-    service = create_app(settings, write=None if lines is None else lines.append)
+    service = Service(settings, write=None if lines is None else lines.append, clock=clock)
     server = Server(config_of(settings, service), service)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -59,7 +60,8 @@ def running(settings: Settings, lines: list[bytes] | None = None) -> Iterator[st
 class Apart:
     """A server in a process of its own, which can be killed and started again at the same address."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
+    def __init__(self, folder: Path, *, environment: dict[str, str] | None = None, **options: Any) -> None:
+        self._environment = os.environ if environment is None else environment
         self.port, self.log = free_port(), folder / "server.log"
         self.address = f"http://127.0.0.1:{self.port}"
         self._options = {"database": str(folder / "shop.journal"), "port": self.port, **options}
@@ -70,7 +72,7 @@ class Apart:
         for name, value in self._options.items():
             command += [f"--{name}", str(value)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stderr=log, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+            self.process = subprocess.Popen(command, stderr=log, env={**self._environment, "PYTHONWARNINGS": "ignore"})
         if wait:
             await_ready(self.address)
 

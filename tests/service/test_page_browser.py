@@ -7,10 +7,12 @@ import httpx
 import pytest
 
 from surefoot.service.demo_shop import CHOICES
+from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.page_browser import Browser, Tab, browser
-from tests.service.servers import ACTIONS, Apart, create
+from tests.service.servers import ACTIONS, Apart, create, running
 from tests.service.test_demo import demo
+from tests.service.test_health import damage
 
 POINTS = "(document.querySelector('#chart .line.floor')?.points.length ?? 0)"
 NEWEST = "document.querySelector('#decisions li')?.dataset.id"
@@ -209,3 +211,19 @@ def test_an_alarm_is_answered_on_the_page_and_the_new_promise_is_said_openly(tab
         client.post("/v1/experiments/shop/decisions", json={**asked, "decision_id": "b"}).raise_for_status()
         tab.wait("document.getElementById('verdict').textContent.includes('it counts from decision 2 on')")
     assert tab.complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_damaged_experiment_is_shown_with_its_reason(tab: Tab, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "shop.journal"
+    damage(path, "UPDATE events SET kind = 'unheard of' WHERE number = 2")
+    with running(Settings(database=str(path))) as address:
+        tab.size(width, 800)
+        tab.open(address)
+        tab.wait("document.querySelectorAll('.card').length === 2")
+        text = tab.run("document.querySelector('.card.is-damaged').textContent")
+        assert text.startswith("shopdamaged")
+        assert "unheard of" in text
+        tab.wait("document.querySelector('.card[aria-current] .card-name').textContent === 'other'")
+        assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert tab.complaints == []

@@ -1,6 +1,7 @@
-"""`surefoot config check|show`: the service's settings, without starting it."""
+"""`surefoot config check|show|alerts|dashboard`: the service's settings and its monitoring, without starting it."""
 
 import json
+from importlib.resources import files
 
 import typer
 
@@ -21,3 +22,19 @@ def check(config: ConfigOption = None) -> None:
 def show(config: ConfigOption = None) -> None:
     """Print every setting, defaults included, as JSON; a database's password is left out."""
     typer.echo(json.dumps(read_settings(config).shown(), indent=2))
+
+
+@config.command()
+def alerts() -> None:
+    """Print alert rules for Prometheus, to be named in its `rule_files`."""
+    typer.echo(_monitoring("alerts.yml"), nl=False)
+
+
+@config.command()
+def dashboard() -> None:
+    """Print a dashboard for Grafana, to be imported there."""
+    typer.echo(_monitoring("dashboard.json"), nl=False)
+
+
+def _monitoring(name: str) -> str:
+    return (files("surefoot.service") / "monitoring" / name).read_text("utf-8")

@@ -27,6 +27,7 @@ from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, 
 from surefoot.service.registry import Registry
 from surefoot.service.routes import decisions, experiments, monitoring, operations, personalizer
 from surefoot.service.settings import Settings
+from surefoot.service.trusted_clock import TrustedClock
 
 DESCRIPTION = """Safe decisions over HTTP: a learner plays only what is proved to keep the declared share of what the
 baseline would have earned. Every decision is durable before it is answered, and may be asked for again with the same
@@ -36,12 +37,18 @@ baseline would have earned. Every decision is durable before it is answered, and
 class Service:
     """The ASGI app of one server. `stopping` ends live streams, which would otherwise delay a stop."""
 
-    def __init__(self, settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        write: Callable[[bytes], object] | None = standard_error,
+        clock: TrustedClock | None = None,
+    ) -> None:
         self.requests = RequestLog(write if settings.log in ("debug", "info") else None)
         self.settings, self.stopping = settings, asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.registry = Registry(settings)
-        self.metrics = Metrics(self._summaries)
+        self.registry = Registry(settings, clock=clock)
+        self.metrics = Metrics(self._summaries, self.registry.health, self.registry.waiting)
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
@@ -65,8 +72,7 @@ class Service:
 
     def _summaries(self) -> list[response_models.Summary]:
         return [
-            response_models.summary(opened.look(), opened.experiment.settings)
-            for opened in self.registry.open_experiments.values()
+            response_models.summary(status, opened.experiment.settings) for opened, status in self.registry.looked()
         ]
 
 

@@ -3,7 +3,7 @@
 Counting happens only in the event loop, so plain numbers suffice; they become metrics when they are collected.
 """
 
-from bisect import bisect_left
+import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,11 +12,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+import surefoot
+from surefoot import core
 from surefoot.experiment import Answer, GuardAnswer, Receipt
 from surefoot.service.guard_models import GuardStanding
+from surefoot.service.health import HealthMonitor
+from surefoot.service.histogram import Histogram
 from surefoot.service.response_models import Summary
 
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 GAUGES = {
     "rounds": "Decisions made so far.",
     "pending": "Decisions whose reward is not learned yet.",
@@ -36,33 +39,21 @@ GAUGES = {
 }
 
 
-class _Seconds:
-    """How long requests of one kind took."""
-
-    __slots__ = ("counts", "total")
-
-    def __init__(self) -> None:
-        self.counts, self.total = [0] * (len(BUCKETS) + 1), 0.0
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """Counts so far, up to each bound."""
-        found, total = [], 0
-        for bound, count in zip((*map(str, BUCKETS), "+Inf"), self.counts, strict=True):
-            total += count
-            found.append((bound, float(total)))
-        return found
-
-
 class Metrics(Collector):
     """All metrics of one server."""
 
-    def __init__(self, summaries: Callable[[], Iterable[Summary]]) -> None:
-        self._summaries = summaries
+    def __init__(
+        self,
+        summaries: Callable[[], Iterable[Summary]],
+        health: HealthMonitor,
+        waiting: Callable[[], Iterable[tuple[str, str, int]]],
+    ) -> None:
+        self._summaries, self._health, self._waiting = summaries, health, waiting
         self._decisions: Counter[tuple[str, str]] = Counter()
         self._repeats: Counter[tuple[str]] = Counter()
         self._rewards: Counter[tuple[str, str]] = Counter()
         self._requests: Counter[tuple[str, str, str]] = Counter()
-        self._seconds: dict[tuple[str, str], _Seconds] = {}
+        self._seconds: dict[tuple[str, str], Histogram] = {}
         # Not the global one, so that several servers can live in one process.
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -82,9 +73,8 @@ class Metrics(Collector):
         self._requests[method, route, str(status)] += 1
         found = self._seconds.get((method, route))
         if found is None:
-            found = self._seconds[method, route] = _Seconds()
-        found.counts[bisect_left(BUCKETS, seconds)] += 1
-        found.total += seconds
+            found = self._seconds[method, route] = Histogram()
+        found.add(seconds)
 
     def page(self) -> bytes:
         """Everything, as Prometheus reads it."""
@@ -104,7 +94,31 @@ class Metrics(Collector):
         for labels, seconds in list(self._seconds.items()):
             taken.add_metric(labels, seconds.buckets(), seconds.total)
         yield taken
+        yield from self._server()
         yield from self._standing()
+
+    def _server(self) -> Iterable[Metric]:
+        build = {"version": surefoot.__version__, "python": platform.python_version(), "core": core.name}
+        yield _gauge("surefoot_build_info", "What is running.", tuple(build), {tuple(build.values()): 1.0})
+        health = self._health.read()
+        yield _gauge("surefoot_ready", "1 if a decision would be durable now.", (), {(): health.status == "ready"})
+        name, text = "surefoot_journal_write_duration_seconds", "Of writes that only test the journal."
+        writes = HistogramMetricFamily(name, text, labels=())
+        writes.add_metric((), self._health.writes.buckets(), self._health.writes.total)
+        yield writes
+        failed = {(): self._health.failed_writes}
+        yield _counter("surefoot_journal_failed_writes", "Of these, refused by the journal.", (), failed)
+        age = {} if health.seconds_since_write is None else {(): health.seconds_since_write}
+        yield _gauge("surefoot_journal_write_age_seconds", "Since the journal last took a write.", (), age)
+        text = "Seconds by which the system's clock is ahead of what it must be by now."
+        yield _gauge("surefoot_clock_offset_seconds", text, (), {(): health.clock_offset})
+        text = "1 if the system's clock is believed; 0 after a jump."
+        yield _gauge("surefoot_clock_trusted", text, (), {(): health.is_clock_trusted})
+        waiting = {(name, verb): size for name, verb, size in self._waiting()}
+        yield _gauge("surefoot_queue_size", "Requests that wait to be written.", ("experiment", "verb"), waiting)
+        damaged = {(name,): 1.0 for name in list(self._health.damaged)}
+        text = "1 for an experiment that cannot be read."
+        yield _gauge("surefoot_experiment_is_damaged", text, ("experiment",), damaged)
 
     def _standing(self) -> Iterable[Metric]:
         found = list(self._summaries())
@@ -127,6 +141,13 @@ def _guards(found: Iterable[Summary]) -> Iterable[Metric]:
             for metric in summary.guard.metrics:
                 bank.add_metric([summary.name, metric.name], metric.bank)
     yield from (share, bank)
+
+
+def _gauge(name: str, text: str, by: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=by)
+    for labels, value in values.items():
+        family.add_metric(labels, float(value))
+    return family
 
 
 def _counter(name: str, text: str, by: tuple[str, ...], counts: Mapping[Any, int]) -> Metric:

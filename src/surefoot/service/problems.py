@@ -18,10 +18,12 @@ from surefoot.errors import (
     InputError,
     JournalBusyError,
     JournalConflictError,
+    JournalCorruptedError,
     JournalError,
     JournalFullError,
     JournalNotFoundError,
     JournalReadOnlyError,
+    JournalSchemaError,
     JournalUnavailableError,
     ModeError,
     OutcomeUnknownError,
@@ -62,6 +64,11 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "reward-out-of-range": (422, "The reward is not finite, or too large", "Send a number to compute with."),
     "too-many-requests": (429, "Too many requests", "Wait as long as `Retry-After` says."),
     "internal": (500, "The server made a mistake", "Look for the request's id in its log."),
+    "damaged-experiment": (
+        503,
+        "The experiment's events cannot be read",
+        "Play the baseline. `surefoot audit` names the event; restore a backup.",
+    ),
     "unavailable": (503, "The journal cannot be written now; nothing was changed", "Ask again with the same id."),
     "outcome-unknown": (503, "Written or not: contact was lost while committing", "Ask again with the same id."),
     "busy": (503, "Too much is waiting", "Ask again with the same id, after `Retry-After`."),
@@ -92,6 +99,8 @@ ERRORS: tuple[tuple[type[SurefootError], str], ...] = (
     (JournalFullError, "unavailable"),
     (JournalReadOnlyError, "unavailable"),
     (JournalUnavailableError, "unavailable"),
+    (JournalCorruptedError, "damaged-experiment"),
+    (JournalSchemaError, "damaged-experiment"),
     (JournalError, "internal"),
 )
 

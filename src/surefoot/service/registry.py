@@ -1,24 +1,33 @@
 """The registry: the experiments that this server has open, each with queue, history and newest decisions."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from surefoot.errors import JournalError
+from surefoot.errors import (
+    JournalBusyError,
+    JournalError,
+    JournalFullError,
+    JournalUnavailableError,
+    OutcomeUnknownError,
+)
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, GuardAnswer, Status
 from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Guard, Policy
+from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
+from surefoot.service.trusted_clock import TrustedClock
 
 T = TypeVar("T")
 THREADS = 16
+# What ails the journal, and not one experiment.
+PASSING = (JournalBusyError, JournalFullError, JournalUnavailableError, OutcomeUnknownError)
 
 
 class BoundedExperiment(AsyncExperiment):
@@ -73,15 +82,14 @@ class OpenExperiment:
 class Registry:
     """All experiments of the journal."""
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], float] = time.time) -> None:
-        self.settings, self._clock = settings, clock
+    def __init__(self, settings: Settings, *, clock: TrustedClock | None = None) -> None:
+        self.settings, self._clock = settings, clock or TrustedClock(settings.clock_seconds)
+        self.health = HealthMonitor(self._clock)
         self._registry: dict[str, OpenExperiment] = {}
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
-        self.is_ready = False
         self._journal: Journal | None = None
-        self._keeper: asyncio.Task[None] | None = None
-        self._failed: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def journal(self) -> Journal:
@@ -101,14 +109,16 @@ class Registry:
     async def start(self) -> None:
         """Open the journal, and start to look after its experiments."""
         self._journal = await self.run(open_journal, self.settings.database)
-        self._keeper = asyncio.create_task(self._keep())
+        # Before anything is stamped: a shared clock is found out here.
+        await self.run(self.health.probe, self._journal)
+        self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._probe())]
 
     async def stop(self) -> None:
         """Answer what waits, take snapshots, and close the journal."""
-        self.is_ready = False
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
+        self.health.is_stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         for opened in list(self._registry.values()):
             # First what waits, then the snapshot that includes it, and the journal last.
             await opened.queue.drain()
@@ -152,15 +162,44 @@ class Registry:
         # `create` holds no lock: the keeper may have found the new experiment and opened it first.
         return self._registry.setdefault(experiment.name, opened)
 
+    def looked(self) -> list[tuple[OpenExperiment, Status]]:
+        """Where the open experiments stand, without those that are damaged. May wait for the journal."""
+        found = list[tuple[OpenExperiment, Status]]()
+        for opened in list(self._registry.values()):
+            try:
+                found.append((opened, opened.look()))
+            except JournalError as error:
+                self.note_damage(opened.name, error)
+        return found
+
+    def note_damage(self, name: str, error: Exception) -> None:
+        """Remember why an experiment cannot be read, where that will not pass by itself."""
+        if not isinstance(error, PASSING):
+            if name not in self.health.damaged:
+                log.error("an experiment is damaged", extra={"experiment": name, "error": type(error).__name__})
+            self.health.damaged[name] = str(error)
+
+    def waiting(self) -> list[tuple[str, str, int]]:
+        """How much waits to be written: experiment, verb, requests."""
+        return [
+            (opened.name, verb, queue.size)
+            for opened in list(self._registry.values())
+            for verb, queue in (("decide", opened.queue.decisions), ("reward", opened.queue.rewards))
+        ]
+
+    async def _probe(self) -> None:
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            await self.run(self.health.probe, self.journal)
+
     async def _keep(self) -> None:
         while True:
             try:
                 for name in await self.names():
                     await self._keep_one(name)
                 # After the first time round every experiment is open.
-                self.is_ready = True
+                self.health.is_open = True
             except JournalError as error:
-                self.is_ready = False
                 log.error("the journal cannot be read", extra={"error": type(error).__name__})
             await asyncio.sleep(self.settings.window_seconds)
 
@@ -168,10 +207,6 @@ class Registry:
         try:
             opened = await self.find(name)
             await self.run(opened.keep)
-            self._failed.discard(name)
+            self.health.damaged.pop(name, None)
         except Exception as error:  # a damaged experiment must not stop the others
-            if name not in self._failed:
-                log.error(
-                    "an experiment cannot be maintained", extra={"experiment": name, "error": type(error).__name__}
-                )
-            self._failed.add(name)
+            self.note_damage(name, error)

@@ -169,10 +169,18 @@ class Summary(msgspec.Struct):
     guard: GuardStanding | msgspec.UnsetType = msgspec.UNSET
 
 
+class DamagedExperiment(msgspec.Struct):
+    """An experiment that cannot be read, and why."""
+
+    name: str
+    reason: str
+
+
 class Experiments(msgspec.Struct):
     """All experiments, by name."""
 
     experiments: list[Summary]
+    damaged: list[DamagedExperiment] = []
 
 
 def decided(answer: Answer, explanation: str) -> Decided:

@@ -86,6 +86,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         The file that `surefoot token` writes; without one, no token is asked for.
     window_seconds : float
         How often reward windows are checked.
+    clock_seconds : float
+        By how much the system's clock may jump before it is not believed.
     snapshot_every : int
         Events between two snapshots of an experiment.
     stop_seconds : float
@@ -108,6 +110,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     tokens: str | None = None
     window_seconds: Seconds = 1.0
+    clock_seconds: Seconds = 10.0
     snapshot_every: Count = 2_000
     stop_seconds: Seconds = 20.0
     history_points: Annotated[int, Meta(ge=16)] = 512

@@ -7,7 +7,7 @@ from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
-from surefoot.errors import InputError
+from surefoot.errors import InputError, JournalError
 from surefoot.experiment.policy_by_name import make_policy
 from surefoot.policies import Guard, Policy
 from surefoot.records import Created
@@ -80,9 +80,17 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
     async def list_(request: Request[Any, Any, Any]) -> response_models.Experiments:
-        """All experiments at a glance."""
-        found = [await summary(await registry.find(name)) for name in await registry.names()]
-        return response_models.Experiments(found)
+        """All experiments at a glance; those that cannot be read apart, with the reason."""
+        found = response_models.Experiments([])
+        for name in await registry.names():
+            try:
+                found.experiments.append(await summary(await registry.find(name)))
+            except JournalError as error:
+                registry.note_damage(name, error)
+                if name not in registry.health.damaged:  # it is the journal that fails
+                    raise
+                found.damaged.append(response_models.DamagedExperiment(name, registry.health.damaged[name]))
+        return found
 
     @get(
         "/v1/experiments/{name:str}",

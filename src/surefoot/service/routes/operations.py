@@ -8,6 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 
 from surefoot.service.authorization import visit_of
+from surefoot.service.health import Health
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import KINDS, ProblemError
 from surefoot.service.registry import Registry
@@ -17,8 +18,8 @@ from surefoot.service.tokens import ROLES, Role
 TAGS = ["operations"]
 
 
-class Health(msgspec.Struct):
-    """How the server is."""
+class Life(msgspec.Struct):
+    """That the process answers."""
 
     status: str
 
@@ -43,9 +44,9 @@ def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
     """The handlers."""
 
     @get("/livez", tags=TAGS, operation_id="isAlive")
-    async def livez() -> Health:
+    async def livez() -> Life:
         """Whether the process answers."""
-        return Health("alive")
+        return Life("alive")
 
     @get(
         "/readyz",
@@ -54,10 +55,9 @@ def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
         responses={503: ResponseSpec(Health, description="Not ready", generate_examples=False)},
     )
     async def readyz() -> Response[Health]:
-        """Whether the journal can be read and every experiment has been opened."""
-        return Response(
-            Health("ready" if registry.is_ready else "starting"), status_code=200 if registry.is_ready else 503
-        )
+        """Whether a decision would be durable now; and what is known of the clock and of damaged experiments."""
+        found = registry.health.read()
+        return Response(found, status_code=200 if found.status == "ready" else 503)
 
     @get(
         "/metrics",

@@ -13,7 +13,7 @@ const MOST_POINTS = 1024;
 const WORDS = { estimated: "Estimated", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], chosen: null, summary: null, points: [], declared: null, decisions: [], following: null };
+const page = { access: null, experiments: [], damaged: [], chosen: null, summary: null, points: [], declared: null, decisions: [], following: null };
 const sight = { view: "above", at: null, find: () => 0, isHeld: false }; // `at`: the point looked back at, null the newest
 
 async function enter() {
@@ -43,7 +43,7 @@ function show(state) {
 async function glance() {
   if (document.hidden) return;
   try {
-    page.experiments = (await ask("/v1/experiments")).experiments;
+    ({ experiments: page.experiments, damaged: page.damaged } = await ask("/v1/experiments"));
     if (!page.following) show("live");
     cards();
     choose();
@@ -57,7 +57,8 @@ async function glance() {
 
 function cards() {
   const focused = document.activeElement?.closest?.(".card")?.getAttribute("href");
-  $("experiments").replaceChildren(...page.experiments.map((summary) => parts.card(summary, summary.name === page.chosen)));
+  const shown = page.experiments.map((summary) => parts.card(summary, summary.name === page.chosen));
+  $("experiments").replaceChildren(...shown, ...page.damaged.map(parts.damagedCard));
   if (focused) $("experiments").querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -69,6 +70,7 @@ function reveal(card) {
 
 function choose() {
   const names = page.experiments.map((summary) => summary.name);
+  if (!names.length && page.damaged.length) return nothing("No experiment can be read: see the reasons beside.");
   if (!names.length) return nothing("No experiment has been created yet. Create one by the API: POST /v1/experiments.");
   const chosen = names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) ?? page.chosen ?? names[0];
   if (chosen !== page.chosen) begin(chosen);

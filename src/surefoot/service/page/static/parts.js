@@ -20,6 +20,16 @@ export function card(summary, isChosen) {
   );
 }
 
+export function damagedCard({ name, reason }) {
+  return element(
+    "div",
+    { class: "card is-damaged" },
+    element("span", { class: "card-name" }, name),
+    element("span", { class: "card-alarm" }, "damaged"),
+    element("span", { class: "card-line" }, reason),
+  );
+}
+
 // Margins beside the floor that they are kept above; small ones with one decimal more than that.
 const marginOf = (summary, margin = summary.margin) => number(margin, (summary.floor || 1) / 10);
 
