@@ -1,16 +1,25 @@
 """Slow clients, half-open connections, huge bodies, ids that do not exist: memory stays flat, and others are served."""
 
 import asyncio
+import contextlib
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.service.servers import ACTIONS, Apart, create
+from surefoot.service import registry
+from surefoot.service.coefficients import Beliefs
+from surefoot.service.connections import Connections
+from surefoot.service.settings import Limits, Settings
+from tests.service.servers import ACTIONS, POLICY, Apart, create, running
+
+SHOP = "/v1/experiments/shop"
 
 QUICK = 5.0  # seconds: how long an honest caller may have to wait meanwhile, on a busy machine
 
@@ -136,3 +145,118 @@ def test_ten_thousand_unknown_ids_leave_memory_flat(server: Abused) -> None:
     assert server.megabytes < before + 40
     after = httpx.get(f"{server.address}/v1/experiments/shop", trust_env=False).json()["events"]
     assert after - events < 300  # refusals beyond the first hundred of an hour are only counted
+
+
+def test_a_head_that_does_not_end_is_refused_before_a_token_is_read(server: Abused) -> None:
+    before = server.megabytes
+    line = b"X-Filler: " + b"x" * 4000 + b"\r\n"
+    for start in (b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"GET /livez HTTP/1.1\r\nX-Endless: "):
+        with server.dial() as connection:
+            connection.sendall(start)
+            found, sent = b"", 0
+            with contextlib.suppress(OSError):
+                while sent < 80_000_000 and not found:
+                    connection.sendall(line if start.endswith(b"\r\n") else b"x" * 4000)
+                    sent += 4000
+                    connection.setblocking(False)
+                    with contextlib.suppress(BlockingIOError):
+                        found = connection.recv(65536)
+                    connection.settimeout(30)
+            assert sent < 8_000_000  # what the kernel holds on the way, at most
+            assert not found or (b" 431 " in found and b"/problems/head-too-large" in found)
+    server.serves()
+    assert server.megabytes < before + 40
+
+
+def test_idle_connections_take_no_room_from_others(server: Abused) -> None:
+    idle = [server.dial() for _ in range(1100)]  # more than one address may have
+    for _ in range(5):
+        assert httpx.get(f"{server.address}/readyz", trust_env=False, timeout=QUICK).status_code == 200
+    server.serves()
+    for one in idle:
+        one.close()
+
+
+def test_a_request_under_way_is_never_dropped_for_another() -> None:
+    class One:
+        def __init__(self, since: float | None) -> None:
+            self.idle_since, self.is_dropped = since, False
+
+        def drop(self) -> None:
+            self.is_dropped = True
+
+    connections = Connections(Limits(connections=4, connections_per_address=2))
+    busy, late, early = One(None), One(7.0), One(3.0)
+    assert connections.add("a", busy)
+    assert connections.add("a", late)
+    assert connections.add("a", One(None))  # the idle one of the same address makes room
+    assert (busy.is_dropped, late.is_dropped) == (False, True)
+    connections.remove("a", late)
+    assert not connections.add("a", One(None))
+    assert connections.add("b", early)
+    assert connections.add("c", One(None))
+    assert early.is_dropped
+    assert len(connections) == 5  # with those that are being closed
+
+
+def test_a_map_that_makes_rows_beyond_the_limit_is_refused_before_they_are_made(server: Abused) -> None:
+    with httpx.Client(base_url=server.address, timeout=30, trust_env=False) as client:
+        actions = [{"id": str(n), "features": [0.1] * 10} for n in range(1000)]
+        body = {"kind": "interactions", "context_dim": 10_000, "context_bound": 1.0}
+        before = server.megabytes
+        began = time.monotonic()
+        way = "/v1/experiments/shop/catalogues"
+        refused = client.post(way, json={"actions": actions, "feature_map": body})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "feature_map.context_dim")
+        assert time.monotonic() - began < QUICK
+        assert server.megabytes < before + 60
+
+
+def test_others_are_served_while_large_rows_are_made(server: Abused) -> None:
+    with httpx.Client(base_url=server.address, timeout=60, trust_env=False) as client:
+        settings = {**POLICY, "dim": 990, "feature_bound": 200.0}
+        assert client.post("/v1/experiments", json={"name": "wide", "settings": settings}).status_code == 201
+        actions = [{"id": str(n), "features": [0.1] * 9} for n in range(1000)]
+        body = {"kind": "interactions", "context_dim": 98, "context_bound": 10.0}
+        registered = client.post("/v1/experiments/wide/catalogues", json={"actions": actions, "feature_map": body})
+        assert registered.json()["dim"] == 990
+        asked = {"catalogue": registered.json()["catalogue"], "context_features": [0.1] * 98}
+        with ThreadPoolExecutor(4) as pool:
+            wide = [pool.submit(client.post, "/v1/experiments/wide/decisions", json=asked) for _ in range(4)]
+            probes = []
+            while not all(one.done() for one in wide):
+                began = time.monotonic()
+                assert httpx.get(f"{server.address}/livez", trust_env=False, timeout=30).status_code == 200
+                probes.append(time.monotonic() - began)
+        assert {one.result().status_code for one in wide} == {201}
+        assert max(probes) < QUICK
+
+
+def test_beliefs_are_worked_out_once_for_all_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+
+    def slow(state: Any) -> Beliefs:
+        asked.append(1)
+        time.sleep(0.2)
+        return Beliefs("coordinate", 0.99, len(asked), [])
+
+    monkeypatch.setattr(registry, "beliefs_of", slow)
+    settings = Settings(database=str(tmp_path / "shop.journal"))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        create(client)
+        way = f"{SHOP}/beliefs"
+        with ThreadPoolExecutor(8) as pool:
+            found = [one.result() for one in [pool.submit(client.get, way) for _ in range(8)]]
+        assert {one.json()["observations"] for one in found} == {1}
+        client.post(f"{SHOP}/decisions", json={"actions": ACTIONS})
+        assert client.get(way).json()["observations"] == 1  # at most a tenth of the time
+        time.sleep(2.0)
+        assert client.get(way).json()["observations"] == 2
+
+
+def test_probes_know_no_limit(tmp_path: Path) -> None:
+    settings = Settings(database=str(tmp_path / "shop.journal"), limits=Limits(rate=0.001, burst=1))
+    with running(settings) as address, httpx.Client(base_url=address, timeout=30, trust_env=False) as client:
+        assert {client.get("/readyz").status_code for _ in range(20)} == {200}
+        assert [client.get("/v1/access").status_code for _ in range(2)] == [200, 429]
+        assert client.get("/livez").status_code == 200

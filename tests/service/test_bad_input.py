@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from surefoot.service.problems import KINDS
@@ -138,3 +139,43 @@ def test_every_answer_has_its_security_headers(client: httpx.Client) -> None:
         assert "default-src 'none'" in headers["content-security-policy"]
         assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
         assert "server" not in headers
+
+
+DEEP = {"list": "[" * 50_000 + "]" * 50_000, "object": '{"a":' * 3_000 + "1" + "}" * 3_000}
+HUGE = ["1e308", "-1e308", "1e400", str(10**30), str(-(10**30)), "1e-320"]
+PLACES = {
+    "decisions": '{"actions": [{"id": "a", "features": [%s, 0.1]}, {"id": "b", "features": [0.1, 0.1]}]}',
+    "decision-batches": '{"decisions": [%s]}',
+    "decisions/a/reward": '{"value": %s}',
+    "decisions/a/void": '{"action": %s}',
+    "decisions/a/abandon": '{"reason": %s}',
+    "reward-batches": '{"rewards": [{"decision_id": "a", "value": %s}]}',
+    "fallbacks": '{"decision_id": "f", "actions": [{"id": "a", "features": [%s, 0.1]}]}',
+    "acknowledgements": '{"response": "stay", "reason": "r", "alarm_round": %s}',
+    "catalogues": '{"actions": [{"id": "a", "features": [%s, 0.1]}]}',
+}
+
+
+@pytest.mark.parametrize("way", PLACES)
+@pytest.mark.parametrize("value", [*DEEP, *HUGE])
+def test_no_number_and_no_nesting_is_our_mistake(client: httpx.Client, way: str, value: str) -> None:
+    body = PLACES[way] % DEEP.get(value, value)
+    answer = client.post(f"/v1/experiments/shop/{way}", content=body, headers=JSON)
+    assert answer.status_code < 500, answer.text[:200]
+    if value in DEEP:
+        assert answer.status_code in (400, 422)
+    assert client.get("/v1/experiments").status_code == 200
+
+
+@pytest.mark.parametrize("policy", ["SafeLUCB", "Guard"])
+@pytest.mark.parametrize("value", [*DEEP, *HUGE])
+def test_no_setting_is_our_mistake(client: httpx.Client, policy: str, value: str) -> None:
+    known = {"alpha": 0.1, "delta": 0.1} if policy == "Guard" else POLICY
+    names = ["alpha", "delta", "settle_after", "reserve", "unit_window", "cap", "metrics", "schedule"]
+    names = names if policy == "Guard" else [*POLICY, "ridge", "settle_after", "misspecification", "constraint"]
+    for name in names:
+        kept = ", ".join(f'"{one}": {msgspec.json.encode(told).decode()}' for one, told in known.items() if one != name)
+        settings = f'{{{kept}, "{name}": {DEEP.get(value, value)}}}'
+        body = f'{{"name": "new-{policy}", "policy": "{policy}", "settings": {settings}}}'
+        answer = client.post("/v1/experiments", content=body, headers=JSON)
+        assert answer.status_code in (201, 400, 409, 422), (name, answer.text[:200])

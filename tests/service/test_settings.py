@@ -87,3 +87,20 @@ def test_the_token_commands_create_list_and_revoke(tmp_path: Path) -> None:
 
 def test_variables_of_the_core_are_no_settings_and_no_mistakes() -> None:
     load(environment={"SUREFOOT_CORE": "x86_64", "SUREFOOT_CORE_DIR": "/opt/core"})
+
+
+def test_what_kubernetes_sets_for_a_service_of_that_name_is_no_setting() -> None:
+    given = {
+        "SUREFOOT_PORT": "tcp://10.0.0.1:8080",
+        "SUREFOOT_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+        "SUREFOOT_PORT_8080_TCP_ADDR": "10.0.0.1",
+        "SUREFOOT_PORT_8080_TCP_PORT": "8080",
+        "SUREFOOT_PORT_8080_TCP_PROTO": "tcp",
+        "SUREFOOT_SERVICE_HOST": "10.0.0.1",
+        "SUREFOOT_SERVICE_PORT": "8080",
+        "SUREFOOT_SERVICE_PORT_HTTP": "8080",
+    }
+    assert load(environment=given) == Settings()
+    assert load(environment=given | {"SUREFOOT_PORT": "9000"}).port == 9000
+    with pytest.raises(ConfigError, match="SUREFOOT_SERVICES"):
+        load(environment={"SUREFOOT_SERVICES": "1"})

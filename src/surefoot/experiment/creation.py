@@ -89,8 +89,12 @@ def _refuse_used(policy: BasePolicy, created: Created) -> None:
     """What a used policy has seen is in no event, and would be lost."""
     new = new_policy(created)
     fresh = type(policy)(**policy.settings)
-    # By their bytes: NaN is not equal to itself, and arrays have no single answer.
-    if pack({**policy.state(), "id": ""}) != pack({**fresh.state(), "id": ""}) or new.rounds:
+    try:
+        # By their bytes: NaN is not equal to itself, and arrays have no single answer.
+        is_same = pack({**policy.state(), "id": ""}) == pack({**fresh.state(), "id": ""})
+    except OverflowError:
+        raise ConfigError("Settings must be numbers that a snapshot can hold, but one is beyond 2^64.") from None
+    if not is_same or new.rounds:
         raise ConfigError(
             "`policy` must be new, but this one has decided or learned before. "
             "Give what the baseline has earned so far as `history=(features, rewards)`."

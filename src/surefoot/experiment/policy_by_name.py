@@ -58,6 +58,8 @@ def _made(kind: Any, name: str, settings: Mapping[str, Any], advice: str) -> Any
         return kind(**settings)
     except SurefootError:  # which may be a ValueError, too, and has the better words
         raise
+    except OverflowError:
+        raise ConfigError(f"`settings` must be numbers that {name} can compute with, but one is too large.") from None
     except (TypeError, ValueError) as error:
         # Python's sentence without the name of the constructor in front.
         text = str(error).split(")", 1)[-1].strip() or str(error)

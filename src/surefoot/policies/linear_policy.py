@@ -321,7 +321,7 @@ class LinearPolicy(Policy):
             return InputError(
                 f"`features` must be finite, but row {row} is {rows[row]}. Drop that action or impute its features."
             )
-        length = float(np.linalg.norm(rows[row]))
+        length = math.hypot(*rows[row].tolist())  # squares of large entries would overflow
         return AssumptionError(
             f"Every feature row must satisfy `||row|| <= feature_bound`, but row {row} has length {length:.6g}, "
             f"which is {length - bound:.3g} more than feature_bound={bound:.6g}. "

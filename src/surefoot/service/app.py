@@ -17,6 +17,7 @@ from surefoot.errors import SurefootError
 from surefoot.service import page, response_models
 from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues
+from surefoot.service.connections import Connections
 from surefoot.service.fast_path import FastPath
 from surefoot.service.handlers import Handlers
 from surefoot.service.logs import RequestLog, log, standard_error
@@ -25,6 +26,7 @@ from surefoot.service.middleware import Middleware, as_problem
 from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
+from surefoot.service.request_bodies import too_deep
 from surefoot.service.routes import decisions, experiments, monitoring, operations, personalizer
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
@@ -47,6 +49,7 @@ class Service:
         self.requests = RequestLog(write if settings.log in ("debug", "info") else None)
         self.settings, self.stopping = settings, asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.connections = Connections(settings.limits)
         self.registry = Registry(settings, clock=clock)
         self.metrics = Metrics(self._summaries, self.registry.health, self.registry.waiting)
         self.catalogues = Catalogues(self.registry)
@@ -133,6 +136,7 @@ def _litestar(service: Service) -> Litestar:
             ProblemError: _on_problem,
             SurefootError: _on_error,
             HTTPException: _on_refusal,
+            RecursionError: _on_depth,
             Exception: _on_mistake,
         },
         request_max_body_size=service.settings.limits.body_bytes,
@@ -170,6 +174,10 @@ def _on_problem(request: Request[Any, Any, Any], error: ProblemError) -> Respons
 def _on_error(request: Request[Any, Any, Any], error: SurefootError) -> Response[bytes]:
     told = as_problem(error)
     return _answer(request, told.problem, told.headers)
+
+
+def _on_depth(request: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:
+    return _answer(request, too_deep().problem)
 
 
 WORDS = {401: "no-token", 403: "not-allowed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}

@@ -31,6 +31,11 @@ class RegisteredCatalogue:
         self.map = _map_of(catalogue.feature_map, rows)
         self.dim = int(self.rows.rows.shape[1]) if self.map is None else self.map.dim
 
+    @property
+    def size(self) -> int:
+        """Numbers that have to be made for a decision; none where the rows stay the same."""
+        return 0 if self.map is None else len(self.names) * self.dim
+
     def features(self, context: Sequence[float] | None) -> Any:
         """What the policy is given."""
         if self.map is None:
@@ -55,7 +60,11 @@ class Catalogues:
         """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
         # Made first: a catalogue that cannot be used must not reach the journal.
-        known = RegisteredCatalogue(catalogue)
+        known = await self._registry.run(RegisteredCatalogue, catalogue)
+        most = self._registry.settings.limits.dimensions
+        if known.dim > most:
+            rule = f"at most {most} features are taken, but this map makes {known.dim}"
+            raise ProblemError("invalid", f"In `feature_map`, {rule}.", [Fault("feature_map.context_dim", rule)])
         data = canonical(catalogue)
         digest = await self._registry.run(
             self._registry.journal.transact, opened.name, lambda transaction: transaction.attach(data)

@@ -47,10 +47,11 @@ def beliefs_of(state: Mapping[str, Any]) -> Beliefs:
 
 def _coordinates(policy: LinearPolicy) -> Beliefs:
     region, bound, found = policy.confidence_set, float(policy.settings["theta_bound"]), []
+    ridge = policy.ridge  # a copy: taken once
     for index, axis in enumerate(np.eye(policy.dim)):
         low, high = max(region.lower(axis), -bound), min(region.upper(axis), bound)  # no longer was declared
-        found.append(Belief(index, finite(float(policy.ridge.theta[index])), finite(low), finite(high)))
-    return Beliefs("coordinate", 1 - float(policy.settings["delta"]), policy.ridge.count, found)
+        found.append(Belief(index, finite(float(ridge.theta[index])), finite(low), finite(high)))
+    return Beliefs("coordinate", 1 - float(policy.settings["delta"]), ridge.count, found)
 
 
 def _arms(policy: ArmPolicy) -> Beliefs:

@@ -19,6 +19,8 @@ AnyDecided: TypeAlias = response_models.Decided | GuardDecided
 AnyOutcomes: TypeAlias = response_models.Outcomes | GuardOutcomes
 AnyQuestion: TypeAlias = Question | GuardQuestion
 
+MOST_AT_ONCE = 20_000  # numbers of a decision's rows that are made in the event loop
+
 
 class Handlers:
     """What routes call to serve decisions and rewards."""
@@ -93,7 +95,13 @@ class Handlers:
         if isinstance(asked, request_models.GuardDecide):
             return guard_question(asked)
         known = None if asked.catalogue is None else await self._catalogues.find(opened, asked.catalogue)
-        question = question_of(asked, known, self._limits)
+        is_large = known is not None and known.size > MOST_AT_ONCE
+        # Rows that take long to make would keep every other caller waiting.
+        question = (
+            await self._registry.run(question_of, asked, known, self._limits)
+            if is_large
+            else question_of(asked, known, self._limits)
+        )
         if question.features is None and "dim" in opened.experiment.settings.settings:
             raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
         return question

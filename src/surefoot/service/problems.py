@@ -55,6 +55,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "reward-abandoned": (409, "The decision was settled without its reward", "Nothing: it will not be learned."),
     "too-large": (413, "The request is too large", "Send less at once."),
     "media-type": (415, "The body must be application/json", "Send `Content-Type: application/json`."),
+    "head-too-large": (431, "The head of the request is too large", "Send shorter headers, or a shorter address."),
     "invalid": (422, "The request breaks a rule", "The `errors` name the fields and their rules."),
     "broken-assumption": (
         422,

@@ -1,6 +1,8 @@
 """The registry: the experiments that this server has open, each with queue, history and newest decisions."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -17,6 +19,7 @@ from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Guard, Policy
+from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
 from surefoot.service.logs import log
@@ -53,6 +56,22 @@ class OpenExperiment:
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
         self._most = settings.history_points // 2
         self._status: Status | None = None
+        self._beliefs, self._believed, self._believing = NO_BELIEFS, (-1, 0.0), threading.Lock()
+
+    def beliefs(self) -> Beliefs:
+        """What the learner believes; while it is worked out for one caller, others wait for the same. May take long."""
+        if self.is_guard:
+            return NO_BELIEFS
+        with self._believing:
+            events, until = self._believed
+            head = self._journal.head(self.name).number
+            if events != head and time.monotonic() >= until:
+                began = time.monotonic()
+                self._beliefs = beliefs_of(self.experiment.policy_state())
+                # At most a tenth of the time goes into it, however many ask.
+                ended = time.monotonic()
+                self._believed = head, ended + 9 * (ended - began)
+            return self._beliefs
 
     def look(self) -> Status:
         """The newest status, which is added to the history. May wait for the journal."""

@@ -36,7 +36,13 @@ def read_body(decode: Callable[[bytes], Any], body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProblemError("malformed", f"The body must be JSON: {error}.") from None
     except RecursionError:
-        raise ProblemError("malformed", "The body must be JSON that is nested less deeply.") from None
+        raise too_deep() from None
+
+
+def too_deep() -> ProblemError:
+    """The answer to a body whose nesting would exhaust the stack."""
+    rule = "JSON must be nested less deeply"
+    return ProblemError("invalid", f"{rule}.", [Fault("body", rule)])
 
 
 def read_question_body(kinds: tuple[type[Any], type[Any]], body: bytes, *, is_guard: bool) -> Any:

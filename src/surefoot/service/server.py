@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import socket
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
@@ -57,13 +58,15 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _too_slow() -> bytes:
-    body = encode(problem("timeout"))
-    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
-    return f"{head}connection: close\r\n\r\n".encode() + body
+def _last_words(word: str) -> bytes:
+    """An answer to a request that never reaches the app."""
+    found = problem(word)
+    body = encode(found)
+    head = f"HTTP/1.1 {found.status} {HTTPStatus(found.status).phrase}\r\ncontent-type: {MEDIA_TYPE}\r\n"
+    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
-TOO_SLOW = _too_slow()
+TOO_SLOW, HEAD_TOO_LARGE, BUSY = (_last_words(word) for word in ("timeout", "head-too-large", "busy"))
 
 
 class Together:
@@ -94,32 +97,77 @@ class Together:
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with timeouts for the head and the body of a request.
+    """uvicorn's protocol with limits for the head of a request and for connections, and timeouts for head and body.
 
     Checking all connections now and then is cheaper than a timer for every request.
     """
 
     _awaited: str | None = None
     _since = 0.0
+    _head_bytes = _requests = 0
+    _address = ""
+
+    @property
+    def _service(self) -> Service:
+        app: Any = self.config.app
+        assert isinstance(app, Service)
+        return app
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for the first request."""
+        """Begin to wait for the first request, if there is room for another connection."""
         super().connection_made(Together(transport, self.loop))  # type: ignore[arg-type]
         self._await("head")
+        self._address = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._service.connections.add(self._address, self):
+            self.transport.write(BUSY)
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room for others."""
+        self._service.connections.remove(self._address, self)
+        super().connection_lost(exc)
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when nothing was asked for; None while a request is under way."""
+        is_idle = self._awaited == "head" or (self._awaited is None and self._is_answered)
+        return self._since if is_idle else None
+
+    @property
+    def _is_answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def drop(self) -> None:
+        """Close the connection, for another one needs the room."""
+        self._service.connections.remove(self._address, self)
+        self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless the head of a request does not end."""
+        requests = self._requests
+        super().data_received(data)
+        # A chunk in which no request was complete belongs to one head, as long as that is still awaited.
+        if self._awaited == "head" and requests == self._requests:
+            self._head_bytes += len(data)
+            if self._head_bytes > self._service.settings.limits.head_bytes:
+                self.transport.write(HEAD_TOO_LARGE)
+                self.drop()
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
+        self._head_bytes = 0
         self._await("head")
 
     def on_headers_complete(self) -> None:
         """The head is here."""
         self._await("body")
+        self._requests += 1
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """All of it is here."""
-        self._awaited = None
+        self._awaited, self._since = None, self.loop.time()
         super().on_message_complete()
 
     def close_timed_out(self, limits: Limits) -> None:
@@ -140,7 +188,6 @@ class Protocol(HttpToolsProtocol):
 
 def config_of(settings: Settings, service: Service) -> uvicorn.Config:
     """How uvicorn is to run the app."""
-    limits = settings.limits
     return uvicorn.Config(
         service,
         host=settings.host,
@@ -156,7 +203,6 @@ def config_of(settings: Settings, service: Service) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
-        limit_concurrency=limits.connections,
     )
 
 

@@ -9,6 +9,7 @@ surefoot.errors.ConfigError: `SUREFOOT_PROT` is not a setting. Did you mean 'SUR
 """
 
 import ipaddress
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
@@ -51,8 +52,10 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         Pages that may follow experiments at a time.
     head_seconds, body_seconds : float
         For the head of a request to arrive, and for the rest of it.
-    connections : int
-        Open at a time.
+    head_bytes : int
+        Size of the head of a request: its line and its headers.
+    connections, connections_per_address : int
+        Open at a time, and from one address; a new one takes the place of the one that has been idle longest.
 
     Examples
     --------
@@ -70,7 +73,9 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     live: Count = 100
     head_seconds: Seconds = 10.0
     body_seconds: Seconds = 20.0
+    head_bytes: Count = 32_768
     connections: Count = 2_000
+    connections_per_address: Count = 1_000
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -172,7 +177,7 @@ def load(
     """
     found = {} if file is None else _read(file)
     for name, text in (environment or {}).items():
-        if name.startswith(PREFIX) and name not in OTHERS:
+        if name.startswith(PREFIX) and name not in OTHERS and not _is_of_kubernetes(name, text):
             _put(found, name, text)
     found.update({key: value for key, value in (given or {}).items() if value is not None})
     try:
@@ -224,6 +229,12 @@ def _refuse_unknown(found: Mapping[str, Any], kind: type[msgspec.Struct], prefix
         if key not in kind.__struct_fields__:
             hint = nearest(key, kind.__struct_fields__, prefix=prefix)
             raise ConfigError(f"`{prefix}{key}` is not a setting. {hint}")
+
+
+def _is_of_kubernetes(name: str, text: str) -> bool:
+    """Whether a variable is one that Kubernetes sets in every container where a Service is called surefoot."""
+    is_link = name == f"{PREFIX}PORT" and "://" in text
+    return is_link or re.fullmatch(rf"{PREFIX}(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_\w+)", name) is not None
 
 
 def _put(found: dict[str, Any], name: str, text: str) -> None:

@@ -14,7 +14,7 @@ from surefoot.experiment import Answer, GuardAnswer
 from surefoot.service import response_models
 from surefoot.service.alarms import Alarm, Alarms, alarms_of
 from surefoot.service.assumptions import Assumptions, assumptions_of
-from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of
+from surefoot.service.coefficients import Beliefs
 from surefoot.service.guard_models import GuardDecided, guard_decided
 from surefoot.service.history import GuardPoint, Point
 from surefoot.service.problems import ProblemError, encode
@@ -97,10 +97,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
     async def beliefs(name: ExperimentName) -> Beliefs:
         """What the learner believes: each coordinate of theta, or each arm, with its interval."""
         opened = await registry.find(name)
-        return await registry.run(believed, opened)
-
-    def believed(opened: OpenExperiment) -> Beliefs:
-        return NO_BELIEFS if opened.is_guard else beliefs_of(opened.experiment.policy_state())
+        return await registry.run(opened.beliefs)
 
     @get("/v1/experiments/{name:str}/alarms", **guarded("read", TAGS, "readAlarms"), responses=unknown)
     async def alarms(name: ExperimentName) -> Alarms:
@@ -151,7 +148,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
             summary=response_models.summary(status, opened.experiment.settings),
             points=opened.history.since(after),
             decisions=[told(answer) for answer in opened.newest(20, after=after)],
-            beliefs=believed(opened),
+            beliefs=opened.beliefs(),
             alarms=alarms_of(status),
         )
         return found
