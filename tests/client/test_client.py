@@ -125,10 +125,10 @@ def test_a_learners_decision_that_was_not_heard_of_is_moved_to_the_baseline(addr
         before = client.experiment("shop")
         decision = client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure")
         assert (decision.decision_id, decision.action_id, decision.is_fallback) == ("unsure", "small", True)
-        # Asked again meanwhile, it is still what was played.
-        assert client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure").action_id == "small"
-        assert client.reward("shop", "unsure", 0.25).is_queued
+        # Asked again before the service has heard of it, it is still what was played.
         lost.loses_answers = 0
+        assert client.decide("shop", EASY, baseline_reward=0.2, decision_id="unsure").action_id == "small"
+        assert client.reward("shop", "unsure", 0.25).is_accepted
         assert client.flush(20)
         found = client.decision("shop", "unsure")
         assert (found["is_fallback"], found["is_voided"], found["source"]) == (False, True, "baseline")

@@ -163,8 +163,9 @@ def started(**extra: Any) -> tuple[Any, str]:
     return experiment, rows[-1]["decision_id"]
 
 
-def test_a_reward_that_came_first_keeps_the_round_where_it_is() -> None:
-    experiment, id_ = started()
+@pytest.mark.parametrize("window", [None, 500.0])
+def test_a_reward_that_came_first_keeps_the_round_where_it_is(window: float | None) -> None:
+    experiment, id_ = started(window=window)
     experiment.reward(id_, 0.5)
     before = pack(experiment.policy_state())
     with pytest.raises(DecisionSettledError, match="choose the data by their values"):
