@@ -1,5 +1,6 @@
 """The commands around experiments: what they show, what they write, and their exit codes."""
 
+import csv
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -218,3 +219,31 @@ def commands() -> Iterator[str]:
 def test_the_command_is_in_the_documentation(command: str) -> None:
     text = "\n".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
     assert f"surefoot experiment {command}" in text
+
+
+def test_a_csv_is_safe_to_open_in_a_spreadsheet(tmp_path: Path) -> None:
+    from surefoot import UCB, Guard
+
+    formula = "=HYPERLINK(A1)"
+    with open_journal(tmp_path / "shop.db") as opened:
+        arms = Experiment.create(opened, "arms", UCB(arms=2))
+        arms.decide(baseline=0, actions=[formula, "+1"], decision_id="-2+3", context={"@": 1})
+        guard = Experiment.create(opened, "guard", Guard(alpha=0.1, delta=0.1, unit_window=5))
+        guard.decide(baseline=formula, proposal="b", unit=formula, decision_id="@SUM(1)")
+    for name in ("arms", "guard"):
+        assert run("experiment", "export", tmp_path / "shop.db", name, tmp_path / f"{name}.csv").exit_code == 0
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            rows = list(csv.reader(file))
+        texts = [cell for row in rows for cell in row if not _is_number(cell)]
+        assert not [cell for cell in texts if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert f"'{formula}" in texts
+    run("experiment", "export", tmp_path / "shop.db", "arms", tmp_path / "arms.parquet")
+    assert pl.read_parquet(tmp_path / "arms.parquet")["action_id"].to_list() == [formula]  # a table is data
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -213,7 +213,7 @@ def test_a_caller_who_asks_too_often_is_told_when_to_come_back(tmp_path: Path) -
 
     limits = Limits(rate=0.5, burst=5)
     with running(Settings(database=str(tmp_path / "rated.journal"), limits=limits)) as address:
-        answers = [httpx.get(f"{address}/livez", trust_env=False) for _ in range(8)]
+        answers = [httpx.get(f"{address}/v1/access", trust_env=False) for _ in range(8)]
     refused = [answer for answer in answers if answer.status_code == 429]
     assert len(refused) >= 3
     assert refused[-1].json()["type"] == "/problems/too-many-requests"

@@ -12,10 +12,17 @@ config = typer.Typer(help="Inspect the service's settings without starting it.",
 
 @config.command()
 def check(config: ConfigOption = None) -> None:
-    """Check the settings of a file and of the environment. Exit code 0: a server can run with them; 2: it cannot."""
+    """Check the settings of a file and of the environment, and what a server needs: its journal, its tokens, its port.
+
+    Exit code 0: a server can start now; 2: it cannot, and the message says why. Nothing is changed.
+    """
+    from surefoot.service.preflight import check_server
+
     settings = read_settings(config)
     asks = "ask for tokens" if settings.tokens else "ask for no tokens, and answer only this machine"
     typer.echo(f"These settings are valid: the server will listen at {settings.host}:{settings.port} and {asks}.")
+    for line in check_server(settings):
+        typer.echo(line)
 
 
 @config.command()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMATS = ("parquet", "csv", "dsjson")
+FORMULA = r"^[=+\-@\t\r]"  # ids, names and units are the callers' own words
 EXTRA = "Export to Parquet and CSV needs polars: pip install 'surefoot[simulation]'"
 
 
@@ -47,8 +48,18 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
     if chosen == "parquet":
         table.write_parquet(path)
     else:
-        _flat(table).write_csv(path)
+        harmless(_flat(table)).write_csv(path)
     return table.height
+
+
+def harmless(table: "pl.DataFrame") -> "pl.DataFrame":
+    """Texts that a spreadsheet would take for a formula, with an apostrophe in front of them."""
+    import polars as pl
+
+    texts = [pl.col(name) for name, kind in table.schema.items() if kind == pl.String]
+    return table.with_columns(
+        pl.when(text.str.contains(FORMULA)).then(pl.lit("'") + text).otherwise(text).name.keep() for text in texts
+    )
 
 
 def _export_guard(journal: Journal, name: str, path: Path, chosen: str, created: records.Created) -> int:
@@ -63,7 +74,7 @@ def _export_guard(journal: Journal, name: str, path: Path, chosen: str, created:
     if chosen == "parquet":
         table.write_parquet(path)
     else:
-        table.write_csv(path)
+        harmless(table).write_csv(path)
     return table.height
 
 

@@ -145,4 +145,5 @@ def explaining() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         kind = next((ours for theirs, ours in ERRORS if isinstance(error, theirs)), JournalUnavailableError)
-        raise kind(f"PostgreSQL: {str(error).strip() or type(error).__name__}") from error
+        # One line, whatever the server's message has.
+        raise kind(f"PostgreSQL: {' '.join(str(error).split()) or type(error).__name__}") from error

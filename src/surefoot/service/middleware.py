@@ -83,6 +83,9 @@ class Middleware:
                 await out.allow(allowed)
                 return
             timely = _RequestBody(receive).receive
+            if scope["method"] == "HEAD" and scope["path"] in PROBES:
+                # Answered as a GET: uvicorn knows by its own scope that no body is to be sent.
+                scope = {**scope, "method": "GET"}
             quick = await self._fast_path.answer(scope, timely, visit)
             if quick is not None:
                 await out.answer(*quick)

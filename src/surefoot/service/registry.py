@@ -125,11 +125,16 @@ class Registry:
         """Call something that may wait for the journal, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self.executor, lambda: call(*args, **kwargs))
 
+    def open(self) -> None:
+        """Open the journal, where that was not done before."""
+        if self._journal is None:
+            self._journal = open_journal(self.settings.database)
+
     async def start(self) -> None:
         """Open the journal, and start to look after its experiments."""
-        self._journal = await self.run(open_journal, self.settings.database)
+        await self.run(self.open)
         # Before anything is stamped: a shared clock is found out here.
-        await self.run(self.health.probe, self._journal)
+        await self.run(self.health.probe, self.journal)
         self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._probe())]
 
     async def stop(self) -> None:

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from surefoot.errors import ConfigError
 from surefoot.service.app import Service, create_app
 from surefoot.service.logs import configure, log
+from surefoot.service.preflight import listen
 from surefoot.service.problems import MEDIA_TYPE, encode, problem
 from surefoot.service.settings import Limits, Settings, without_password
 
@@ -219,7 +220,9 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
     Raises
     ------
     ConfigError
-        If no server can run with these settings, or it could not start.
+        If no server can run with these settings, its port is taken, or it could not start.
+    JournalError
+        If the journal cannot be opened; the message says why.
 
     Examples
     --------
@@ -228,9 +231,17 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
     """
     configure(settings.log)
     service = create_app(settings)
+    # Before uvicorn starts, which would write a traceback and not a sentence.
+    listening = sockets or [listen(settings.host, settings.port)]
+    try:
+        service.registry.open()
+    except BaseException:
+        for one in listening:
+            one.close()
+        raise
     server = Server(config_of(settings, service), service)
     _calm_collector()
-    server.run(sockets=sockets)
+    server.run(sockets=listening)
     # uvicorn logs what kept it from starting, and returns.
     if not server.started:
         raise ConfigError(f"The server could not start on {settings.host}:{settings.port}; its log says why.")

@@ -1,0 +1,69 @@
+"""What a server needs before it can start, each tried once: its journal, its tokens, its port. Nothing is changed."""
+
+import os
+import socket
+from pathlib import Path
+
+from surefoot.errors import ConfigError, JournalNotFoundError
+from surefoot.journal import open_journal
+from surefoot.service.settings import Settings, without_password
+from surefoot.service.tokens import TokenFile
+
+
+def check_server(settings: Settings) -> list[str]:
+    """What was found, line by line; the first thing that would keep a server from starting is raised."""
+    found = [_check_journal(settings.database)]
+    if settings.tokens is not None:
+        found.append(_check_tokens(settings.tokens))
+    if settings.port:
+        listen(settings.host, settings.port).close()
+        found.append(f"Port {settings.port} of {settings.host} is free.")
+    return found
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at this address, or the reason why there is none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            # A port that a server has just left may be taken at once.
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+        except OSError:
+            found.close()
+            raise
+    except OSError as error:
+        raise ConfigError(
+            f"The server must be able to listen at {host}:{port}, but {error.strerror or error}. "
+            "Another server may have the port: choose one with `port`."
+        ) from None
+    return found
+
+
+def _check_journal(database: str) -> str:
+    shown = without_password(database)
+    try:
+        with open_journal(database, read_only=True) as journal:
+            return f"The journal {shown} can be read, and has {len(journal.names())} experiments."
+    except JournalNotFoundError:
+        if "://" not in database:
+            _check_folder(Path(database).absolute().parent)
+        return f"The journal {shown} is not there yet: the server will make it."
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"`database` must lie in a folder that the server may write to, but {folder} is none. "
+            "Make it, or name another file."
+        )
+
+
+def _check_tokens(path: str) -> str:
+    if not Path(path).is_file():
+        raise ConfigError(
+            f"`tokens` must be a file of `surefoot token`, but there is none at {path}: nobody could ask for anything. "
+            "Make one with `surefoot token create`."
+        )
+    return f"The token file {path} has {len(TokenFile(path).all())} tokens."

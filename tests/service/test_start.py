@@ -1,0 +1,127 @@
+"""A server that cannot start says why in one sentence, and ends with exit code 2; `config check` says it beforehand."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from surefoot.journal import open_journal
+from surefoot.service.tokens import TokenFile
+from tests.service.servers import Apart, free_port
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        found.listen()
+        yield int(found.getsockname()[1])
+
+
+def run(*args: object, folder: Path) -> tuple[int, list[str]]:
+    command = [sys.executable, "-m", "surefoot.cli", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    return done.returncode, done.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--database", "nowhere/shop.db"), "There must be a journal at nowhere/shop.db"),
+        (("--database", "postgresql://me:secret@127.0.0.1:1/shop"), "PostgreSQL: connection failed"),
+        (("--database", "text.db"), "It is not a SQLite file"),
+        (("--database", "held.db"), "another has held.db open"),
+        (("--database", "mysql://db/shop"), "but got 'mysql'"),
+        (("--host", "0.0.0.0"), "Without tokens `host` must be a loopback address"),
+    ],
+)
+def test_what_keeps_a_server_from_starting_is_one_sentence(
+    options: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "text.db").write_text("hello")
+    with open_journal(tmp_path / "held.db"):
+        code, said = run("serve", "--port", free_port(), *options, folder=tmp_path)
+    assert code == 2
+    (only,) = said
+    assert only.startswith("surefoot: ")
+    assert sentence in only
+    assert "secret" not in only
+
+
+def test_a_port_that_is_taken_is_named(taken: int, tmp_path: Path) -> None:
+    code, said = run("serve", "--port", taken, folder=tmp_path)
+    assert (code, len(said)) == (2, 1)
+    assert f"listen at 127.0.0.1:{taken}, but Address already in use" in said[0]
+    assert list(tmp_path.iterdir()) == []  # nothing was made
+
+
+def test_a_server_that_is_told_to_stop_ends_with_0(tmp_path: Path) -> None:
+    server = Apart(tmp_path)
+    server.start()
+    assert server.process is not None
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(60) == 0
+    events = [json.loads(line)["event"] for line in server.log.read_text().splitlines() if '"event"' in line]
+    assert (events[0], events[-1]) == ("serving", "stopped")
+
+
+def checked(folder: Path, **settings: object) -> tuple[int, str]:
+    file = folder / "service.toml"
+    file.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in settings.items()))
+    command = [sys.executable, "-m", "surefoot.cli", "config", "check", "--config", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_what_a_server_needs_is_checked_without_starting_one(taken: int, tmp_path: Path) -> None:
+    port = free_port()
+    code, said = checked(tmp_path, database="shop.db", port=port)
+    assert (code, "is not there yet" in said, f"Port {port} of 127.0.0.1 is free" in said) == (0, True, True)
+    assert not (tmp_path / "shop.db").exists()
+    with open_journal(tmp_path / "shop.db") as journal:
+        journal.create("shop", b"{}", time=0.0)
+        # A server that runs holds it: reading is what can be tried.
+        code, said = checked(tmp_path, database="shop.db", port=port)
+        assert (code, "has 1 experiments" in said) == (0, True)
+    code, said = checked(tmp_path, database="nowhere/shop.db", port=port)
+    assert (code, "must lie in a folder" in said) == (2, True)
+    code, said = checked(tmp_path, database="postgresql://me:secret@127.0.0.1:1/shop", port=port)
+    assert (code, "connection failed" in said, "secret" in said) == (2, True, False)
+    code, said = checked(tmp_path, database="shop.db", port=taken)
+    assert (code, "Address already in use" in said) == (2, True)
+    code, said = checked(tmp_path, database="shop.db", port=port, tokens="none.tokens")
+    assert (code, "there is none at none.tokens" in said) == (2, True)
+    TokenFile(tmp_path / "some.tokens").create(["read"])
+    code, said = checked(tmp_path, database="shop.db", port=port, tokens="some.tokens")
+    assert (code, "has 1 tokens" in said) == (0, True)
+
+
+def test_probes_take_head(client: httpx.Client) -> None:
+    for path in ("/livez", "/readyz"):
+        asked, got = client.head(path), client.get(path)
+        assert (asked.status_code, asked.content) == (200, b"")
+        assert asked.headers["content-type"] == got.headers["content-type"]
+    assert client.head("/v1/experiments").status_code == 405
+
+
+def test_a_bad_id_in_a_batch_refuses_that_one_alone(client: httpx.Client) -> None:
+    body = {"actions": [{"id": "a", "features": [0.1, 0.1]}], "decision_id": "good"}
+    assert client.post("/v1/experiments/shop/decisions", json=body).status_code == 201
+    ids = ["", "good", "x" * 201, "nobody", "a\u0000b"]
+    rewards = [{"decision_id": one, "value": 1.0} for one in ids]
+    found = client.post("/v1/experiments/shop/reward-batches", json={"rewards": rewards})
+    assert found.status_code == 200
+    told = [one.get("problem", {}).get("type", "accepted") for one in found.json()["results"]]
+    assert told == [
+        "/problems/invalid",
+        "accepted",
+        "/problems/invalid",
+        "/problems/unknown-decision",
+        "/problems/invalid",
+    ]
