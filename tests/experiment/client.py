@@ -31,12 +31,19 @@ def reward_of(decision_id: str) -> float:
     return random.Random(decision_id).random()
 
 
+def played_of(decision_id: str) -> int | None:
+    """What was really played, of every fourth decision; None where it was played as decided."""
+    number = zlib.crc32(decision_id.encode())
+    return number // 4 % 3 if number % 4 == 0 else None
+
+
 def told(answer: Answer) -> str:
-    return f"{answer.decision_id} {answer.round} {answer.action} {answer.source}"
+    # As it was decided: a void changes what the answer says, and not what was decided.
+    return f"{answer.decision_id} {answer.round} {answer.record.action} {answer.record.source}"
 
 
 class Client:
-    """Asks, and notes "ask" before and "got" after; "pay" before and "paid" after a reward."""
+    """Asks, and notes "ask" before and "got" after; "voided" after a void; "pay" before and "paid" after a reward."""
 
     def __init__(self, experiment: Experiment, notes: int) -> None:
         self.experiment, self.notes = experiment, notes
@@ -47,6 +54,9 @@ class Client:
     def visit(self, decision_id: str) -> None:
         self.note(f"ask {decision_id}")
         self.note(f"got {told(self.experiment.decide(**question_of(decision_id)))}")
+        if (played := played_of(decision_id)) is not None:
+            self.experiment.void(decision_id, played)
+            self.note(f"voided {decision_id}")
         self.note(f"pay {decision_id}")
         receipt = self.experiment.reward(decision_id, reward_of(decision_id))
         self.note(f"paid {decision_id}" if receipt.is_accepted else f"refused {receipt.refused}")

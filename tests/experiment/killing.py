@@ -13,7 +13,7 @@ from surefoot.experiment import Experiment
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import begin, decode
 from surefoot.journal import START, Event, Head, Journal, open_journal, verify
-from tests.experiment.client import NAME, live, reward_of
+from tests.experiment.client import NAME, live, played_of, reward_of
 
 FORKS = multiprocessing.get_context("forkserver")  # imports once, and forks the clients from there
 FORKS.set_forkserver_preload(["tests.experiment.client"])
@@ -29,11 +29,13 @@ class Notes:
     asked: set[str] = field(default_factory=set)
     got: dict[str, str] = field(default_factory=dict)
     paid: set[str] = field(default_factory=set)
+    voided: set[str] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)
     ready: int = 0
     checked: Head = START
     decisions: dict[str, str] = field(default_factory=dict)
     rewards: dict[str, float] = field(default_factory=dict)
+    voids: dict[str, int] = field(default_factory=dict)
 
     def catch_up(self) -> None:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
@@ -49,6 +51,8 @@ class Notes:
             assert self.got.setdefault(name, rest) == rest, "asked twice, told two things"
         elif word == "paid":
             self.paid.add(rest)
+        elif word == "voided":
+            self.voided.add(rest)
         elif word == "refused":
             self.refused.append(rest)
         self.ready += word == "ready"
@@ -100,8 +104,12 @@ def check(journal: Journal, notes: Notes) -> None:
     assert notes.paid <= set(notes.rewards)
     assert set(notes.decisions) <= notes.asked
     assert all(value == reward_of(name) for name, value in notes.rewards.items())
+    assert all(action == played_of(name) for name, action in notes.voids.items())
+    decided = {name: int(line.split()[2]) for name, line in notes.decisions.items()}
+    assert {name for name in notes.voided if decided[name] != played_of(name)} <= set(notes.voids)
     status = Experiment.open(journal, NAME).status()
     assert status.rounds == len(notes.decisions)
+    assert status.voided == len(notes.voids)
     assert status.learned + status.waiting == status.rewards == len(notes.rewards)
 
 
@@ -116,6 +124,10 @@ def _enter(event: Event, notes: Notes) -> None:
         reward = decode(event, records.RewardRecord)
         assert reward.decision_id not in notes.rewards
         notes.rewards[reward.decision_id] = float(reward.value)
+    elif event.kind == records.VOIDED:
+        voided = decode(event, records.Voided)
+        assert voided.decision_id not in {**notes.voids, **notes.rewards}
+        notes.voids[voided.decision_id] = voided.action
 
 
 def check_bits(journal: Journal) -> None:

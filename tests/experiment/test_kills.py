@@ -38,6 +38,7 @@ def sqlite_kills(path: Path, notes: Notes, kills: int, seed: int) -> None:
                 check(journal, notes)
     check_all(address, notes)
     assert len(notes.paid) > 10 * kills
+    assert len(notes.voids) > kills
 
 
 def postgres_kills(url: str, notes: Notes, kills: int, seed: int) -> None:
