@@ -1,6 +1,11 @@
-"""Events as records: what a payload holds, or why it cannot be read."""
+"""Events as records: what a payload holds, or why it cannot be read.
 
-from typing import TypeVar
+A newer minor version may add fields to a record, and an older one passes over them: so servers of one journal can be
+updated one after the other. Whatever changes what a state is comes as a new kind of event, which is not passed over.
+"""
+
+import re
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -9,6 +14,8 @@ from surefoot.journal import Event
 from surefoot.records import Record, Source
 
 R = TypeVar("R", bound=Record)
+MOST_NEW = 100  # fields of one event that may be passed over
+UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.+?)`(?: - at `(?P<path>.+)`)?")
 
 
 def decode(event: Event, kind: type[R]) -> R:
@@ -16,10 +23,42 @@ def decode(event: Event, kind: type[R]) -> R:
     try:
         return msgspec.json.decode(event.payload, type=kind)
     except msgspec.MsgspecError as error:
+        first = error
+    try:
+        return _without_new(event.payload, kind)
+    except msgspec.MsgspecError:
         raise JournalSchemaError(
-            f"Event {event.number} must hold a {event.kind}, but cannot be read as one ({error}). "
+            f"Event {event.number} must hold a {event.kind}, but cannot be read as one ({first}). "
             "It was written by a newer surefoot, or by something else."
-        ) from error
+        ) from first
+
+
+def _without_new(payload: bytes, kind: type[R]) -> R:
+    """The same without the fields that this version does not know."""
+    found = msgspec.json.decode(payload)
+    for _ in range(MOST_NEW):
+        try:
+            return msgspec.json.decode(msgspec.json.encode(found), type=kind)
+        except msgspec.ValidationError as error:
+            unknown = UNKNOWN.fullmatch(str(error))
+            if unknown is None:
+                raise
+            for place in _places(found, unknown["path"] or "$"):
+                place.pop(unknown["field"], None)
+    raise msgspec.ValidationError(f"More than {MOST_NEW} fields are unknown.")
+
+
+def _places(found: Any, path: str) -> list[Any]:
+    """The objects at a path as msgspec writes it: $.asked, $.pieces[...].fact."""
+    places = [found]
+    for name, index in re.findall(r"\.(\w+)|(\[[^\]]*\])", path):
+        inner = [place.get(name) if name and isinstance(place, dict) else place for place in places]
+        places = inner if not index else [one for place in inner for one in _values(place)]
+    return [place for place in places if isinstance(place, dict)]
+
+
+def _values(place: Any) -> Any:
+    return place.values() if isinstance(place, dict) else place
 
 
 class _Round(msgspec.Struct):

@@ -7,7 +7,7 @@ honest propensities (`guard_export.py`).
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import msgspec
 
 from surefoot import records
 from surefoot.errors import ConfigError
+from surefoot.experiment.decoding import decode
 from surefoot.experiment.guard_export import guard_dsjson, guard_table, guarded_decisions
 from surefoot.journal import Event, Journal
 
@@ -38,7 +39,7 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
         raise ConfigError(
             f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Give one, or use it as suffix."
         )
-    created = _read(next(journal.read(name, limit=1)), records.Created)
+    created = decode(next(journal.read(name, limit=1)), records.Created)
     if created.policy == "Guard":
         return _export_guard(journal, name, path, chosen, created)
     rows = list(decisions(journal, name))
@@ -85,22 +86,22 @@ def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
     windowed = False
     for event in journal.read(name):
         if event.kind == records.CREATED:
-            windowed = _read(event, records.Created).reward_window is not None
+            windowed = decode(event, records.Created).reward_window is not None
         elif event.kind == records.CATALOGUE:
-            catalogue = _read(event, records.CatalogueRecord)
+            catalogue = decode(event, records.CatalogueRecord)
             catalogues[catalogue.digest] = catalogue.rows
         elif event.kind == records.DECISION:
-            decision = _read(event, records.DecisionRecord)
+            decision = decode(event, records.DecisionRecord)
             rows[decision.decision_id] = _row(event, decision, catalogues)
         elif event.kind == records.VOIDED:
-            _move(rows, _read(event, records.Voided))
+            _move(rows, decode(event, records.Voided))
         # With a window, what was learned stands in `closed`.
         elif event.kind == records.REWARD and not windowed:
-            reward = _read(event, records.RewardRecord)
+            reward = decode(event, records.RewardRecord)
             if reward.refused is None:
                 rows[reward.decision_id].update(reward=float(reward.value), reward_time=event.time)
         elif event.kind == records.CLOSED:
-            for learned in _read(event, records.Closed).learned:
+            for learned in decode(event, records.Closed).learned:
                 rows[learned.decision_id].update(
                     reward=learned.value, reward_time=event.time, is_default_reward=learned.is_default
                 )
@@ -243,7 +244,3 @@ def _action(row: dict[str, Any], action: int) -> dict[str, Any]:
     offered = row["_offered"]
     features = {"arm": action} if offered is None else {f"f{i}": value for i, value in enumerate(offered[action])}
     return {"features": features, **({} if row["_names"] is None else {"_tag": row["_names"][action]})}
-
-
-def _read(event: Event, kind: Callable[..., Any]) -> Any:
-    return msgspec.json.decode(event.payload, type=kind)

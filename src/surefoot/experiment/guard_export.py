@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from surefoot import records
+from surefoot.experiment.decoding import decode
 from surefoot.journal import Event, Journal
 
 if TYPE_CHECKING:
@@ -22,15 +23,15 @@ def guarded_decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
     for event in journal.read(name):
         if event.kind in (records.GUARDED, records.VISIT):
             kind = records.Guarded if event.kind == records.GUARDED else records.Visit
-            decision = msgspec.json.decode(event.payload, type=kind)
+            decision = decode(event, kind)
             rows[decision.decision_id] = _row(event, decision)
         elif event.kind == records.VOIDED:
-            voided = msgspec.json.decode(event.payload, type=records.Voided)
+            voided = decode(event, records.Voided)
             row = rows[voided.decision_id]
             # What was assigned stays: a reward weighed by any other probability than the coin's would be biased.
             row.update(is_voided=True, played=row["baseline"] if voided.action is None else voided.action)
         elif event.kind == records.METRIC_REWARD:
-            reward = msgspec.json.decode(event.payload, type=records.MetricReward)
+            reward = decode(event, records.MetricReward)
             if reward.refused is None:
                 values = {metric: float(value) for metric, value in reward.values.items()}
                 rows[reward.decision_id].update(rewards=values, reward_time=event.time)
