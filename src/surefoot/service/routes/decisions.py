@@ -12,6 +12,7 @@ from surefoot.service.authorization import visit_of
 from surefoot.service.guard_models import GuardDecided, GuardDecisionRead, GuardOutcomes, guard_decision_read
 from surefoot.service.handlers import Handlers
 from surefoot.service.registry import Registry
+from surefoot.service.request_bodies import refuse_depth
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
 
 TAGS = ["decisions"]
@@ -135,6 +136,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         request: Request[Any, Any, Any],
     ) -> response_models.Voided:
         """Say what was really played, so that the ledger is about that; until a reward of the round has come."""
+        refuse_depth("action", data.action)
         opened, visit = await registry.find(name), visit_of(request.scope)
         told = {"reason": data.reason, "by": visit.token or ""}
         is_moved = await registry.run(opened.experiment.void, decision_id, data.action, **told)
