@@ -29,23 +29,31 @@ def server() -> Iterator[PostgresServer]:
 
 def one_ledger(journal: Journal) -> list[records.DecisionRecord]:
     """Add the ledger up from the events of all processes: every learner's question is asked of all that was played."""
-    alpha, decisions = SAFE["alpha"], list[records.DecisionRecord]()
+    alpha, decisions = SAFE["alpha"], dict[str, records.DecisionRecord]()
     balance = np.zeros(2)
+
+    def booked(record: records.DecisionRecord, action: int, source: str) -> np.ndarray:
+        rows = np.array(record.asked.features)
+        displaced = rows[record.asked.baseline]
+        share = rows[action] - (1 - alpha) * displaced if source == "learner" else alpha * displaced
+        return np.asarray(share)
+
     for event in journal.read(NAME):
+        if event.kind == records.VOIDED:
+            voided = decode(event, records.Voided)
+            record = decisions[voided.decision_id]
+            side = "baseline" if voided.action == record.asked.baseline else "learner"
+            balance += booked(record, voided.action, side) - booked(record, record.action, record.source)
         if event.kind != records.DECISION:
             continue
         record = decode(event, records.DecisionRecord)
-        rows = np.array(record.asked.features)
-        played, displaced = rows[record.certificate.proposal], rows[record.asked.baseline]
         asked = np.array(record.certificate.proof.question)
-        np.testing.assert_allclose(asked, balance + played - (1 - alpha) * displaced, atol=1e-9)
+        np.testing.assert_allclose(asked, balance + booked(record, record.certificate.proposal, "learner"), atol=1e-9)
         if record.source == "learner":
             assert float(record.certificate.guaranteed) >= float(record.certificate.required)
-            balance += played - (1 - alpha) * displaced
-        else:
-            balance += alpha * displaced
-        decisions.append(record)
-    return decisions
+        balance += booked(record, record.action, record.source)
+        decisions[record.decision_id] = record
+    return list(decisions.values())
 
 
 def test_two_processes_keep_one_ledger_on_postgres(server: PostgresServer, tmp_path: Path) -> None:

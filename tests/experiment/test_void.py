@@ -22,6 +22,7 @@ from tests.experiment import guard_worlds
 from tests.experiment.honest import CONSTRAINTS, Make, new_world, rounds_of, safe
 from tests.experiment.tampering import Row, first, forged
 from tests.experiment.worlds import Clock
+from tests.own_policy import EpsilonGreedy
 
 WATCHED: dict[str, Any] = {"holdout": 0.2, "watch_share": 0.3, "seed": 3}
 KINDS: dict[str, Make] = {
@@ -216,6 +217,16 @@ def test_a_catalogue_says_how_many_actions_there_were() -> None:
     assert shop.void("a", 1)
     assert shop.status().learner_rounds == 1
     assert audit(shop._journal, "shop").is_clean
+
+
+def test_a_policy_of_ones_own_learns_what_was_played() -> None:
+    rows = np.array([[0.5, 0.0], [0.0, 0.25]])
+    shop = Experiment.create(open_journal("memory:"), "shop", EpsilonGreedy(dim=2, ridge=0.5), mode="guarded")
+    decided = shop.decide(rows, baseline=0, decision_id="a").action
+    assert shop.void("a", 1 - decided)
+    shop.reward("a", 2.0)
+    assert shop.policy_state()["sums"].tolist() == (2.0 * rows[1 - decided]).tolist()
+    assert pack(Experiment.open(shop._journal, "shop").policy_state()) == pack(shop.policy_state())
 
 
 def test_a_window_that_has_closed_cannot_be_voided() -> None:
