@@ -30,6 +30,8 @@ KINDS: dict[str, Make] = {
     "SafeLUCB joint": safe(gate="joint", radius="paper"),
     "SafeLUCB ledger": safe(gate="ledger", reward_range=None, reward_floor=0.05, misspecification=1e-3),
     "SafeLUCB dual": safe(radius="dual"),
+    "SafeLUCB likelihood": safe(radius="likelihood", reward_bounds=(-0.2, 1.2)),
+    "SafeLUCB best": safe(radius="best", reward_bounds=(-0.2, 1.2)),
     "SafeLUCB watched": safe(**WATCHED),
     **{f"SafeLUCB {name}": safe(constraint=told) for name, told in CONSTRAINTS.items() if name != "cumulative"},
     "CLUCB": lambda told: surefoot.CLUCB(alpha=0.3, **told),
