@@ -34,8 +34,9 @@ def listen(host: str, port: int) -> socket.socket:
             found.close()
             raise
     except OSError as error:
+        reason = str(error.strerror or error)
         raise ConfigError(
-            f"The server must be able to listen at {host}:{port}, but {error.strerror or error}. "
+            f"The server must be able to listen at {host}:{port}, but {reason[:1].lower()}{reason[1:]}. "
             "Another server may have the port: choose one with `port`."
         ) from None
     return found
