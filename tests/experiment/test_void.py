@@ -410,3 +410,22 @@ def test_the_command_line_says_what_was_played(tmp_path: Path) -> None:
         shop = Experiment.open(journal, "shop")
         assert [shop.find(name).action for name in ("a", "b")] == [1, 2]
         assert audit(journal, "shop").is_clean
+
+
+def test_the_free_share_is_given_back_with_a_voided_round() -> None:
+    rows = np.array([[0.5, 0.0], [0.0, 0.5], [0.4, 0.4]])
+    told: dict[str, Any] = {"dim": 2, "alpha": 0.4, "delta": 0.05, "theta_bound": 1.0, "feature_bound": 1.0}
+    bounds: dict[str, Any] = {"radius": "likelihood", "reward_bounds": (0.0, 1.0), "reward_range": (0.0, 1.0)}
+    policy, as_played = surefoot.SafeLUCB(**told, **bounds), surefoot.SafeLUCB(**told, **bounds)
+    voided = 0
+    for number in range(90):
+        today = number % 2  # no one baseline: only rows that are told apart show what is free
+        made = policy.decide(rows, baseline=today)
+        if made.source == "learner" and made.action != today and voided % 3 != 2:
+            policy.void(made, rows, baseline=today, action=made.action, source="learner", played=today)
+            as_played.recall(rows, baseline=today, action=today, source="baseline")
+            voided += 1
+        else:
+            voided += made.source == "learner"
+            assert as_played.decide(rows, baseline=today).source == made.source, number
+    assert voided > 20
