@@ -233,11 +233,20 @@ def test_the_free_share_is_no_gift_where_the_baseline_moves() -> None:
 
 
 def test_a_reward_beyond_its_bounds_raises_the_alarm() -> None:
+    """At once where the learner played, and with the next decision where the baseline did."""
     policy = clicks(3)
     policy.observe(policy.decide(np.eye(3), baseline=0), 1.5)
     decision = policy.decide(np.eye(3), baseline=0)
     assert policy.alarm is not None
     assert decision.certificate.guaranteed == -math.inf
+    policy, rng = clicks(3, alpha=0.5), np.random.default_rng(1)
+    decision = policy.decide(np.eye(3), baseline=0)
+    while decision.source == "baseline":
+        policy.observe(decision, click(rng, 0.2))
+        decision = policy.decide(np.eye(3), baseline=0)
+    policy.observe(decision, -0.1)
+    assert policy.alarm is not None
+    assert "reward_bounds=(0.0, 1.0)" in policy.alarm.text
 
 
 @pytest.mark.parametrize(

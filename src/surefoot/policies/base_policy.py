@@ -17,7 +17,6 @@ from surefoot.policies.settlement import Reward, Settlement
 from surefoot.safety.alarm import Alarm, AlarmKind, Response
 
 Round: TypeAlias = Decision | GuardDecision | int
-NEVER = -math.inf  # a lowest reward that none falls below
 
 
 class BasePolicy(ABC):
@@ -43,7 +42,8 @@ class BasePolicy(ABC):
         self._settlement = settlement
         self._alarm: Alarm | None = None
         self._restarts = 0
-        self._lowest_reward = NEVER  # that a learner's round may bring
+        self._lowest_reward = -math.inf  # that a learner's round may bring
+        self._checks_rewards = False  # whether one may contradict what was declared
 
     @abstractmethod
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
@@ -165,7 +165,7 @@ class BasePolicy(ABC):
                 raise
             if settlement.rewards:
                 self._learn_due()
-        if is_learner and teaches and self._lowest_reward > NEVER:
+        if is_learner and teaches and self._checks_rewards:
             self._check_declared(value)
 
     def _read_reward(self, reward: Any) -> Reward:

@@ -162,6 +162,7 @@ class SafeLUCB(WatchedPolicy):
         )
         self._core.declare_bounds()
         self._bounds = bounds
+        self._checks_rewards = bounds is not None or self._settings.constraint == REALISED_PATH
         if self._settings.constraint == REALISED_PATH:
             self._lowest_reward = chosen.amount
         if settle_after is not None and (default_reward or 0.0) < self._lowest_reward:
