@@ -2,11 +2,13 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
+from surefoot.reports.plan_text import notes
 from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "gain": 0.25, "per_day": 300.0}
@@ -86,6 +88,32 @@ def test_safelucb_is_free_sooner_when_it_is_told_the_range_of_rewards() -> None:
 def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         plan(**{**COMMON, "alphas": [0.1], **change})  # type: ignore[arg-type]
+
+
+CLICKS = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "gain": 0.5, "per_day": 2_000, "days": 4}
+
+
+def test_clicks_free_the_learner_sooner_than_their_noise_alone() -> None:
+    told: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"]}
+    by_noise, by_clicks = (plan(**told, clicks=clicks, reward_range=(0.0, 1.0)) for clicks in (False, True))
+    assert by_clicks.answers[0].baseline_rounds < 0.7 * by_noise.answers[0].baseline_rounds
+    assert by_clicks.answers[0].violations == 0
+    assert by_clicks.settings["noise"] == 0.5
+
+
+def test_a_plan_for_clicks_says_when_it_is_hopeless() -> None:
+    """86 rewards of the better arm at alpha 0.1: at 3% and a tenth of 100 rounds a day, 288 days."""
+    told: dict[str, Any] = {**CLICKS, "baseline_reward": 0.02, "per_day": 100, "alphas": [0.1], "runs": 2}
+    found = " ".join(notes(plan(**told, clicks=True)))
+    assert "288 at 0.1" in found
+    assert "4 days are hopeless" in found
+    assert "guard" in found
+    assert "hopeless" not in " ".join(notes(plan(**{**told, "per_day": 100_000}, clicks=True)))
+
+
+def test_means_of_clicks_are_shares() -> None:
+    with pytest.raises(ConfigError, match=r"must hold for clicks, but it is 1\.2"):
+        plan(**{**CLICKS, "baseline_reward": 0.8}, alphas=[0.1], clicks=True)  # type: ignore[arg-type]
 
 
 def test_a_guard_is_planned_by_itself_or_beside_the_others() -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from surefoot.simulation.guard_plan import GuardRollout
-from surefoot.simulation.rollout_plan import Answer, Plan
+from surefoot.simulation.rollout_plan import Answer, Plan, fewest_days
 
 
 def heading(plan: Plan) -> str:
@@ -26,8 +26,25 @@ def notes(plan: Plan) -> Iterator[str]:
     yield "Free: the learner acts as it likes, no baseline round in the last fifth of what was simulated."
     if "CLUCB" in plan.policies:
         yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
-    if "SafeLUCB" in plan.policies and settings["reward_range"] is None:
+    if settings["clicks"]:
+        yield from _limit(plan)
+    elif "SafeLUCB" in plan.policies and settings["reward_range"] is None:
         yield "If every mean reward lies in a known range, say so (--reward-range 0,1): SafeLUCB is then free sooner."
+
+
+def _limit(plan: Plan) -> Iterator[str]:
+    """What no method can do sooner, and what to do where that is too late."""
+    limits = {alpha: fewest_days(plan.settings, alpha) for alpha in dict.fromkeys(a.alpha for a in plan.answers)}
+    shown = ", ".join(f"{days:.3g} at {alpha:g}" for alpha, days in limits.items())
+    yield (
+        "Days that any method needs for an arm of which nothing else tells, by alpha, at a share alpha of the rounds: "
+        f"{shown}. Linear features may need fewer, since the baseline's rounds teach, too."
+    )
+    if min(limits.values()) > plan.days:
+        yield (
+            f"{plan.days:g} days are hopeless at this traffic. What would help: a larger alpha, a reward that comes "
+            "more often (a proxy), a log to start warm from, or the guard (--policy guard), which needs no proof to begin."
+        )
 
 
 def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:

@@ -12,7 +12,7 @@ them: SafeLUCB, which is recommended, and the paper's, with the theorem's bound 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline, FixedRealisation
-from surefoot.simulation.rewards import Gaussian
+from surefoot.simulation.rewards import Bernoulli, Gaussian
 from surefoot.simulation.worlds import World
 
 FREE_FROM = 0.8  # a learner acts freely if the baseline was not played in the last fifth of the simulation
@@ -137,6 +137,7 @@ def plan(
     days: float = 30.0,
     known: bool = True,
     reward_range: tuple[float, float] | None = None,
+    clicks: bool = False,
     policies: Sequence[str] = KINDS,
     runs: int = 100,
     seed: int = 0,
@@ -165,6 +166,8 @@ def plan(
         Whether the baseline's reward is known.
     reward_range : (low, high), optional
         Range of every mean reward, told to SafeLUCB.
+    clicks : bool
+        Whether rewards are 0 or 1; SafeLUCB is then told their bounds, and `noise` is that of a click for the others.
     policies : sequence of {"safe", "paper"}
         SafeLUCB, and the paper's CLUCB or, if the baseline's reward is not `known`, CLUCB2.
     runs : int
@@ -187,10 +190,19 @@ def plan(
     count("runs", runs, least=2, hint="runs is the number of simulated worlds.")
     if not alphas:
         raise ConfigError("`alphas` must hold at least one alpha.")
-    world = PlanWorld(dim=dim, actions=actions, rewards=Gaussian(noise), baseline_reward=baseline_reward, gain=gain)
+    rewards = Bernoulli() if clicks else Gaussian(noise)
+    world = PlanWorld(dim=dim, actions=actions, rewards=rewards, baseline_reward=baseline_reward, gain=gain)
+    if clicks and baseline_reward * (1 + gain) > 1:
+        raise ConfigError(
+            f"`baseline_reward * (1 + gain) <= 1` must hold for clicks, but it is {baseline_reward * (1 + gain):g}. "
+            "A mean of clicks is a share."
+        )
     _check_range(reward_range, world)
     common: dict[str, Any] = {"delta": delta, "ridge": ridge}
-    safe: dict[str, Any] = {**common, "knows_baseline": known, "reward_range": reward_range}
+    bounds = (0.0, 1.0) if clicks else None
+    safe: dict[str, Any] = {
+        **common, "knows_baseline": known, "reward_range": reward_range, "reward_bounds": bounds
+    }  # fmt: skip
     kinds = {"safe": ("SafeLUCB", safe), "paper": ("CLUCB" if known else "CLUCB2", common)}
     chosen = [kinds[kind] for kind in _kinds(policies)]
     specs = [Spec(policy, alpha=alpha, **told) for policy, told in chosen for alpha in alphas]
@@ -199,12 +211,30 @@ def plan(
     found = simulate(world, specs, runs=runs, horizon=rounds, seed=seed)
     answers = tuple(_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found)
     settings = {
-        "dim": dim, "actions": actions, "noise": noise, "baseline_reward": baseline_reward, "gain": gain,
+        "dim": dim, "actions": actions, "noise": rewards.noise, "baseline_reward": baseline_reward, "gain": gain,
         "per_day": per_day, "days": days, "delta": delta, "ridge": ridge, "known": known, "runs": runs,
         "reward_range": None if reward_range is None else list(reward_range), "seed": seed,
-        "simulated_rounds": rounds,
+        "simulated_rounds": rounds, "clicks": clicks,
     }  # fmt: skip
     return Plan(answers, horizon, days, settings, tuple(found))
+
+
+def rewards_needed(gain: float, alpha: float, delta: float) -> float:
+    """Rewards of an arm that pays `gain` more, which any method must see to prove (1 - alpha) of a known mean.
+
+    2 ln(1/delta) r^2 / kappa^2 with r = 1 + gain and kappa = r - (1 - alpha).
+
+    >>> round(rewards_needed(gain=0.5, alpha=0.1, delta=0.001))
+    86
+    """
+    ratio = 1.0 + gain
+    return 2.0 * math.log(1.0 / delta) * ratio**2 / (ratio - (1.0 - alpha)) ** 2
+
+
+def fewest_days(settings: Mapping[str, Any], alpha: float) -> float:
+    """Days until then for an arm that nothing else tells of: it may have a share alpha of the rounds, and no more."""
+    per_day = alpha * float(settings["per_day"] * settings["baseline_reward"] * (1.0 + settings["gain"]))
+    return rewards_needed(settings["gain"], alpha, settings["delta"]) / per_day
 
 
 def _kinds(policies: Sequence[str]) -> list[str]:
