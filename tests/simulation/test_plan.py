@@ -105,7 +105,8 @@ def test_a_plan_for_clicks_says_when_it_is_hopeless() -> None:
     """86 rewards of the better arm at alpha 0.1: at 3% and a tenth of 100 rounds a day, 288 days."""
     told: dict[str, Any] = {**CLICKS, "baseline_reward": 0.02, "per_day": 100, "alphas": [0.1], "runs": 2}
     found = " ".join(notes(plan(**told, clicks=True)))
-    assert "288 at 0.1" in found
+    assert "86 at 0.1" in found
+    assert "takes 288 days" in found
     assert "4 days are hopeless" in found
     assert "guard" in found
     assert "hopeless" not in " ".join(notes(plan(**{**told, "per_day": 100_000}, clicks=True)))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from surefoot.simulation.guard_plan import GuardRollout
-from surefoot.simulation.rollout_plan import Answer, Plan, fewest_days
+from surefoot.simulation.rollout_plan import Answer, Plan, days_of_rewards, rewards_needed
 
 
 def heading(plan: Plan) -> str:
@@ -33,17 +33,21 @@ def notes(plan: Plan) -> Iterator[str]:
 
 
 def _limit(plan: Plan) -> Iterator[str]:
-    """What no method can do sooner, and what to do where that is too late."""
-    limits = {alpha: fewest_days(plan.settings, alpha) for alpha in dict.fromkeys(a.alpha for a in plan.answers)}
-    shown = ", ".join(f"{days:.3g} at {alpha:g}" for alpha, days in limits.items())
+    """What every method needs, and what to do where there is too little of it."""
+    told = plan.settings
+    alphas = list(dict.fromkeys(answer.alpha for answer in plan.answers))
+    needed = ", ".join(f"{rewards_needed(told['gain'], alpha, told['delta']):.0f} at {alpha:g}" for alpha in alphas)
+    days = ", ".join(f"{days_of_rewards(told, alpha, alpha):.3g}" for alpha in alphas)
     yield (
-        "Days that any method needs for an arm of which nothing else tells, by alpha, at a share alpha of the rounds: "
-        f"{shown}. Linear features may need fewer, since the baseline's rounds teach, too."
+        f"Any method must see so many rewards of a better arm that nothing else tells of, by alpha: {needed}. At a share "
+        f"alpha of the rounds that takes {days} days; it is sooner where the share grows with what is proved, or where "
+        "rounds of the baseline teach, too."
     )
-    if min(limits.values()) > plan.days:
+    if all(days_of_rewards(told, alpha, 1.0) > plan.days for alpha in alphas):
         yield (
             f"{plan.days:g} days are hopeless at this traffic. What would help: a larger alpha, a reward that comes "
-            "more often (a proxy), a log to start warm from, or the guard (--policy guard), which needs no proof to begin."
+            "more often (a proxy), a log to start warm from, or the guard (--policy guard), which needs no proof to "
+            "begin."
         )
 
 

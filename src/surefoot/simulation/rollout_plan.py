@@ -231,9 +231,9 @@ def rewards_needed(gain: float, alpha: float, delta: float) -> float:
     return 2.0 * math.log(1.0 / delta) * ratio**2 / (ratio - (1.0 - alpha)) ** 2
 
 
-def fewest_days(settings: Mapping[str, Any], alpha: float) -> float:
-    """Days until then for an arm that nothing else tells of: it may have a share alpha of the rounds, and no more."""
-    per_day = alpha * float(settings["per_day"] * settings["baseline_reward"] * (1.0 + settings["gain"]))
+def days_of_rewards(settings: Mapping[str, Any], alpha: float, share: float) -> float:
+    """Days until the better arm has brought them, if it has this share of the rounds."""
+    per_day = share * float(settings["per_day"] * settings["baseline_reward"] * (1.0 + settings["gain"]))
     return rewards_needed(settings["gain"], alpha, settings["delta"]) / per_day
 
 
