@@ -39,9 +39,9 @@ def _limit(plan: Plan) -> Iterator[str]:
     needed = ", ".join(f"{rewards_needed(told['gain'], alpha, told['delta']):.0f} at {alpha:g}" for alpha in alphas)
     days = ", ".join(f"{days_of_rewards(told, alpha, alpha):.3g}" for alpha in alphas)
     yield (
-        f"Any method must see so many rewards of a better arm that nothing else tells of, by alpha: {needed}. At a share "
-        f"alpha of the rounds that takes {days} days; it is sooner where the share grows with what is proved, or where "
-        "rounds of the baseline teach, too."
+        f"Any method must see so many rewards of a better arm that nothing else tells of, by alpha: {needed}. "
+        f"At a share alpha of the rounds that takes {days} days; it is sooner where the share grows with what is "
+        "proved, or where rounds of the baseline teach, too."
     )
     if all(days_of_rewards(told, alpha, 1.0) > plan.days for alpha in alphas):
         yield (
