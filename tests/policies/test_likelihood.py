@@ -232,6 +232,16 @@ def test_the_free_share_is_no_gift_where_the_baseline_moves() -> None:
     assert learner == 0
 
 
+@pytest.mark.parametrize("bounds", [(0.1, 0.3), (0.7, 0.8), (-1.1, 2.3), (0.0, 3.3)])
+def test_a_reward_at_its_bound_is_within(bounds: tuple[float, float]) -> None:
+    """Whatever rounding does to the unit of such bounds."""
+    policy = clicks(2, reward_bounds=bounds, theta_bound=9.0, reward_range=(max(0.0, bounds[0]), bounds[1]))
+    for reward in (*bounds, *bounds):
+        policy.observe(policy.decide(np.eye(2), baseline=0), reward)
+    policy.decide(np.eye(2), baseline=0)
+    assert policy.alarm is None
+
+
 def test_a_reward_beyond_its_bounds_raises_the_alarm() -> None:
     """At once where the learner played, and with the next decision where the baseline did."""
     policy = clicks(3)

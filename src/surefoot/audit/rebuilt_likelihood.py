@@ -88,9 +88,9 @@ class RebuiltLikelihood:
 
     def learn(self, x: Vector, reward: float) -> bool:
         """Take in a reward; whether it lies within the bounds."""
-        y = self._scale * (reward - self._low)
-        if not 0.0 <= y <= 1.0:
+        if not self._low <= reward <= self._declared.bounds[1]:
             return False
+        y = self._scale * (reward - self._low)
         key = (x + 0.0).tobytes()
         place = self._places.get(key, -1)
         successes, failures = self._counts[place] if place >= 0 else (0.0, 0.0)

@@ -119,7 +119,7 @@ struct Tangent {
 
 template <int D>
 struct Likelihood {
-  double low, scale;            // e = scale (<theta, x> - low)
+  double low, high, scale;      // e = scale (<theta, x> - low)
   double highest;               // the largest e that a mean may have
   double log_delta = INFINITE;  // ln(1/delta)
   bool is_whole = true;         // every booked round stands in a cell
@@ -141,6 +141,7 @@ struct Likelihood {
 
   Likelihood(int dim, const LinearSettings& s)
       : low(s.reward_low),
+        high(s.reward_high),
         scale(1.0 / (s.reward_high - s.reward_low)),
         highest(s.range_high < s.reward_high ? (s.range_high - s.reward_low) * scale : 1.0),
         model(dim, model_ridge(dim, s)),
@@ -157,7 +158,7 @@ struct Likelihood {
   double allowed() const { return spent.total() + log_delta; }
 
   // Whether a reward can be one.
-  bool is_possible(double reward) const { return unit(reward) >= 0.0 && unit(reward) <= 1.0; }
+  bool is_possible(double reward) const { return reward >= low && reward <= high; }
 
   // Learns a reward; returns what its row weighs in the linear model, which learns it next.
   double learn(View<D> x, double reward) {
