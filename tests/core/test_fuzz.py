@@ -379,3 +379,12 @@ def test_arguments_that_do_not_fit_are_refused(key: str, data: st.DataObject) ->
     for state in made.values():  # whatever was done to it, it can be saved
         if hasattr(state, "save"):
             state.save()
+
+
+@pytest.mark.parametrize("number", [0, -3, 2.5, 2.0**63, 1e300, math.inf, math.nan])
+def test_a_pending_round_has_a_number(number: float) -> None:
+    policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.1, noise=0.1, theta_bound=1.0, feature_bound=1.0)
+    policy.decide(np.eye(2), baseline=0)
+    state = policy.state() | {"pending_rounds": np.array([number])}
+    with pytest.raises(SurefootError, match="counted from 1 on"):
+        surefoot.SafeLUCB.from_state(state)

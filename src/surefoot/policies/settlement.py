@@ -6,6 +6,7 @@ reward may come at any time, and waits until every earlier round that teaches is
 `abandon`, or by a default once its window of rounds has passed.
 """
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -14,6 +15,8 @@ import numpy as np
 
 from surefoot.arrays import Matrix, Vector, count, finite
 from surefoot.errors import ConfigError, DecisionError, StateError
+
+MOST_ROUNDS = 2.0**53  # beyond it a float no longer counts
 
 # An open round: its features, whether the learner played, and whether it teaches, which is fixed when it is decided and
 # never when its reward comes. Features are bytes, so that a state with very many open rounds is written quickly.
@@ -186,13 +189,21 @@ class Settlement:
         ):
             raise StateError(f"Pending rounds, flags and features must belong together and have dim={dim}.")
         for round_, is_learner, flag, row in zip(rounds, learner, known, rows, strict=True):
-            self._open[int(round_)] = (row.tobytes(), bool(is_learner), bool(flag))
+            self._open[_number(round_)] = (row.tobytes(), bool(is_learner), bool(flag))
         self._queue = deque(sorted(round_ for round_, (_, _, teaches) in self._open.items() if teaches))
         waiting = zip(state.get("waiting_rounds", ()), state.get("waiting_rewards", ()), strict=True)
         self.rewards = {int(round_): _value(value) for round_, value in waiting}
         self.defaults = int(state.get("settled_by_default", 0))
         if not self.rewards.keys() <= set(self._queue):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
+
+
+def _number(saved: Any) -> int:
+    """The number of a round."""
+    number = float(saved)
+    if not (1.0 <= number <= MOST_ROUNDS and number == math.floor(number)):
+        raise StateError(f"Rounds must be counted from 1 on, but a pending one has the number {saved!r:.80}.")
+    return int(number)
 
 
 def _value(saved: Any) -> Reward:
