@@ -206,6 +206,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "CLUCB2-exact": lambda: surefoot.CLUCB2(dim=3, alpha=0.3, **TOLD),
     "SafeLUCB": lambda: surefoot.SafeLUCB(dim=3, alpha=0.3, reward_range=(0.0, 1.0), **TOLD),
     "SafeLUCB-dual": lambda: surefoot.SafeLUCB(dim=4, alpha=0.3, radius="dual", optimism="facts", **TOLD),
+    "SafeLUCB-clicks": lambda: surefoot.SafeLUCB(dim=3, alpha=0.3, reward_bounds=(-1.0, 2.0), **TOLD),
     "SafeLUCB-watched": lambda: surefoot.SafeLUCB(dim=3, alpha=0.3, holdout=0.2, watch_share=0.3, seed=3, **TOLD),
     "UCB": lambda: surefoot.UCB(arms=5),
     "ConservativeUCB": lambda: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1),
