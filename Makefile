@@ -47,8 +47,8 @@ THIS_MACHINE = $(subst -,_,$(shell $(GLIBC) --help 2>/dev/null | awk '/^ *x86-64
 
 $(LEAN): requirements/dev.txt pyproject.toml CMakeLists.txt $(NATIVE) | compiler
 	@$(NEW_ENVIRONMENT)
-	$(PIP) -c requirements/dev.txt cmake ninja nanobind scikit-build-core
-	@$(PIP) -c requirements/dev.txt $(SIMULATION) & \
+	$(PIP) --no-compile -c requirements/dev.txt cmake ninja nanobind scikit-build-core
+	@$(PIP) --no-compile -c requirements/dev.txt $(SIMULATION) & \
 	  $(PIP) --no-deps --no-build-isolation $(THIS_MACHINE:%=-C cmake.define.SUREFOOT_BUILDS=%) -e . && wait $$!
 	@touch $@
 
