@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.audit.compensated_sums import Matrix, Vector
+from surefoot.audit.compensated_sums import Matrix, UnboundedSum, Vector
 from surefoot.audit.proof_checker import LinearFact
 from surefoot.audit.rebuilt_gram import EPS
 
@@ -69,10 +69,11 @@ class RebuiltLikelihood:
         self._declared = declared
         self._low, self._scale = declared.bounds[0], 1.0 / (declared.bounds[1] - declared.bounds[0])
         self._highest = min(1.0, (declared.highest_mean - self._low) * self._scale)
-        self._forecasts, self._spent = Forecasts(), list[float]()
+        self._forecasts, self._spent = Forecasts(), UnboundedSum()
         reach = declared.feature_bound * self._scale
         ridge = max(declared.dim / declared.theta_bound**2, 1e-4 * reach**2)
         self._gram, self._moment = ridge * np.eye(declared.dim), np.zeros(declared.dim)
+        self._theta: Vector = np.zeros(declared.dim)  # of the linear model
         self._places: dict[bytes, int] = {}
         self._rows = np.zeros((0, declared.dim))
         self._counts = np.zeros((0, 2))  # successes and failures of each row
@@ -81,7 +82,7 @@ class RebuiltLikelihood:
 
     @property
     def _allowed(self) -> float:
-        return math.fsum(self._spent) + math.log(1.0 / self._declared.delta)
+        return self._spent.value + math.log(1.0 / self._declared.delta)
 
     def _unit(self, mean: Vector) -> Vector:
         return np.asarray(self._scale * (mean - self._low))
@@ -94,10 +95,10 @@ class RebuiltLikelihood:
         key = (x + 0.0).tobytes()
         place = self._places.get(key, -1)
         successes, failures = self._counts[place] if place >= 0 else (0.0, 0.0)
-        foreseen = float(self._unit(np.linalg.solve(self._gram, self._moment) @ x))
+        foreseen = float(self._unit(self._theta @ x))
         forecast = self._forecasts.of(successes, successes + failures, foreseen)
         variance = max(forecast, self._forecasts.rate) * (1.0 - forecast)
-        self._spent.append(float(loss(np.array(forecast), y)))
+        self._spent.add(float(loss(np.array(forecast), y)))
         self._forecasts.learn(y)
         if place < 0:
             if len(self._rows) == ROOM:
@@ -108,6 +109,7 @@ class RebuiltLikelihood:
         weight = self._scale**2 / variance
         self._gram += weight * np.outer(x, x)
         self._moment += weight * reward * x
+        self._theta = np.asarray(np.linalg.solve(self._gram, self._moment), dtype=np.float64)
         return True
 
     def touched(self, point: Vector | None) -> list[LinearFact]:
@@ -122,16 +124,16 @@ class RebuiltLikelihood:
         gradient = self._linear + 2.0 * self._square @ point
         normal = -self._scale * (slopes @ self._rows) - gradient
         gone = self._constant - float(point @ self._square @ point)
-        level = math.fsum([*heights.tolist(), gone, -self._allowed])
+        allowed = self._allowed
+        level = math.fsum([*heights.tolist(), gone, -allowed])
         reach = self._declared.theta_bound * float(np.abs(slopes) @ np.linalg.norm(self._rows, axis=1)) * self._scale
-        size = float(np.abs(heights).sum()) + abs(gone) + self._allowed + reach
+        size = float(np.abs(heights).sum()) + abs(gone) + allowed + reach
         return [LinearFact(normal, level, 64 * EPS * size, level + 1e-9 * size)]
 
     def uppers(self, rows: Matrix) -> Vector:
         """What proposals are scored by: the linear model, and a width of its own."""
-        theta = np.linalg.solve(self._gram, self._moment)
         squares = np.einsum("ij,ji->i", rows, np.linalg.solve(self._gram, rows.T))
-        return np.asarray(rows @ theta + math.sqrt(0.5 * math.log(1.0 / self._declared.delta)) * np.sqrt(squares))
+        return np.asarray(rows @ self._theta + math.sqrt(0.5 * math.log(1.0 / self._declared.delta)) * np.sqrt(squares))
 
     def _make_room(self) -> None:
         """Rows without a reward leave for parabolas, and if that is not enough, the oldest quarter."""
@@ -141,10 +143,9 @@ class RebuiltLikelihood:
         self._places = {(row + 0.0).tobytes(): place for place, row in enumerate(self._rows)}
 
     def _leave(self, goes: NDArray[np.bool_]) -> None:
-        theta = np.linalg.solve(self._gram, self._moment)
         for row, (successes, failures) in zip(self._rows[goes], self._counts[goes], strict=True):
             least = EDGE + 1e-3 * self._forecasts.rate
-            mean = min(max(float(self._unit(theta @ row)), least), max(0.9 * self._highest, least))
+            mean = min(max(float(self._unit(self._theta @ row)), least), max(0.9 * self._highest, least))
             rest = -(self._scale * self._low) - mean
             # From 0 on, -ln(1 - e) bends at least as it does at 0.
             self._add(row, rest, -failures * math.log(1.0 - mean), failures / (1.0 - mean), 0.5 * failures)
