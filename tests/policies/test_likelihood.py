@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import surefoot
-from surefoot.errors import ConfigError, ProofError
+from surefoot.errors import ConfigError, InputError, ProofError
 from surefoot.safety.likelihood import LIKELIHOOD, Tangent
 from surefoot.safety.proof import Proof
 from tests.policies.safe_runs import most_allowed
@@ -274,3 +274,50 @@ def test_a_reward_beyond_its_bounds_raises_the_alarm() -> None:
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text.replace("(", r"\(").replace(")", r"\)")):
         clicks(3, **given)
+
+
+def test_saving_changes_nothing() -> None:
+    theta, saved, other = np.r_[0.05, 0.2, 0.1, np.linspace(0, 0.2, 5)], clicks(8, alpha=0.3), clicks(8, alpha=0.3)
+    rng, luck = np.random.default_rng(6), np.random.default_rng(7)
+    for _ in range(900):
+        context = np.eye(5)[int(rng.integers(5))] * 0.5
+        rows = np.array([np.r_[np.eye(3)[action] * 0.5, context] for action in range(3)])
+        saved.state()
+        ours, theirs = saved.decide(rows, baseline=0), other.decide(rows, baseline=0)
+        assert (ours.action, ours.certificate.guaranteed) == (theirs.action, theirs.certificate.guaranteed)
+        reward = click(luck, float(rows[ours.action] @ theta))
+        saved.observe(ours, reward)
+        other.observe(theirs, reward)
+
+
+@pytest.mark.parametrize("told", [{"noise": 0.5, "reward_bounds": None}, {}], ids=["by noise", "by bounds"])
+@pytest.mark.parametrize(
+    "change", [{"source": "baseline", "action": 0}, {"action": 2}, {"features": 0.5 * np.eye(3)}], ids=str
+)
+def test_a_round_is_voided_as_it_was_decided(told: dict[str, Any], change: dict[str, Any]) -> None:
+    """Whoever names another round would take that one out of the ledger."""
+    policy, rng = clicks(3, alpha=0.4, reward_range=(0.0, 1.0), **told), np.random.default_rng(3)
+    decision = policy.decide(np.eye(3), baseline=0)
+    while decision.source == "baseline" or decision.action != 1:
+        policy.observe(decision, click(rng, (0.2, 0.4, 0.1)[decision.action]))
+        decision = policy.decide(np.eye(3), baseline=0)
+    before = policy.state()
+    given: dict[str, Any] = {"features": np.eye(3), "baseline": 0, "action": 1, "source": "learner", "played": 0}
+    with pytest.raises(InputError):
+        policy.void(decision, **{**given, **change})
+    assert all(np.array_equal(before[name], value) for name, value in policy.state().items())
+    policy.void(decision, **given)
+
+
+def test_a_round_is_voided_over_the_baseline_that_it_had() -> None:
+    policy = clicks(3, alpha=0.5)
+    decision = policy.decide(np.eye(3), baseline=0)
+    while decision.source == "baseline":
+        policy.observe(decision, 0.0)
+        decision = policy.decide(np.eye(3), baseline=0)
+    rows = np.eye(3)
+    rows[0] = [0.9, 0.0, 0.1]
+    told: dict[str, Any] = {"baseline": 0, "action": decision.action, "source": "learner", "played": 0}
+    with pytest.raises(InputError, match="no round was booked like this"):
+        policy.void(decision, rows, **told)
+    policy.void(decision, np.eye(3), **told)

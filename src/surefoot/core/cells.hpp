@@ -16,6 +16,8 @@ struct Cell {
   double played = 0.0, kept = 0.0, displaced = 0.0;  // by the learner; by the baseline; the baseline's, not played
 
   bool is_learned() const { return successes + failures > 0.0; }
+  // Of a row whose rewards say nothing on one side, a range says more than they do.
+  bool is_silent() const { return !(successes > 0.0 && failures > 0.0); }
 };
 
 // In the order in which they came.
@@ -32,7 +34,6 @@ struct Cells {
   bool is_full() const { return count() == CELLS; }
   int dim() const { return D == any ? dim_ : D; }
   View<D> row(int i) const { return view<D>(rows.data() + static_cast<std::ptrdiff_t>(i) * dim(), dim()); }
-  Rows<D> seen() const { return {rows.data(), count(), dim()}; }
   Cell& operator[](int i) { return all[static_cast<std::size_t>(i)]; }
   const Cell& operator[](int i) const { return all[static_cast<std::size_t>(i)]; }
 

@@ -93,9 +93,8 @@ Region<D> region_of(const LinearState<D>& state, const Record<D>& record) {
 template <int D>
 Sources<D> sources_of(const LinearState<D>& state, Rows<D> rows) {
   const LinearSettings& s = state.settings;
-  Rows<D> seen{nullptr, 0, state.dim()};
-  if (state.likelihood) seen = state.likelihood->silent_rows();
-  return {rows, seen, s.range_low - s.misfit, s.range_high + s.misfit, state.facts};
+  const Cells<D>* met = state.likelihood ? &state.likelihood->met() : nullptr;
+  return {rows, s.range_low - s.misfit, s.range_high + s.misfit, state.facts, met};
 }
 
 // The better of two splits that need no search: w by its floor, or the question as it was last proved by that proof,
@@ -122,28 +121,6 @@ Weighed closed_form(const LinearState<D>& state, const Region<D>& region, Record
   return best;
 }
 
-// Looks for a split that proves more than `required`, from the facts of the round before on; leaves it in the record.
-template <int D>
-Weighed search_split(LinearState<D>& state, const Region<D>& region, Rows<D> rows, double required, double value,
-                     int budget, Record<D>& record) {
-  Facts<D>& working = state.memory.working;
-  refresh_working(working, state.facts);
-  Weighed found = weigh(region, record.question.data(), working);
-  if (!(found.value - found.error > required)) {  // the weights of the round before no longer suffice
-    // A little beyond what is required, so that the rounding error taken off afterwards does not undo it.
-    const double target = required + 1e-9 * std::fabs(value - required);
-    const Found better =
-        search(region, record.question.data(), sources_of(state, rows), working, target, budget, state.space);
-    if (better.status == Status::refuted) {
-      state.memory.refuted = REFUTED;
-      return {-INFINITE, 0.0};
-    }
-    found = {better.value, better.error};
-  }
-  record.split.assign(working.places.begin(), working.places.begin() + working.count);
-  return found;
-}
-
 // Whether a point of the likelihood set is known at which the question fails: then no tangent can prove it.
 template <int D>
 bool is_witnessed(const LinearState<D>& state, double required, const Record<D>& record) {
@@ -163,12 +140,10 @@ template <int D>
 bool is_beyond_doubt(LinearState<D>& state, const Region<D>& region, Rows<D> rows) {
   const int d = state.dim();
   const double* theta = state.likelihood->witness.point.data();
-  Fact<D>& broken = state.memory.working[state.memory.working.room() - 1];
-  if (state.memory.working.count == state.memory.working.room()) return false;
+  Fact<D> broken(d);
   if (most_violated(theta, region.bound, sources_of(state, rows), broken) > VIOLATED * region.bound) return false;
-  if (state.settings.radius == Radius::likelihood || state.ridge.count == 0.0) return true;
-  // ||theta - center||_V <= radius, by a bound from above: ||x||_V^2 = sum over rows is not kept, so ask the Gram
-  // matrix.
+  if (state.is_ball()) return true;
+  // ||theta - center||_V <= radius
   const Matrix<D> gram = state.ridge.whole_gram();
   double square = 0.0;
   for (int i = 0; i < d; ++i) {
@@ -184,7 +159,6 @@ template <int D>
 double touch_for(LinearState<D>& state, View<D> proposal, View<D> displaced, double required, const Record<D>& record) {
   Likelihood<D>& set = *state.likelihood;
   if (set.forecaster.rounds == 0.0) return -INFINITE;
-  set.list_silent();
   DualSearch<D> dual(set, state.settings.theta_bound, {proposal, displaced});
   if (!dual.fit()) {
     state.memory.refuted = REFUTED;
@@ -208,21 +182,34 @@ Weighed improve(LinearState<D>& state, const Offer<D>& offer, double required, d
     memory.pause = larger(0.0, memory.pause - 1.0);
     return closed_form(state, region, record);
   }
-  if (!state.likelihood) return search_split(state, region, offer.rows, required, value, BUDGET, record);
+  const double* q = record.question.data();
   refresh_working(memory.working, state.facts);
-  const Weighed before = weigh(region, record.question.data(), memory.working);
-  const bool is_proved = before.value - before.error > required;
-  const bool is_witness_there = !is_proved && is_witnessed(state, required, record);
-  if (is_proved || (is_witness_there && is_beyond_doubt(state, region, offer.rows))) {
-    record.split.assign(memory.working.places.begin(), memory.working.places.begin() + memory.working.count);
-    return before;
+  Weighed found = weigh(region, q, memory.working);
+  int budget = BUDGET;
+  bool is_done = found.value - found.error > required;  // by the weights of the round before
+  if (!is_done && state.likelihood) {
+    // Where the set alone cannot prove it, what is known beside it seldom does, and then by few facts.
+    if (is_witnessed(state, required, record)) {
+      is_done = is_beyond_doubt(state, region, offer.rows);
+      budget = BUDGET / 4;
+    } else {
+      if (!(touch_for(state, proposal, displaced, required, record) > required)) budget = BUDGET / 4;
+      if (memory.refuted > 0.0) return {-INFINITE, 0.0};
+      refresh_working(memory.working, state.facts);
+    }
   }
-  // Where the set alone cannot prove it, what is known beside it seldom does, and then by few facts.
-  if (is_witness_there) return search_split(state, region, offer.rows, required, value, BUDGET / 4, record);
-  const double touched = touch_for(state, proposal, displaced, required, record);
-  if (memory.refuted > 0.0) return before;
-  const int budget = touched > required ? BUDGET : BUDGET / 4;
-  return search_split(state, region, offer.rows, required, value, budget, record);
+  if (!is_done) {
+    // A little beyond what is required, so that the rounding error taken off afterwards does not undo it.
+    const double target = required + 1e-9 * std::fabs(value - required);
+    const Found better = search(region, q, sources_of(state, offer.rows), memory.working, target, budget, state.space);
+    if (better.status == Status::refuted) {
+      memory.refuted = REFUTED;
+      return {-INFINITE, 0.0};
+    }
+    found = {better.value, better.error};
+  }
+  record.split.assign(memory.working.places.begin(), memory.working.places.begin() + memory.working.count);
+  return found;
 }
 
 // Whether some theta satisfies the confidence set, the ball and every linear fact.

@@ -29,18 +29,19 @@ struct Curve {
   double value, slope, bend;
 };
 
-// -ln x, below EDGE its second-order polynomial there: never above -ln x, and finite everywhere.
-inline Curve minus_log(double x) {
-  if (x >= EDGE) return {-log_of(x), -1.0 / x, 1.0 / (x * x)};
-  const double bend = 1.0 / (EDGE * EDGE), beyond = x - EDGE;
-  return {-log_of(EDGE) - beyond / EDGE + 0.5 * bend * beyond * beyond, -1.0 / EDGE + bend * beyond, bend};
-}
-
-// Its slope and bend alone, which need no logarithm.
+// Slope and bend of -ln x, below EDGE those of its second-order polynomial there; they need no logarithm.
 inline Curve bent_log(double x) {
   if (x >= EDGE) return {0.0, -1.0 / x, 1.0 / (x * x)};
   const double bend = 1.0 / (EDGE * EDGE);
   return {0.0, -1.0 / EDGE + bend * (x - EDGE), bend};
+}
+
+// The same with the value: never above -ln x, and finite everywhere.
+inline Curve minus_log(double x) {
+  Curve at = bent_log(x);
+  const double beyond = x - EDGE;
+  at.value = x >= EDGE ? -log_of(x) : -log_of(EDGE) - beyond / EDGE + 0.5 * at.bend * beyond * beyond;
+  return at;
 }
 
 // The loss of a mean e in units of the bounds.
@@ -129,10 +130,9 @@ struct Likelihood {
   Cells<D> cells;   // rows whose rewards were learned
   Cells<D> booked;  // rows of the rounds that were played, as long as there is room for all of them
   Parabola<D> gone;
-  Vector<D> fitted;            // near the least loss; where searches begin
-  double fitted_at = 0.0;      // how much had been learned then
-  double tau = 0.0;            // of the newest tangent (`likelihood_dual.hpp`); 0: none yet
-  std::vector<double> silent;  // rows of which no reward speaks on one side: there a range says more than the loss
+  Vector<D> fitted;        // near the least loss; where searches begin
+  double fitted_at = 0.0;  // how much had been learned then
+  double tau = 0.0;        // of the newest tangent (`likelihood_dual.hpp`); 0: none yet
   std::array<Tangent<D>, TANGENTS> tangents;
   int newest = 0;
   // A theta of the set at which the last question that was not proved fails: while it stays in the set and fails the
@@ -207,6 +207,14 @@ struct Likelihood {
     }
   }
 
+  // Whether a round can have been booked like this; not known once rounds are no longer told apart.
+  bool can_take_back(View<D> features, View<D> displaced, bool is_learner) const {
+    if (!is_whole) return true;
+    const int chosen = booked.find(features), today = booked.find(displaced);
+    if (today < 0 || (is_learner && chosen < 0)) return false;
+    return is_learner ? booked[chosen].played >= 1.0 && booked[today].displaced >= 1.0 : booked[today].kept >= 1.0;
+  }
+
   // Undoes a booking, for a round that was not played as it was decided.
   void take_back(View<D> features, View<D> displaced, bool is_learner) {
     if (!is_whole) return;
@@ -226,18 +234,8 @@ struct Likelihood {
     lay(tangent);
   }
 
-  // Takes stock of the rows that a search needs ranges of.
-  void list_silent() {
-    const Cells<D>& met = is_whole ? booked : cells;
-    silent.clear();
-    for (int i = 0; i < met.count(); ++i) {
-      if (met[i].successes > 0.0 && met[i].failures > 0.0) continue;
-      silent.insert(silent.end(), met.row(i).begin(), met.row(i).end());
-    }
-  }
-  Rows<D> silent_rows() const {
-    return {silent.data(), static_cast<int>(silent.size() / static_cast<std::size_t>(dim())), dim()};
-  }
+  // All rows that are told apart: those of the rounds, as long as there is room for them.
+  const Cells<D>& met() const { return is_whole ? booked : cells; }
 
   void bear_witness(const Vector<D>& point) {
     witness.point = point;
@@ -277,7 +275,6 @@ struct Likelihood {
     visit(newest);
     if (newest >= TANGENTS) throw DamagedState("it has no such tangent");
     witness.each(visit);
-    list_silent();
   }
 
   // Value of the parabolas, and what they add to a gradient.

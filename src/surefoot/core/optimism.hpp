@@ -33,7 +33,7 @@ Proposal most_promising(LinearState<D>& state, Rows<D> rows, const Scores& score
   };
   const Region<D> region{state.ridge.theta, state.ridge.whitener, radius, s.theta_bound};
   const Given<D> nothing(0, d);
-  const Sources<D> from{rows, {nullptr, 0, d}, s.range_low - s.misfit, s.range_high + s.misfit, nothing};
+  const Sources<D> from{rows, s.range_low - s.misfit, s.range_high + s.misfit, nothing};
   Vector<D> negative(d);
   Proposal best{0, -INFINITE};
   for (int place = 0; place < rows.count; ++place) {

@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "ascent.hpp"
+#include "cells.hpp"
 #include "settings.hpp"
 
 namespace surefoot {
@@ -22,12 +23,13 @@ namespace surefoot {
 inline constexpr double VIOLATED = 1e-9;  // relative violation of a fact that is worth a step
 
 // Where facts come from beside those that work: actions whose mean lies in [low, high], those offered now and others
-// that were, and what is given.
+// that were met, and what is given.
 template <int D>
 struct Sources {
-  Rows<D> rows, seen;
+  Rows<D> rows;
   double low, high;
   const Given<D>& given;
+  const Cells<D>* met = nullptr;
 };
 
 // Writes the fact that theta violates most, relative to the length of its normal, and returns by how much.
@@ -37,19 +39,21 @@ double most_violated(const double* theta, double bound, const Sources<D>& from, 
   double worst = 0.0;
   int which = -1, kind = -1;
   const double* ranged = nullptr;
+  const auto look_at = [&](const double* row) {
+    const double mean = dot(theta, row, d), beyond = larger(from.low - mean, mean - from.high);
+    if (!(beyond > 0.0)) return;
+    const double excess = beyond / (std::sqrt(square_length(row, d)) + 1e-300);  // a row of zeros has no length
+    if (excess > worst) {
+      worst = excess;
+      ranged = row;
+      kind = mean < from.low ? range_least : range_most;
+    }
+  };
   // Where no range was declared there is nothing that a row could break.
-  const bool has_range = !(std::isinf(from.low) && std::isinf(from.high));
-  for (const Rows<D>& rows : {from.rows, from.seen}) {
-    for (int i = 0; has_range && i < rows.count; ++i) {
-      const double* row = rows[i].data();
-      const double mean = dot(theta, row, d), beyond = larger(from.low - mean, mean - from.high);
-      if (!(beyond > 0.0)) continue;
-      const double excess = beyond / (std::sqrt(square_length(row, d)) + 1e-300);  // a row of zeros has no length
-      if (excess > worst) {
-        worst = excess;
-        ranged = row;
-        kind = mean < from.low ? range_least : range_most;
-      }
+  if (!(std::isinf(from.low) && std::isinf(from.high))) {
+    for (int i = 0; i < from.rows.count; ++i) look_at(from.rows[i].data());
+    for (int i = 0; from.met != nullptr && i < from.met->count(); ++i) {
+      if ((*from.met)[i].is_silent()) look_at(from.met->row(i).data());
     }
   }
   for (int i = 0; i < from.given.count; ++i) {

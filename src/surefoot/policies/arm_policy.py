@@ -102,6 +102,7 @@ class ArmPolicy(Policy):
     ) -> bytes:
         for arm in (decided[0], played):
             self._read_arm(arm)
+        self._check_decided(round_, self._one_hot(decided[0]))
         arms: Matrix = self._core.save()
         arms[PLAYS, decided[0]] -= 1.0
         arms[PLAYS, played] += 1.0

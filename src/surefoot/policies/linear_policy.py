@@ -280,6 +280,8 @@ class LinearPolicy(Policy):
         for each in (row, played):
             self._check_order(rows, each)
 
+        self._check_decided(round_, rows[row])
+
         # A policy without a baseline books what it plays in its place.
         def displaced(action: int, is_learner: bool) -> Vector:
             today: Vector = rows[baseline if self.needs_baseline or not is_learner else action]
@@ -289,7 +291,10 @@ class LinearPolicy(Policy):
         # Before a restart there was another ledger, whose rounds are charged at their worst.
         if round_ > self._rounds - self._ledger.learner_rounds - self._ledger.baseline_rounds:
             was, now = displaced(row, was_learner), displaced(played, is_learner)
-            self._core.rebook(rows[row], was, was_learner, rows[played], now, is_learner, known, *told)
+            try:
+                self._core.rebook(rows[row], was, was_learner, rows[played], now, is_learner, known, *told)
+            except ValueError as error:
+                raise InputError(f"`features` and `baseline` must be those of round {round_}, but {error}.") from None
         return bytes(rows[played].tobytes())
 
     def _read_told(self, baseline_reward: Any) -> tuple[float, tuple[float, float]]:

@@ -145,6 +145,9 @@ class Policy(BasePolicy):
         self._settlement.check_open(round_, self._rounds, "voided")
         check_recalled(action, source, baseline)
         check_recalled(played, "learner", baseline)
+        if self._settlement.find(round_)[1] != (source == "learner"):
+            other = "baseline" if source == "learner" else "learner"
+            raise InputError(f"Round {round_} was decided by the {other}, but `source` is {source!r}.")
         row = self._rebook(round_, features, baseline, baseline_reward, (int(action), source == "learner"), int(played))
         is_learner = played != baseline
         self._settlement.played(round_, self._record_of_played(row, round_), is_learner)
@@ -166,6 +169,15 @@ class Policy(BasePolicy):
         source: Source = "baseline" if played == baseline else "learner"
         again.recall(features, baseline=baseline, baseline_reward=baseline_reward, action=played, source=source)
         return again._settlement.find(again._rounds)[0]
+
+    def _check_decided(self, round_: int, row: Vector) -> None:
+        """Raise if an open round was not decided with these features: another one would be taken out of the ledger."""
+        kept = self._settlement.find(round_)[0]
+        if not kept.startswith(row.tobytes()):
+            raise InputError(
+                f"`features` and `action` must be those of round {round_}, but its features were others. "
+                "Give what was given to `decide`."
+            )
 
     def learn_logged(self, features: ArrayLike, reward: float) -> None:
         """Learn a row that somebody else played, such as a row of a log; it counts in no ledger.

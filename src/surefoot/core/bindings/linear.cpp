@@ -224,7 +224,7 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
     std::copy_n(normal.data(), d, fact.normal.data());
   }
   Whitened space(d, room);
-  const Sources<any> from{rows_of<any>(rows, d), {nullptr, 0, d}, low, high, facts};
+  const Sources<any> from{rows_of<any>(rows, d), low, high, facts};
   const Found found = search(region, q.data(), from, work, target, budget, space);
   std::vector<PlainFact> split;
   for (int k = 0; k < work.count; ++k)

@@ -266,6 +266,10 @@ void bind_linear_policy(nb::module_& module) {
         const int d = b.state().dim();
         const Booking<D> before{view_of<D>(decided, d), view_of<D>(displaced, d), was_learner};
         const Booking<D> after{view_of<D>(played, d), view_of<D>(now_displaced, d), is_learner};
+        const auto& likelihood = b.state().likelihood;
+        if (likelihood && !likelihood->can_take_back(before.features, before.displaced, before.is_learner)) {
+          throw nb::value_error("no round was booked like this");
+        }
         if constexpr (requires { P::remembers_baseline; }) {
           rebook_remembered(b.state(), before, after, low, high);
         } else {
