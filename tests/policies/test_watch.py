@@ -231,5 +231,3 @@ def test_settings_of_the_watch_are_checked() -> None:
             watched(**extra)
     with pytest.raises(ConfigError, match="misspecification=0"):
         watched(misspecification=0.01)
-    with pytest.raises(ConfigError, match="`seed` needs `holdout`"):
-        watched(holdout=None, seed=3)

@@ -18,6 +18,7 @@ from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION
+from surefoot.policies.open_baseline import DrawnBaseline
 from surefoot.policies.orders import FREE, HELD_OUT, HOLD
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
@@ -143,6 +144,11 @@ class CLUCB2(WatchedPolicy):
             )
         return 0.0
 
+    def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: float, order: int) -> Decision:
+        if self._nested is not None:
+            raise InputError("`baseline` must not be drawn with `nesting='exact'`; take `nesting='latest'`.")
+        return super()._decide_drawn(rows, today, known, order)
+
     def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: float, order: int) -> Decision:
         if self._nested is None:
             return super()._decide_rows(rows, is_catalogue, baseline, known, order)
@@ -150,7 +156,6 @@ class CLUCB2(WatchedPolicy):
         bad = first_bad_row(rows, self._settings.feature_bound)
         if bad >= 0:
             raise self._bad_row(rows, bad)
-        self._check_order(rows, order)
         action, upper = self._nested.optimistic(rows)
         action = order if order >= 0 else action
         evidence = self._core.pose(rows[action], rows[baseline])

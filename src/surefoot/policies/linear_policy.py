@@ -19,8 +19,10 @@ from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
 from surefoot.linear.ridge import Ridge, sized
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from surefoot.policies import linear_state
+from surefoot.policies.coin import draw_coin
 from surefoot.policies.linear_certificate import Promise, certify
 from surefoot.policies.linear_settings import linear_settings, read_known_reward
+from surefoot.policies.open_baseline import DrawnBaseline, most_telling, read_drawn
 from surefoot.policies.orders import FREE, HOLD
 from surefoot.policies.policy import Decision, Policy
 from surefoot.safety.alarm import AlarmKind
@@ -116,8 +118,9 @@ class LinearPolicy(Policy):
     ) -> Decision:
         """Choose an action; `features` is an array with one row per action, or an action set.
 
-        `baseline` is the row that is played today; in a set without rows, its feature vector. With `hold` the baseline
-        is played whatever the gate says, and the certificate tells what it would have said.
+        `baseline` is the row that is played today; where today's strategy draws, one chance per row; where it may play
+        any of several rows, the set of them; in a set without rows, its feature vector. With `hold` the baseline is
+        played whatever the gate says, and the certificate tells what it would have said.
         """
         order = self._order(hold) if hold or self._alarm is not None else FREE
         return self._decide(features, baseline, baseline_reward, order)
@@ -155,14 +158,22 @@ class LinearPolicy(Policy):
                 return self._concluded(found, rows, baseline, order)
         # What the core does not take as it stands is converted here, or refused. The cheap test first: ActionSet is
         # abstract, and isinstance is slow there.
-        if kind is not np.ndarray and isinstance(features, ActionSet):
-            if isinstance(features, Catalogue):
-                return self._decide_catalogue(features, baseline, known, order)
+        catalogue = features if kind is not np.ndarray and isinstance(features, Catalogue) else None
+        if catalogue is None and kind is not np.ndarray and isinstance(features, ActionSet):
             return self._decide_over(features, baseline, known, order)
-        rows = real_array("features", features, ndim=2)
+        rows = real_array("features", features, ndim=2) if catalogue is None else catalogue.rows
         self._check_shape(rows)
+        self._check_order(rows, order)
+        if self.needs_baseline or order == HOLD:
+            if isinstance(baseline, (set, frozenset)):
+                share, core = 1.0 - self._settings.alpha, self._core
+                baseline = most_telling(baseline, rows, share, core.ridge, core.radius)
+            if (drawn := read_drawn(baseline, rows.shape[0])) is not None:
+                return self._decide_drawn(rows, drawn, known, order)
         row = self._read_baseline(baseline, rows.shape[0], order)
-        return self._decide_rows(rows, False, row, known, order)
+        if catalogue is not None:
+            self._adopt(catalogue)
+        return self._decide_rows(rows, catalogue is not None, row, known, order)
 
     def warm_start(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from the baseline's own history before the first round: one logged row and reward each.
@@ -198,19 +209,17 @@ class LinearPolicy(Policy):
     def _enter(self, rows: Matrix, rewards: Vector) -> None:
         self._core.enter(rows, rewards)
 
-    def _decide_catalogue(
-        self, catalogue: Catalogue, baseline: int | ArrayLike | None, known: float, order: int
-    ) -> Decision:
-        self._check_shape(catalogue.rows)
-        row = self._read_baseline(baseline, catalogue.rows.shape[0], order)
-        self._adopt(catalogue)
-        return self._decide_rows(catalogue.rows, True, row, known, order)
-
     def _decide_rows(self, rows: Matrix, is_catalogue: bool, baseline: int, known: float, order: int) -> Decision:
-        if order >= 0:
-            self._check_order(rows, order)
         found = self._core.decide(rows, is_catalogue, baseline, known, *self._told, order)
         return self._concluded(found, rows, baseline, order)
+
+    def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: float, order: int) -> Decision:
+        coin, offered, mean = draw_coin(self._config.get("seed"), self._rounds + 1), today.offer(rows), rows.shape[0]
+        found = self._core.decide(offered, False, mean, known, *self._told, order)
+        if found[0] < 0 or (found[1] and found[0] < mean):
+            return self._concluded(found, offered, mean, order)
+        row = today.draw(coin)
+        return self._concluded(today.played(found, row, rows), rows, row, order)
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:

@@ -72,17 +72,15 @@ def describe(bets: Bets, noise: float, delta: float) -> str:
 
 def read_watch(holdout: float | None, share: float, seed: int | None, misspecification: float) -> Watch | None:
     """The watch of a new policy, its settings checked; None where nothing is held out."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+        raise ConfigError(f"`seed` must be a whole number or None, but got {seed!r}. None draws from the system.")
     if holdout is None or finite("holdout", holdout, hint="It is a share of the rounds; None is off.") == 0.0:
-        if seed is not None:
-            raise ConfigError(f"`seed` needs `holdout`, but got {seed=} alone. It is the seed of the holdout's coin.")
         return None
     if misspecification != 0.0:
         raise ConfigError(
             f"`holdout` needs misspecification=0, but got {misspecification}. The watch tests whether rewards follow "
             "one theta; where they need not, it has nothing to test."
         )
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-        raise ConfigError(f"`seed` must be a whole number or None, but got {seed!r}. None draws from the system.")
     return Watch(holdout, share, seed)
 
 

@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from surefoot.arrays import Matrix
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.policies.decision import Decision, Source, check_recalled
 from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.open_baseline import DrawnBaseline
 from surefoot.policies.orders import FREE, HELD_OUT
 from surefoot.policies.saved_state import shaped
 from surefoot.policies.watch import WATCH_SHARE, Watch, is_alarming, read_watch
@@ -39,6 +41,8 @@ class WatchedPolicy(LinearPolicy):
             self._learns_all = True
             self._config |= {"holdout": holdout, "watch_share": watch_share, "seed": seed}
             self._settings.delta = self._set_delta
+        elif seed is not None:
+            self._config["seed"] = seed  # of a baseline's draws
 
     @property
     def holdout(self) -> float:
@@ -60,8 +64,9 @@ class WatchedPolicy(LinearPolicy):
     ) -> Decision:
         """Choose an action; `features` is an array with one row per action, or an action set.
 
-        `baseline` is the row that is played today; in a set without rows, its feature vector. With `hold` the baseline
-        is played whatever the gate says, and the certificate tells what it would have said. With a holdout, a coin may
+        `baseline` is the row that is played today; where today's strategy draws, one chance per row; where it may play
+        any of several rows, the set of them; in a set without rows, its feature vector. With `hold` the baseline is
+        played whatever the gate says, and the certificate tells what it would have said. With a holdout, a coin may
         give the baseline a round in which the learner is allowed to play.
         """
         if self._watch is None and self._alarm is None and not hold:  # the usual case first
@@ -73,6 +78,13 @@ class WatchedPolicy(LinearPolicy):
         decision = self._decide(features, baseline, baseline_reward, order)
         # Where the gate said no the coin decided nothing, and is not part of the decision.
         return _with_coin(decision, self._watch, draw) if decision.certificate.is_safe else decision
+
+    def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: float, order: int) -> Decision:
+        if self._watch is not None:
+            raise InputError(
+                "`baseline` must not be drawn with a holdout: the watch compares its rewards with one declared mean."
+            )
+        return super()._decide_drawn(rows, today, known, order)
 
     def recall(
         self,
