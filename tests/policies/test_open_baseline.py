@@ -150,3 +150,16 @@ def test_what_cannot_do_with_a_draw_says_so() -> None:
     for learner in (exact, policy(holdout=0.02)):
         with pytest.raises(InputError, match="must not be drawn"):
             learner.decide(np.eye(3), baseline=CHANCES)
+
+
+@pytest.mark.parametrize("baseline", [CHANCES, np.array(CHANCES), {0, 1}], ids=str)
+@pytest.mark.parametrize("source", ["learner", "baseline"])
+def test_a_round_over_it_is_neither_voided_nor_recalled(baseline: Any, source: Any) -> None:
+    learner = policy()
+    decision = learner.decide(np.eye(3), baseline=CHANCES, hold=True)
+    before = learner.state()
+    with pytest.raises(InputError, match="must be the one row"):
+        learner.void(decision, np.eye(3), baseline=baseline, action=decision.action, source=source, played=0)
+    with pytest.raises(InputError, match="must be the one row"):
+        learner.recall(np.eye(3), baseline=baseline, action=0, source=source)
+    assert all(np.array_equal(before[name], value) for name, value in learner.state().items())

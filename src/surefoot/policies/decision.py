@@ -107,5 +107,7 @@ def check_recalled(action: Any, source: Any, baseline: Any) -> None:
         raise InputError(f"`source` must be 'learner' or 'baseline', but got {source!r}.")
     if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action < 0:
         raise InputError(f"`action` must be a row index, but got {action!r}.")
+    if baseline is not None and (isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer))):
+        raise InputError(f"`baseline` must be the one row that was played today, but got {baseline!r}.")
     if source == "baseline" and action != baseline:
         raise InputError(f"A round of the baseline must have played its row {baseline}, but got {action=}.")
