@@ -38,7 +38,8 @@ class Notes:
     voids: dict[str, int] = field(default_factory=dict)
 
     def catch_up(self) -> None:
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        # A line without its end is still being written.
+        lines = self.path.read_text().split("\n")[:-1] if self.path.exists() else []
         for line in lines[self.read :]:
             self._take(*line.partition(" ")[::2])
         self.read = len(lines)
@@ -56,6 +57,14 @@ class Notes:
         elif word == "refused":
             self.refused.append(rest)
         self.ready += word == "ready"
+
+    def await_more(self, count: int) -> None:
+        """Wait until clients have written so many more notes."""
+        goal, deadline = self.read + count, time.monotonic() + PATIENCE
+        while self.read < goal:
+            assert time.monotonic() < deadline, "the clients do nothing"
+            time.sleep(0.002)
+            self.catch_up()
 
     @property
     def unsure(self) -> list[str]:
@@ -87,9 +96,14 @@ def one_life(address: str, notes: Notes, names: list[str], meanwhile: Callable[[
     notes.catch_up()
 
 
-def a_moment(rng: random.Random) -> Callable[[], None]:
-    """Wait for a random moment."""
-    return lambda: time.sleep(rng.uniform(0.0, 0.12))
+def a_moment(rng: random.Random, notes: Notes) -> Callable[[], None]:
+    """Wait for a random moment between two notes, and so for work that was done, however slow the machine is."""
+
+    def wait() -> None:
+        notes.await_more(rng.randrange(120))
+        time.sleep(rng.uniform(0.0, 0.01))
+
+    return wait
 
 
 def check(journal: Journal, notes: Notes) -> None:

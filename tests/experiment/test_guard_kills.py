@@ -24,7 +24,7 @@ def one_life(address: str, notes: Notes, name: str, rng: random.Random) -> None:
     client = FORKS.Process(target=live, args=(address, name, str(notes.path), notes.unsure), daemon=True)
     client.start()
     notes.await_ready(before + 1)
-    a_moment(rng)()
+    a_moment(rng, notes)()
     client.kill()
     client.join()
     notes.catch_up()

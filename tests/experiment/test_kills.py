@@ -32,7 +32,7 @@ def sqlite_kills(path: Path, notes: Notes, kills: int, seed: int) -> None:
     rng, address = random.Random(seed), str(path)
     begin(address)
     for life in range(kills):
-        one_life(address, notes, [f"life{life}"], a_moment(rng))
+        one_life(address, notes, [f"life{life}"], a_moment(rng, notes))
         if life % 4 == 0:
             with open_journal(address) as journal:
                 check(journal, notes)
@@ -45,7 +45,7 @@ def postgres_kills(url: str, notes: Notes, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     begin(url)
     for life in range(kills):
-        one_life(url, notes, [f"left{life}", f"right{life}"], a_moment(rng))
+        one_life(url, notes, [f"left{life}", f"right{life}"], a_moment(rng, notes))
     check_all(url, notes)
     assert len(notes.paid) > 5 * kills
 

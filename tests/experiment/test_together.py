@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -59,7 +58,7 @@ def one_ledger(journal: Journal) -> list[records.DecisionRecord]:
 def test_two_processes_keep_one_ledger_on_postgres(server: PostgresServer, tmp_path: Path) -> None:
     url, notes = new_database(server), Notes(tmp_path / "notes")
     begin(url)
-    one_life(url, notes, ["left", "right"], lambda: time.sleep(1.5))
+    one_life(url, notes, ["left", "right"], lambda: notes.await_more(600))
     check_all(url, notes)
     with open_journal(url) as journal:
         decisions = one_ledger(journal)
