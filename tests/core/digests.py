@@ -26,7 +26,11 @@ SPECS = [
     Spec("SafeLUCB", alpha=0.05, optimism="facts", reward_range=(0.0, 40.0)),
     *(Spec("SafeLUCB", alpha=0.3, reward_bounds=(-9.0, 30.0), radius=radius) for radius in ("likelihood", "best")),
 ]
-ARMS = [Spec("UCB"), Spec("ConservativeUCB", alpha=0.1)]
+ARMS = [
+    Spec("UCB"),
+    Spec("ConservativeUCB", alpha=0.1),
+    *(Spec("ConservativeUCB", alpha=0.3, reward_bounds=(-9.0, 30.0), knows_baseline=known) for known in (False, True)),
+]
 
 
 class Shape(NamedTuple):
@@ -82,8 +86,7 @@ def played(spec: Spec, shape: Shape, lanes: int) -> str:
     )  # fmt: skip
     assert failed == -1
     parts = (core.ridge, core.ledger, core.memory) if spec.is_linear else (core,)
-    likelihood = core.save_likelihood() if spec.is_linear else []
-    return digest_of(trace, kept, *(part.save() for part in parts), likelihood)
+    return digest_of(trace, kept, *(part.save() for part in parts), core.save_likelihood())
 
 
 def functions() -> str:

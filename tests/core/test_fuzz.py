@@ -210,6 +210,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "SafeLUCB-watched": lambda: surefoot.SafeLUCB(dim=3, alpha=0.3, holdout=0.2, watch_share=0.3, seed=3, **TOLD),
     "UCB": lambda: surefoot.UCB(arms=5),
     "ConservativeUCB": lambda: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1),
+    "ConservativeUCB-bounded": lambda: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1, reward_bounds=(-1, 2)),
 }
 
 

@@ -51,9 +51,12 @@ POLICIES: dict[str, Callable[[World], Any]] = {
     ),
     "UCB": lambda w: surefoot.UCB(arms=w.actions),
     "ConservativeUCB": lambda w: surefoot.ConservativeUCB(arms=w.actions, alpha=0.5, delta=0.1, noise=0.05),
+    "ConservativeUCB-bounded": lambda w: surefoot.ConservativeUCB(
+        arms=w.actions, alpha=0.7, delta=0.1, reward_bounds=(-0.1, 1.1)
+    ),
 }
 ROUNDS = {"CLUCB2-exact": 12}
-LINEAR = [name for name in POLICIES if name not in ("UCB", "ConservativeUCB")]
+LINEAR = [name for name in POLICIES if name not in ("UCB", "ConservativeUCB", "ConservativeUCB-bounded")]
 
 
 def safe(world: World, **extra: Any) -> surefoot.SafeLUCB:

@@ -1,8 +1,10 @@
 // What policies over plain arms hold: counts and sums per arm.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "archive.hpp"
+#include "arm_likelihood.hpp"
 #include "exact.hpp"
 #include "policy.hpp"
 #include "settings.hpp"
@@ -32,6 +34,7 @@ struct ArmSettings {
 struct ArmState {
   ArmSettings settings;
   std::vector<Arm> arms;
+  std::optional<ArmLikelihood> likelihood;  // where single rewards are bounded
 
   ArmState(int count, const ArmSettings& settings_) : settings(settings_), arms(static_cast<std::size_t>(count)) {}
 
@@ -39,7 +42,7 @@ struct ArmState {
   Arm& operator[](int i) { return arms[static_cast<std::size_t>(i)]; }
   const Arm& operator[](int i) const { return arms[static_cast<std::size_t>(i)]; }
 
-  // Row after row: plays, seen, totals, carries.
+  // Row after row: plays, seen, totals, carries; then the likelihood set.
   template <class Visit>
   void each(Visit visit) {
     for (Arm& arm : arms) visit(arm.plays);
@@ -50,6 +53,7 @@ struct ArmState {
     }
     for (Arm& arm : arms) visit(arm.total.value);
     for (Arm& arm : arms) visit(arm.total.carry);
+    if (likelihood) likelihood->each(visit);
   }
 
   // The arm without an observation that was played least, the first one on a tie; -1 if there is none. An arm whose
@@ -74,6 +78,7 @@ struct ArmRecord {
   bool is_learner = false;
   double guaranteed = -INFINITE, required = -INFINITE, optimism = 0.0;
   std::vector<double> lower, upper;  // of every arm, where a policy bounds them
+  ArmSplit split;                    // of the question, where a likelihood set answers it
 };
 
 inline ArmOffer arm_offer(const Situation& now) { return {.baseline = now.baseline, .round = now.round}; }

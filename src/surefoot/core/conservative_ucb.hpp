@@ -2,6 +2,9 @@
 //
 // Wu's radius psi(s) = 2 ln(K s^3 / delta) adds up, over all counts s, to zeta(3) delta and not to delta. The guarantee
 // holds at delta only if that factor is paid, so it is paid here; K counts the one-sided bounds that safety rests on.
+//
+// Where single rewards are bounded, one likelihood set over all arms answers the whole question instead
+// (`arm_likelihood.hpp`).
 #pragma once
 #include <cmath>
 
@@ -45,9 +48,27 @@ struct ConservativeUcb {
     }
   }
 
+  // Ranges by declaration below, and above what an arm is proposed by.
+  static void bound_by_likelihood(const State& state, int baseline, Record& record) {
+    record.lower.assign(state.arms.size(), state.likelihood->low);
+    record.upper.assign(state.arms.size(), INFINITE);
+    for (int i = 0; i < state.count(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (i == baseline && state.settings.known >= 0.0) {
+        record.lower[at] = record.upper[at] = state.settings.known;
+      } else if (state[i].seen > 0.0) {
+        record.upper[at] = state.likelihood->optimistic(i);
+      }
+    }
+  }
+
   template <class Team>
   static Proposal propose(State& state, const Offer& offer, Record& record, const Team&) {
-    bound(state, offer.baseline, record);
+    if (state.likelihood) {
+      bound_by_likelihood(state, offer.baseline, record);
+    } else {
+      bound(state, offer.baseline, record);
+    }
     int best = state.least_played_unseen(state.settings.known >= 0.0 ? offer.baseline : -1);
     if (best < 0) {
       best = 0;
@@ -60,6 +81,7 @@ struct ConservativeUcb {
 
   // sum_{i != 0} N_i lower_i + lower_J + N_0 mu_0 >= (1 - alpha) t mu_0, with the worst mu_0 of its interval.
   static bool judge(State& state, const Offer& offer, Record& record) {
+    if (state.likelihood) return judge_by_likelihood(state, offer, record);
     const double owed = (1.0 - state.settings.alpha) * offer.round;
     record.optimism = upper(record, record.action);  // an order may have named another arm
     double earned = 0.0, size = 0.0;
@@ -86,6 +108,32 @@ struct ConservativeUcb {
     return record.guaranteed >= record.required;
   }
 
+  // The same with all on one side: sum_a w_a mu_a >= 0, of which N_0 - (1 - alpha) t is the default arm's weight.
+  static bool judge_by_likelihood(State& state, const Offer& offer, Record& record) {
+    ArmLikelihood& set = *state.likelihood;
+    const bool is_known = state.settings.known >= 0.0;
+    const auto today = static_cast<std::size_t>(offer.baseline);
+    set.arms[today].is_known = is_known;
+    record.optimism = upper(record, record.action);
+    std::vector<double> weights;
+    std::vector<MeanRange> ranges(state.arms.size(), {set.low, set.high});
+    ranges[today].least = is_known ? state.settings.known : larger(set.low, 0.0);  // today's arm is never negative
+    if (is_known) ranges[today].most = state.settings.known;
+    for (const Arm& arm : state.arms) weights.push_back(arm.plays);
+    weights[static_cast<std::size_t>(record.action)] += 1.0;
+    weights[today] -= (1.0 - state.settings.alpha) * offer.round;
+    const double rounding = 4.0 * EPS * offer.round;  // of the default arm's weight
+    bool is_free = weights[today] >= rounding;
+    for (std::size_t i = 0; i < ranges.size(); ++i) is_free = is_free && weights[i] >= 0.0 && ranges[i].least >= 0.0;
+    record.required = 0.0;
+    record.split = is_free ? set.by_ranges(weights, ranges) : set.least(weights, ranges);
+    record.guaranteed = record.split.value;
+    // Where nothing can be lost, the weight's rounding cannot either, and an exact 0 is a proof.
+    if (!is_free) record.guaranteed -= rounding * ranges[today].most;
+    if (set.is_refuted) record.guaranteed = -INFINITE;
+    return record.guaranteed >= record.required;
+  }
+
   static void book(State& state, const Offer& offer, Record& record) {
     state[record.is_learner ? record.action : offer.baseline].play();
   }
@@ -95,6 +143,7 @@ struct ConservativeUcb {
   template <class Team>
   static void learn(State& state, const Lesson& lesson, const Team&) {
     state[lesson.row].observe(lesson.reward);
+    if (state.likelihood) state.likelihood->learn(lesson.row, lesson.reward);
   }
 
  private:

@@ -53,6 +53,11 @@ struct Forecaster {
     }
     const double shared = 1.0 / (rounds + 3.0);
     for (double& one : trust) one = (1.0 - shared) * one / total + shared / WAYS;
+    count(reward);
+  }
+
+  // A reward that was not forecast tells of the rate of all rows.
+  void count(double reward) {
     rewards += reward;
     rounds += 1.0;
   }

@@ -49,6 +49,7 @@ class ArmPolicy(Policy):
             alpha=extra.get("alpha", 0.5),
             delta=extra.get("delta", 0.5),
             known=-1.0 if known is None else known,
+            bounds=extra.get("reward_bounds", ()),
         )
 
     def decide(
@@ -106,7 +107,7 @@ class ArmPolicy(Policy):
         arms: Matrix = self._core.save()
         arms[PLAYS, decided[0]] -= 1.0
         arms[PLAYS, played] += 1.0
-        self._core.load(arms.ravel())
+        self._core.load(np.concatenate([arms.ravel(), self._core.save_likelihood()]))
         return self._one_hot(played).tobytes()
 
     def _one_hot(self, arm: int) -> Vector:
@@ -121,10 +122,12 @@ class ArmPolicy(Policy):
         return self.arms
 
     def _arrays(self) -> dict[str, Any]:
-        return {"arms": self._core.save()}
+        likelihood = self._core.save_likelihood()
+        return {"arms": self._core.save()} | ({"likelihood": likelihood} if likelihood.size else {})
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         saved = np.ascontiguousarray(arrays["arms"], dtype=np.float64)
         if saved.shape != (4, self.arms):
             raise StateError(f"`arms` must have shape {(4, self.arms)}, but got {saved.shape}.")
-        self._core.load(saved.ravel())
+        likelihood = np.asarray(arrays.get("likelihood", ()), dtype=np.float64)
+        self._core.load(np.concatenate([saved.ravel(), likelihood.ravel()]))

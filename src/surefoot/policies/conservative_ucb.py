@@ -2,24 +2,27 @@
 
 Wu's radius psi(s) = 2 ln(K s^3 / delta) adds up, over all counts s, to zeta(3) delta and not to delta. The guarantee
 holds at delta only if that factor is paid, so it is paid here; K counts the one-sided bounds that safety rests on.
+Where single rewards are bounded, one likelihood set over all arms takes the place of the intervals
+(`core/arm_likelihood.hpp`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from surefoot.arrays import Matrix, Vector, fraction
-from surefoot.errors import InputError
+from surefoot.arrays import Vector, fraction
+from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.policies.arm_policy import PLAYS, ArmPolicy
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_settings import read_known_reward
+from surefoot.policies.linear_settings import read_bounds, read_known_reward
 from surefoot.policies.orders import HOLD
+from surefoot.safety.arms_proof import ArmsPromise, intervals_proof, likelihood_proof
 from surefoot.safety.certificate import Certificate
-from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.proof import Proof, assemble
+from surefoot.safety.facts import Box
+from surefoot.safety.likelihood import Likelihood
 
 
 class ConservativeUCB(ArmPolicy):
@@ -35,8 +38,12 @@ class ConservativeUCB(ArmPolicy):
         Share of the default arm's reward you accept losing.
     delta : float
         Probability that the guarantee may fail.
-    noise : float
-        Sub-Gaussian scale of a reward; 0.5 for rewards in [0, 1].
+    noise : float, optional
+        Sub-Gaussian scale of a reward; by default 1. With `reward_bounds` nothing rests on it, and it is half their
+        width.
+    reward_bounds : (low, high), optional
+        Bounds of every single reward; (0, 1) for clicks. The likelihood set that they allow lets the learner in far
+        earlier where rewards are rare.
     baseline_reward : float, optional
         Mean reward of the default arm if it is known; otherwise it is bounded by its own data.
     settle_after, default_reward : int and float, optional
@@ -47,7 +54,7 @@ class ConservativeUCB(ArmPolicy):
     ConfigError
         If a setting is invalid.
     AssumptionError
-        If `baseline_reward` is negative.
+        If `baseline_reward` is negative, or lies beyond `reward_bounds`.
 
     Examples
     --------
@@ -65,23 +72,32 @@ class ConservativeUCB(ArmPolicy):
         arms: int,
         alpha: float,
         delta: float,
-        noise: float = 1.0,
+        noise: float | None = None,
+        reward_bounds: Sequence[float] | None = None,
         baseline_reward: float | None = None,
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
         fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing.")
         fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
+        self._bounds = None if reward_bounds is None else read_bounds(reward_bounds)
         self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
+        if self._bounds is not None:
+            _check_bounds(self._bounds, self._known, settle_after, default_reward)
+        if noise is None:
+            # Rewards within bounds are sub-Gaussian at half their width.  (Hoeffding)
+            noise = 1.0 if self._bounds is None else (self._bounds[1] - self._bounds[0]) / 2
         super().__init__(
             arms=arms,
             noise=noise,
             alpha=alpha,
             delta=delta,
+            **({} if self._bounds is None else {"reward_bounds": self._bounds}),
             baseline_reward=baseline_reward,
             settle_after=settle_after,
             default_reward=default_reward,
         )
+        self._checks_rewards = self._bounds is not None
         self._default = -1
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
@@ -99,11 +115,38 @@ class ConservativeUCB(ArmPolicy):
         self._default = default
         if self._alarm is not None:
             guaranteed = -math.inf
-        promise = (default, 1.0 - self._config["alpha"], self._known is not None)
-        evidence = partial(_arms_proof, promise, round_, proposal, before, np.array(self._core.intervals))
+        promise = ArmsPromise(default, 1.0 - self._config["alpha"], self._known)
+        weights = promise.question(before, proposal, round_)
+        if self._bounds is None:
+            evidence = partial(intervals_proof, promise, weights, np.array(self._core.intervals))
+        else:
+            evidence = partial(likelihood_proof, promise, weights, Box(*self._bounds), self._core.split)
         certify = partial(Certificate, guaranteed, required, proposal, optimism, evidence, is_held=order == HOLD)
         arm = proposal if is_learner else default
         return self._decided(arm, is_learner, self._one_hot(arm), certify)
+
+    @property
+    def likelihood(self) -> Likelihood | None:
+        """The likelihood set of bounded rewards as it stands, for `check`; None without `reward_bounds`."""
+        if self._bounds is None:
+            return None
+        low, high = self._bounds
+        successes, failures, allowed = self._core.likelihood
+        met, none = np.flatnonzero(successes + failures), np.zeros(self.arms)
+        return Likelihood(
+            np.eye(self.arms)[met], successes[met], failures[met], allowed, low, 1.0 / (high - low), 0.0, none,
+            np.zeros((self.arms, self.arms)), Box(low, high).reach(self.arms),
+        )  # fmt: skip
+
+    def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
+        super()._learn(features, reward, is_learner)
+        self._check_declared(reward)  # the default arm's rewards, too, which are not looked at when they come
+
+    def _check_declared(self, reward: Any) -> None:
+        super()._check_declared(reward)
+        if self._bounds is not None and not self._bounds[0] <= reward <= self._bounds[1]:
+            text = f"A reward of {reward:.6g} came in, beyond the declared reward_bounds={self._bounds!r}."
+            self.report_breach("reward", text)
 
     def _read_default(self, baseline: Any) -> int:
         arm = self._read_arm(baseline)
@@ -122,22 +165,21 @@ class ConservativeUCB(ArmPolicy):
         self._default = int(arrays["default"])
 
 
-def _arms_proof(
-    promise: tuple[int, float, bool], round_: int, proposal: int, plays: Vector, intervals: Matrix
-) -> Proof:
-    """The condition as a split over one fact per arm: its mean is at least lambda_i (or at most theta_0).
-
-    `promise` is the default arm, the share of its reward that is kept, and whether its mean is known.
-    """
-    default, share, is_known = promise
-    weights = plays.copy()
-    weights[proposal] += 1
-    weights[default] -= share * round_
-    axes = np.eye(weights.size)
-    parts: list[tuple[Fact, Vector]] = []
-    for i, weight in enumerate(weights):
-        name = f"{'reward' if i == default and is_known else 'interval'} of arm {i}"
-        side = 1.0 if weight >= 0 else -1.0
-        level = intervals[0, i] if weight >= 0 else -intervals[1, i]
-        parts.append((Linear(side * axes[i], float(level), name), weight * axes[i]))
-    return assemble(weights, parts)
+def _check_bounds(
+    bounds: tuple[float, float], known: float | None, settle_after: int | None, default_reward: float | None
+) -> None:
+    """Raise if the other declarations contradict the bounds of single rewards."""
+    low, high = bounds
+    if high < 0:
+        raise ConfigError(
+            f"`high >= 0` must hold in reward_bounds, but got {bounds!r}. The default arm's mean is never negative."
+        )
+    if known is not None and not low <= known <= high:
+        raise AssumptionError(
+            f"`baseline_reward` must lie within reward_bounds={bounds!r}, but got {known}. One of them is not true."
+        )
+    if settle_after is not None and not low <= (default_reward or 0.0) <= high:
+        raise ConfigError(
+            f"`default_reward` must lie within reward_bounds={bounds!r}, but got {default_reward}. "
+            "It is learned where no reward came in time, and counts as one."
+        )

@@ -125,9 +125,9 @@ def summed(question: Vector, pieces: Sequence[Piece], rest: Rest | None = None) 
         return Proof(question, tuple(pieces), bounds[0], rest)
     if rest is not None:
         bounds.append(_given_away(question, pieces, rest))
-    # fsum rounds once, so one step down is below the exact sum.
-    total = math.fsum(bounds)
-    return Proof(question, tuple(pieces), math.nextafter(total, -math.inf) if len(bounds) > 1 else total, rest)
+    # fsum rounds once, so one step down is below the exact sum; one bound beside zeros is not rounded.
+    total, terms = math.fsum(bounds), sum(bound != 0.0 for bound in bounds)
+    return Proof(question, tuple(pieces), math.nextafter(total, -math.inf) if terms > 1 else total, rest)
 
 
 def _given_away(question: Vector, pieces: Sequence[Piece], rest: Rest) -> float:

@@ -50,7 +50,12 @@ def policy_of(spec: Spec, problem: Problem) -> LinearPolicy | ArmPolicy:
     if spec.policy == "ConservativeUCB":
         known = mean if spec.knows_baseline else None
         return ConservativeUCB(
-            arms=problem.actions, alpha=spec.alpha, delta=spec.delta, noise=told["noise"], baseline_reward=known
+            arms=problem.actions,
+            alpha=spec.alpha,
+            delta=spec.delta,
+            noise=told["noise"],
+            reward_bounds=spec.reward_bounds,
+            baseline_reward=known,
         )
     if spec.policy == "SafeLUCB":
         floor = spec.floor_share * mean

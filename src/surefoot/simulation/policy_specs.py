@@ -21,9 +21,8 @@ TAKERS: dict[str, tuple[str, ...]] = {
     "radius": LINEAR,
     "floor_share": ("CLUCB2", "CLUCB2-exact", "SafeLUCB"),
     "knows_baseline": ("ConservativeUCB", "SafeLUCB"),
-    **dict.fromkeys(
-        ("reward_bounds", "reward_range", "gate", "constraint", "realised_share", "optimism"), ("SafeLUCB",)
-    ),
+    "reward_bounds": ("ConservativeUCB", "SafeLUCB"),
+    **dict.fromkeys(("reward_range", "gate", "constraint", "realised_share", "optimism"), ("SafeLUCB",)),
 }
 
 
@@ -48,7 +47,9 @@ class Spec:
         Whether ConservativeUCB and SafeLUCB are told the baseline's mean reward.
     radius : str, optional
         Radius of the confidence set; by default the policy's own.
-    reward_bounds, reward_range, gate, constraint, realised_share, optimism
+    reward_bounds : (low, high), optional
+        Bounds of single rewards that ConservativeUCB and SafeLUCB are told.
+    reward_range, gate, constraint, realised_share, optimism
         Settings of SafeLUCB.
     name : str, optional
         Name in tables and legends.

@@ -461,12 +461,26 @@ void bind_arm_policy(nb::module_& module) {
   nb::class_<B> type(module, std::string(P::name).c_str());
   type.def(
       "__init__",
-      [](B* b, int arms, double noise, double alpha, double delta, double known) {
+      [](B* b, int arms, double noise, double alpha, double delta, double known, const std::vector<double>& bounds) {
         if (arms < 1) throw nb::value_error("there must be at least one arm");
+        const bool is_bounded = !bounds.empty();
+        if (is_bounded && !(bounds.size() == 2 && bounds[0] < bounds[1])) {
+          throw nb::value_error("bounds must be a low and a high number");
+        }
         new (b) B{ArmState(arms, {.noise = noise, .alpha = alpha, .delta = delta, .known = known}), {}, {}};
+        if (is_bounded) b->state.likelihood.emplace(arms, bounds[0], bounds[1], delta);
       },
-      nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"));
-  type.def("save", [](B& b) { return array_of(saved(b.state), {4, static_cast<std::size_t>(b.state.count())}); });
+      nb::arg("arms"), nb::arg("noise"), nb::arg("alpha"), nb::arg("delta"), nb::arg("known"),
+      nb::arg("bounds") = std::vector<double>());
+  // The arms first, as they were saved before there was a likelihood set.
+  type.def("save", [](B& b) {
+    std::vector<double> all = saved(b.state);
+    const auto count = static_cast<std::size_t>(b.state.count());
+    all.resize(4 * count);
+    return array_of(std::move(all), {4, count});
+  });
+  type.def("save_likelihood",
+           [](B& b) { return copied(b.state.likelihood ? saved(*b.state.likelihood) : std::vector<double>()); });
   type.def("load", [](B& b, const VectorIn& saved) { restore(b.state, numbers(saved)); });
   type.def(
       "decide",
@@ -484,6 +498,26 @@ void bind_arm_policy(nb::module_& module) {
       "Proposal, whether it is played, guaranteed, required, optimism.");
   type.def_prop_ro(
       "intervals", [](B& b) { return std::pair(copied(b.record.lower), copied(b.record.upper)); }, nb::rv_policy::move);
+  type.def_prop_ro(
+      "split",
+      [](B& b) {
+        const ArmSplit& split = b.record.split;
+        return std::tuple(split.weight, split.level, copied(split.normal), copied(split.point));
+      },
+      nb::rv_policy::move, "Of the last question: weight, level, normal and point of a tangent; weight 0 for none.");
+  type.def_prop_ro(
+      "likelihood",
+      [](B& b) {
+        std::vector<double> successes, failures;
+        if (!b.state.likelihood) throw nb::value_error("its rewards are not bounded");
+        for (const ArmRewards& own : b.state.likelihood->arms) {
+          successes.push_back(own.successes);
+          failures.push_back(own.failures);
+        }
+        return std::tuple(copied(successes), copied(failures), b.state.likelihood->allowed());
+      },
+      nb::rv_policy::move,
+      "Rewards of each arm in units of their bounds, what they fell short of 1, and the loss that is allowed.");
   type.def("learn", [](B& b, int arm, double reward) {
     if (arm < 0 || arm >= b.state.count()) throw nb::value_error("there is no such arm");
     b.learn({nullptr, arm, true, reward}, Solo{});
