@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from surefoot.audit.compensated_sums import CompensatedSum, Vector
-from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
+from surefoot.audit.proof_checker import CLAIMED, LinearFact, ProofChecker, Tolerances
+from surefoot.audit.rebuilt_arm_likelihood import RebuiltArmLikelihood
+from surefoot.audit.rebuilt_likelihood import LIKELIHOOD
 from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems, near
 
 APERY = math.fsum(1.0 / n**3 for n in range(200_000, 0, -1)) + 0.5 / 200_000**2  # zeta(3), its tail by an integral
@@ -25,6 +27,12 @@ class ArmChecks:
         self._plays, self._seen, self._total = np.zeros(self.arms), np.zeros(self.arms), CompensatedSum((self.arms,))
         self.rounds = 0
         self.is_alarmed = False
+        bounds = settings.get("reward_bounds") if self.keeps_floor else None
+        self._likelihood = (
+            None
+            if bounds is None
+            else RebuiltArmLikelihood(self.arms, self.delta, (float(bounds[0]), float(bounds[1])))
+        )
 
     @property
     def dim(self) -> int:
@@ -53,8 +61,11 @@ class ArmChecks:
         """Arms are not watched."""
 
     def breach_by(self, reward: float, is_learner: bool) -> str | None:
-        """No reward contradicts what is declared of arms."""
-        return None
+        """Why a reward contradicts what was declared, where it does; the default arm's is looked at when learned."""
+        if self._likelihood is None or not is_learner:
+            return None
+        low, high = self._likelihood.bounds
+        return None if low <= reward <= high else f"a reward of {reward:g}, outside of the declared {low:g} to {high:g}"
 
     def restart(self, *, keep_promise: bool) -> str | None:
         """All of delta was spent at the start."""
@@ -64,6 +75,10 @@ class ArmChecks:
         """Take in the reward of a round."""
         self._seen += features
         self._total.add(reward * features)
+        if self._likelihood is not None:
+            is_known = self.mean is not None and self.default is not None and features[self.default] == 1.0
+            is_possible = self._likelihood.count(reward) if is_known else self._likelihood.learn(features, reward)
+            self.is_alarmed |= not is_possible
 
     def _intervals(self) -> tuple[Vector, Vector]:
         """lambda_i = max(0, mean_i - sqrt(psi / T_i)) and theta_i = mean_i + sqrt(psi / T_i).
@@ -87,6 +102,9 @@ class ArmChecks:
         if self.default not in (None, round_.baseline):
             problems.add("baseline", f"the default arm must stay {self.default}, but is {round_.baseline} here")
         self.default = round_.baseline
+        if self._likelihood is not None:
+            self._check_joint(round_, self._likelihood, problems)
+            return
         low, high = self._intervals()
         self._check_proposal(round_, high, problems)
         weights = self._plays.copy()
@@ -107,14 +125,67 @@ class ArmChecks:
             if not near(mine, written, size):
                 problems.add(name, f"it must say {mine:.12g}, but {written:.12g} is written")
         self._check_proof(round_, weights, low, high, size, problems)
-        is_allowed = round_.guaranteed >= round_.required
         # Policy and audit round differently, each by a share of what was added up.
-        if round_.is_learner and not (is_allowed and own >= -1e-9 * size):
+        self._check_verdict(round_, own + 1e-9 * size, -own, problems)
+
+    def _check_verdict(self, round_: RecordedRound, proved: float, short: float, problems: RoundProblems) -> None:
+        """The learner plays where it is allowed to, and only there."""
+        is_allowed = round_.guaranteed >= round_.required
+        if round_.is_learner and not (is_allowed and proved >= 0.0):
             problems.add(
-                "admissible", f"the learner played, but what can be proved falls short of the floor by {-own:.6g}"
+                "admissible", f"the learner played, but what can be proved falls short of the floor by {short:.6g}"
             )
         if is_allowed and not (round_.is_learner or round_.is_held):
             problems.add("verdict", "the learner was allowed to play, but the baseline was played")
+
+    def _check_joint(self, round_: RecordedRound, known: RebuiltArmLikelihood, problems: RoundProblems) -> None:
+        """The whole question over the likelihood set, by the tangent that the proof names and the ranges of arms."""
+        assert self.default is not None
+        self._check_proposal(round_, self._uppers(known), problems)
+        question = self._plays.copy()
+        question[round_.proposal] += 1
+        question[self.default] -= (1 - self.alpha) * self.rounds
+        if round_.required != 0.0:
+            problems.add("required", f"it must say 0, but {round_.required:.12g} is written")
+        if self.is_alarmed or round_.guaranteed == -math.inf:
+            if round_.is_learner or not (self.is_alarmed and round_.guaranteed == -math.inf):
+                problems.add(
+                    "alarm", "while the alarm is on, and only then, nothing is promised and the baseline plays"
+                )
+            return
+
+        def facts(name: str, normal: Vector, point: Vector | None) -> list[LinearFact]:
+            if name == LIKELIHOOD:
+                return known.touched(point)
+            arm = int(np.argmax(np.abs(normal)))
+            is_known = arm == self.default and self.mean is not None
+            low, high = (self.mean, self.mean) if is_known else known.bounds
+            if arm == self.default:  # a share of its mean is kept, so that it is never negative
+                low = max(low or 0.0, 0.0)
+            axis = np.zeros(self.arms)
+            axis[arm] = 1.0
+            if name != f"{'reward' if is_known else 'declared range'} of arm {arm}":
+                return []
+            return [LinearFact(axis, float(low or 0.0)), LinearFact(-axis, -float(high or 0.0))]
+
+        worth = known.reach * (float(np.abs(question).sum()) + self.rounds)
+        scale = Tolerances(worth, worth)
+        checker = ProofChecker(known.reach, lambda observations: [], facts, scale)
+        own = checker.check(round_.proof, question, problems, scale.rounding if round_.is_learner else -math.inf)
+        value = round_.proof.value
+        if not abs(round_.guaranteed - value) <= scale.blur + max(0.0, -CLAIMED * value):
+            text = f"the proof is worth {value:.12g}, but the certificate says {round_.guaranteed:.12g}"
+            problems.add("certificate", text)
+        self._check_verdict(round_, own + scale.tolerated, -own, problems)
+
+    def _uppers(self, known: RebuiltArmLikelihood) -> Vector:
+        """What arms are proposed by; those that were never seen come first anyway."""
+        uppers = [known.upper(i) if self._seen[i] > 0 and i != self._known_arm else math.inf for i in range(self.arms)]
+        return np.array([self.mean if i == self._known_arm else upper for i, upper in enumerate(uppers)], dtype=float)
+
+    @property
+    def _known_arm(self) -> int | None:
+        return None if self.mean is None else self.default
 
     def _check_proof(
         self, round_: RecordedRound, weights: Vector, low: Vector, high: Vector, size: float, problems: RoundProblems

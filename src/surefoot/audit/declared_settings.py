@@ -65,6 +65,8 @@ def faults(created: records.Created) -> Iterator[str]:
         yield "a window must be of some seconds, or else of some rounds"
     if created.policy in LINEAR:
         yield from _linear(created.policy, settings)
+    if created.policy == "ConservativeUCB":
+        yield from _arms(settings)
 
 
 def _numbers(settings: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:
@@ -96,6 +98,14 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _constraint(settings)
     yield from _bounds(settings, needed=radius in BY_LIKELIHOOD)
     yield from _range(settings)
+
+
+def _arms(settings: Mapping[str, Any]) -> Iterator[str]:
+    found, known = list(_bounds(settings, needed=False)), settings.get("baseline_reward")
+    yield from found
+    bounds = settings.get("reward_bounds")
+    if bounds is not None and not found and _is_number(known) and not bounds[0] <= known <= bounds[1]:
+        yield f"`baseline_reward` must lie within the bounds of rewards {bounds!r:.80}, but {known!r} was declared"
 
 
 def _constraint(settings: Mapping[str, Any]) -> Iterator[str]:

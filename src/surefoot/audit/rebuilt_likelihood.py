@@ -58,12 +58,18 @@ class Forecasts:
         trust = self._trust * np.exp(-loss(self._said, reward))
         shared = 1.0 / (self.rounds + 3.0)
         self._trust = (1.0 - shared) * trust / trust.sum() + shared / 3.0
+        self.count(reward)
+
+    def count(self, reward: float) -> None:
+        """A reward that was not forecast tells of the rate of all rows."""
         self.rewards += reward
         self.rounds += 1.0
 
 
 class RebuiltLikelihood:
     """{theta: loss(theta) <= spent + ln(1/delta)} after the rewards that were learned."""
+
+    _room: float = ROOM
 
     def __init__(self, declared: LikelihoodDeclarations) -> None:
         self._declared = declared
@@ -95,22 +101,28 @@ class RebuiltLikelihood:
         key = (x + 0.0).tobytes()
         place = self._places.get(key, -1)
         successes, failures = self._counts[place] if place >= 0 else (0.0, 0.0)
-        foreseen = float(self._unit(self._theta @ x))
-        forecast = self._forecasts.of(successes, successes + failures, foreseen)
+        forecast = self._forecasts.of(successes, successes + failures, self._foreseen(x, successes, failures))
         variance = max(forecast, self._forecasts.rate) * (1.0 - forecast)
         self._spent.add(float(loss(np.array(forecast), y)))
         self._forecasts.learn(y)
         if place < 0:
-            if len(self._rows) == ROOM:
+            if len(self._rows) == self._room:
                 self._make_room()
             place = self._places[key] = len(self._rows)
             self._rows, self._counts = np.vstack([self._rows, x]), np.vstack([self._counts, np.zeros(2)])
         self._counts[place] += (y, 1.0 - y)
-        weight = self._scale**2 / variance
+        self._follow(x, reward, self._scale**2 / variance)
+        return True
+
+    def _foreseen(self, x: Vector, successes: float, failures: float) -> float:
+        """What a model of all rows says of this one, in units of the bounds."""
+        return float(self._unit(self._theta @ x))
+
+    def _follow(self, x: Vector, reward: float, weight: float) -> None:
+        """Teach that model."""
         self._gram += weight * np.outer(x, x)
         self._moment += weight * reward * x
         self._theta = np.asarray(np.linalg.solve(self._gram, self._moment), dtype=np.float64)
-        return True
 
     def touched(self, point: Vector | None) -> list[LinearFact]:
         """The tangent at a point: <theta, normal> >= level over the set."""
