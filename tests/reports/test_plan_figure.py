@@ -25,3 +25,18 @@ def test_the_picture_shows_medians_and_floors() -> None:
     levels = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in axes.get_lines()}
     assert {-10.0, -40.0} <= levels
     assert [text.get_text() for text in axes.texts] == ["floor for α = 0.1", "floor for α = 0.4"]
+
+
+def test_of_clicks_the_picture_shows_freedom_and_the_limit() -> None:
+    told = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "gain": 0.5, "per_day": 2_000, "days": 4}
+    found = plan(**told, alphas=[0.001, 0.3], runs=4, policies=["safe"], clicks=True)  # type: ignore[arg-type]
+    axes = Figure().subplots()
+    plan_figure(found, axes)
+    far, near = found.answers
+    marks = {line.get_label(): float(np.asarray(line.get_xdata())[0]) for line in axes.get_lines()}
+    assert far.limit_day > 3 * found.days  # too far away to be drawn
+    assert (marks["the limit"], marks["free (median)"]) == (near.limit_day, near.free_day)
+    plain = plan(**told, alphas=[0.3], runs=4, policies=["safe"])  # type: ignore[arg-type]
+    axes = Figure().subplots()
+    plan_figure(plain, axes)
+    assert "the limit" not in {line.get_label() for line in axes.get_lines()}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from surefoot.errors import ConfigError
-from surefoot.reports.plan_text import notes
-from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan
+from surefoot.reports.plan_text import notes, rows
+from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan, rewards_until
 
 COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "gain": 0.25, "per_day": 300.0}
 
@@ -110,6 +110,30 @@ def test_a_plan_for_clicks_says_when_it_is_hopeless() -> None:
     assert "4 days are hopeless" in found
     assert "guard" in found
     assert "hopeless" not in " ".join(notes(plan(**{**told, "per_day": 100_000}, clicks=True)))
+
+
+def test_the_limit_stands_beside_the_days_until_free() -> None:
+    told: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"], "clicks": True}
+    found = plan(**told)
+    (answer,) = found.answers
+    # (r / 0.3 + 0.7^2 / 0.7) 2 ln(1000) / (r - 0.7)^2 / 0.05 rounds, 2,000 a day, at r = 1.5.
+    assert answer.limit_day == pytest.approx((5.0 + 0.7) * 2 * np.log(1000) / 0.64 / 0.05 / 2_000)
+    shown = dict(rows(found, "SafeLUCB"))
+    assert shown["  the limit, at a share alpha"] == [f"{answer.limit_day:,.1f}"]
+    assert shown["rewards seen until free"] == [f"{answer.limit_times:.1f} x the limit"]
+    plain = plan(**{**told, "clicks": False})
+    assert not {"  the limit, at a share alpha", "rewards seen until free"} & set(dict(rows(plain, "SafeLUCB")))
+    assert plain.as_dict()["answers"][0]["limit_day"] is None
+
+
+def test_rewards_until_a_round_are_what_the_run_had_earned() -> None:
+    found = plan(**CLICKS, alphas=[0.3], runs=4, known=False, policies=["safe"], clicks=True)  # type: ignore[arg-type]
+    (outcome,) = found.outcomes
+    end = float(outcome.checkpoints[-1])
+    learner, baseline = rewards_until(outcome, np.full(4, end + 1), 0.05)
+    kept = outcome.measures["baseline_rounds"][:, -1]
+    assert baseline == pytest.approx(0.05 * kept)
+    assert learner + baseline == pytest.approx(outcome.measures["earned"][:, -1])
 
 
 def test_means_of_clicks_are_shares() -> None:

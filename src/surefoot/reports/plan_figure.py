@@ -1,5 +1,6 @@
 """The picture of a plan: what is gained over the baseline, day by day, and the floor that is never crossed."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 STYLES = ("-", "--", "-.", ":")  # by policy
 MARKERS = "osD^vp"  # by alpha
+FURTHEST = 3.0  # times the days of a plan: beyond that a mark would squeeze all else
 
 
 def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
@@ -52,12 +54,28 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
         ax.annotate(f"floor for α = {alpha:g}", (1, -100 * alpha), (-2, 2), xycoords=("axes fraction", "data"),
                     textcoords="offset points", ha="right", va="bottom", fontsize=8)  # fmt: skip
     ax.axhline(0, color=DARK_GREY, linewidth=0.8)
+    _mark_freedom(plan, ax)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda day, _: f"{day:g}")
     ax.set_xlabel("days since the start")
     ax.set_ylabel("total reward, % above the baseline's")
     ax.legend(frameon=False, loc="upper left", ncols=len(plan.policies), fontsize=8)
     return ax
+
+
+def _mark_freedom(plan: Plan, ax: "Axes") -> None:
+    """Of clicks: on which day the first policy is free, and on which the limit of rare rewards is reached."""
+    from surefoot.reports.policy_style import colour_of
+
+    alphas, named = sorted({answer.alpha for answer in plan.answers}), set()
+    for answer in plan.of(plan.policies[0]):
+        colour = colour_of(answer.alpha, alphas)
+        for day, face, label in ((answer.limit_day, PAPER, "the limit"), (answer.free_day, colour, "free (median)")):
+            if math.isinf(answer.limit_day) or day > FURTHEST * plan.days:
+                continue
+            shown = None if label in named else label  # once in the legend
+            named.add(label)
+            ax.plot([day], [0.0], "v", color=colour, markerfacecolor=face, markersize=8, zorder=5, label=shown)
 
 
 def save_plan(plan: Plan, path: Path) -> None:

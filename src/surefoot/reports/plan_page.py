@@ -20,6 +20,7 @@ CAPTION = (
     "What was earned so far, beside what the baseline would have earned: the median over worlds, and for the first "
     "policy the middle 80% of them. Dotted: the floor that each α promises to keep."
 )
+MARKS = " Triangles: when the learner is free, and, open, when the limit of rare rewards is reached at a share α."
 
 
 def save_page(plan: Plan, path: Path) -> None:
@@ -33,7 +34,12 @@ def plan_html(plan: Plan) -> str:
     return page(
         "Rollout plan",
         section("What to expect, by α", _answers(plan), *(tag("p", note) for note in notes(plan))),
-        section("Day by day", figure("Reward against the floor", plan_picture(plan), CAPTION)),
+        section(
+            "Day by day",
+            figure(
+                "Reward against the floor", plan_picture(plan), CAPTION + (MARKS if plan.settings["clicks"] else "")
+            ),
+        ),
         section("Settings", definitions({name: _plain(value) for name, value in plan.settings.items()})),
         verdict=_verdict(plan),
         lead=(INTRODUCTION, f"{heading(plan)}."),

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from surefoot.simulation.guard_plan import GuardRollout
-from surefoot.simulation.rollout_plan import Answer, Plan, days_of_rewards, rewards_needed
+from surefoot.simulation.rollout_plan import Answer, Plan
 
 
 def heading(plan: Plan) -> str:
@@ -34,16 +35,15 @@ def notes(plan: Plan) -> Iterator[str]:
 
 def _limit(plan: Plan) -> Iterator[str]:
     """What every method needs, and what to do where there is too little of it."""
-    told = plan.settings
-    alphas = list(dict.fromkeys(answer.alpha for answer in plan.answers))
-    needed = ", ".join(f"{rewards_needed(told['gain'], alpha, told['delta']):.0f} at {alpha:g}" for alpha in alphas)
-    days = ", ".join(f"{days_of_rewards(told, alpha, alpha):.3g}" for alpha in alphas)
+    limits = [plan.limit(alpha) for alpha in dict.fromkeys(answer.alpha for answer in plan.answers)]
+    needed = ", ".join(f"{limit.rewards(limit.alpha):.0f} at {limit.alpha:g}" for limit in limits)
+    days = ", ".join(f"{limit_days(plan, limit.alpha, limit.alpha):.3g}" for limit in limits)
     yield (
-        f"Any method must see so many rewards of a better arm that nothing else tells of, by alpha: {needed}. "
+        f"The limit, by alpha: {needed} rewards of a better arm that nothing else tells of, whatever the method. "
         f"At a share alpha of the rounds that takes {days} days; it is sooner where the share grows with what is "
         "proved, or where rounds of the baseline teach, too."
     )
-    if all(days_of_rewards(told, alpha, 1.0) > plan.days for alpha in alphas):
+    if all(limit_days(plan, limit.alpha, 1.0) > plan.days for limit in limits):
         yield (
             f"{plan.days:g} days are hopeless at this traffic. What would help: a larger alpha, a reward that comes "
             "more often (a proxy), a log to start warm from, or the guard (--policy guard), which needs no proof to "
@@ -51,11 +51,18 @@ def _limit(plan: Plan) -> Iterator[str]:
         )
 
 
+def limit_days(plan: Plan, alpha: float, share: float) -> float:
+    """Days until the limit is reached at this share of rounds for the better arm; at 1 its own rewards alone count."""
+    told = plan.settings
+    limit = replace(plan.limit(alpha), is_known=True) if share == 1.0 else plan.limit(alpha)
+    return limit.rounds(told["baseline_reward"], share) / float(told["per_day"])
+
+
 def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
     """What is told of a policy: a name, and a cell for each alpha. Names that begin with blanks are nested."""
     answers = plan.of(policy)
     for name, cell in _ROWS:
-        if name != _BOUND or any(math.isfinite(answer.bound_rounds) for answer in answers):
+        if name not in _WHERE_FINITE or any(math.isfinite(_WHERE_FINITE[name](answer)) for answer in answers):
             yield name, [cell(answer) for answer in answers]
 
 
@@ -94,10 +101,17 @@ def _millions(value: float) -> str:
     return f"{rounded / 1e6:,.0f} million" if rounded >= 1e7 else f"{rounded:,.0f}"
 
 
-_BOUND = "  the theorem's bound on them"
+_BOUND, _LIMIT, _TIMES = "  the theorem's bound on them", "  the limit, at a share alpha", "rewards seen until free"
+_WHERE_FINITE: dict[str, Callable[[Answer], float]] = {
+    _BOUND: lambda a: a.bound_rounds,
+    _LIMIT: lambda a: a.limit_day,
+    _TIMES: lambda a: a.limit_times,
+}
 _ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
     ("days until free (median)", lambda a: _days(a.free_day)),
     ("  in nine worlds of ten", lambda a: _days(a.free_day_slow)),
+    (_LIMIT, lambda a: _days(a.limit_day)),
+    (_TIMES, lambda a: f"{a.limit_times:.1f} x the limit" if math.isfinite(a.limit_times) else "not in time"),
     ("rounds until free (median)", lambda a: _number(a.free_round)),
     ("  in nine worlds of ten", lambda a: _number(a.free_round_slow)),
     ("worlds in which it is free in time", lambda a: f"{a.free_share:.0%}"),

@@ -12,20 +12,21 @@ them: SafeLUCB, which is recommended, and the paper's, with the theorem's bound 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from surefoot import theory
-from surefoot.arrays import count, positive
+from surefoot.arrays import Vector, count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome, simulate
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline, FixedRealisation
+from surefoot.simulation.reward_limit import RewardLimit
 from surefoot.simulation.rewards import Bernoulli, Gaussian
 from surefoot.simulation.worlds import World
 
@@ -78,7 +79,9 @@ class Answer:
     """What a manager asked, for one policy and alpha. Rounds and days are medians over runs; `slow`: nine runs of ten.
 
     A run is free if the baseline was not played in its last fifth; `free_round` then follows the last time it was.
-    `bound_rounds` is the theorem's bound for CLUCB; for other policies it is infinite.
+    `bound_rounds` is the theorem's bound for CLUCB; for other policies it is infinite. Of clicks, `limit_day` is when
+    the limit of rare rewards is reached at a share alpha of the rounds, and `limit_times` how many times the rewards
+    that the limit asks for were seen until the learner was free; without clicks both are infinite.
     """
 
     alpha: float
@@ -96,6 +99,8 @@ class Answer:
     gained_share: float
     gained_stderr: float
     violations: int
+    limit_day: float = math.inf
+    limit_times: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,11 @@ class Plan:
     def of(self, policy: str) -> list[Answer]:
         """The answers of one policy, by alpha."""
         return [answer for answer in self.answers if answer.policy == policy]
+
+    def limit(self, alpha: float) -> RewardLimit:
+        """How many rewards any method must see."""
+        told = self.settings
+        return RewardLimit(told["gain"], alpha, told["delta"], is_known=told["known"])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
@@ -209,32 +219,19 @@ def plan(
     horizon = math.ceil(per_day * days)
     rounds = min(horizon, MOST_ROUNDS)
     found = simulate(world, specs, runs=runs, horizon=rounds, seed=seed)
-    answers = tuple(_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found)
+    answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found]
+    if clicks:
+        answers = [
+            _limited(answer, RewardLimit(gain, answer.alpha, delta, is_known=known), outcome, per_day, world)
+            for answer, outcome in zip(answers, found, strict=True)
+        ]
     settings = {
         "dim": dim, "actions": actions, "noise": rewards.noise, "baseline_reward": baseline_reward, "gain": gain,
         "per_day": per_day, "days": days, "delta": delta, "ridge": ridge, "known": known, "runs": runs,
         "reward_range": None if reward_range is None else list(reward_range), "seed": seed,
         "simulated_rounds": rounds, "clicks": clicks,
     }  # fmt: skip
-    return Plan(answers, horizon, days, settings, tuple(found))
-
-
-def rewards_needed(gain: float, alpha: float, delta: float) -> float:
-    """Rewards of an arm that pays `gain` more, which any method must see to prove (1 - alpha) of a known mean.
-
-    2 ln(1/delta) r^2 / kappa^2 with r = 1 + gain and kappa = r - (1 - alpha).
-
-    >>> round(rewards_needed(gain=0.5, alpha=0.1, delta=0.001))
-    86
-    """
-    ratio = 1.0 + gain
-    return 2.0 * math.log(1.0 / delta) * ratio**2 / (ratio - (1.0 - alpha)) ** 2
-
-
-def days_of_rewards(settings: Mapping[str, Any], alpha: float, share: float) -> float:
-    """Days until the better arm has brought them, if it has this share of the rounds."""
-    per_day = share * float(settings["per_day"] * settings["baseline_reward"] * (1.0 + settings["gain"]))
-    return rewards_needed(settings["gain"], alpha, settings["delta"]) / per_day
+    return Plan(tuple(answers), horizon, days, settings, tuple(found))
 
 
 def _kinds(policies: Sequence[str]) -> list[str]:
@@ -258,13 +255,38 @@ def _check_range(reward_range: tuple[float, float] | None, world: PlanWorld) -> 
         )
 
 
+def _limited(answer: Answer, limit: RewardLimit, outcome: Outcome, per_day: float, world: PlanWorld) -> Answer:
+    """With the day of the limit, and how far beyond it the learner was when it was free."""
+    day = limit.rounds(world.baseline_reward, limit.alpha) / per_day
+    free = free_rounds(outcome)
+    times = np.where(np.isfinite(free), limit.times(*rewards_until(outcome, free, world.baseline_reward)), math.inf)
+    return replace(answer, limit_day=day, limit_times=float(np.quantile(times, 0.5, method="higher")))
+
+
+def free_rounds(outcome: Outcome) -> Vector:
+    """The round in which each run's learner was free; inf where it was not."""
+    last = outcome.measures["last_baseline"][:, -1]
+    return np.asarray(np.where(last <= FREE_FROM * int(outcome.checkpoints[-1]), last + 1, math.inf))
+
+
+def rewards_until(outcome: Outcome, rounds: Vector, baseline_reward: float) -> tuple[Vector, Vector]:
+    """Expected rewards of the learner's rounds, and of the baseline's, in each run before its round."""
+    last = np.minimum(rounds - 1, outcome.checkpoints[-1])
+    earned, kept = (
+        np.array(
+            [np.interp(one, outcome.checkpoints, run) for one, run in zip(last, outcome.measures[name], strict=True)]
+        )
+        for name in ("earned", "baseline_rounds")
+    )
+    return np.maximum(earned - baseline_reward * kept, 1e-12), np.maximum(baseline_reward * kept, 1e-12)
+
+
 def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world: PlanWorld) -> Answer:
     spec, gap, baseline_reward = outcome.spec, world.gain * world.baseline_reward, world.baseline_reward
     assert spec.alpha is not None
     simulated = int(outcome.checkpoints[-1])
-    last = outcome.measures["last_baseline"][:, -1]
-    is_free = last <= FREE_FROM * simulated
-    free = np.where(is_free, last + 1, math.inf)
+    free = free_rounds(outcome)
+    is_free = np.isfinite(free)
     extra = outcome.measures["earned"][:, -1] - outcome.measures["owed"][:, -1]
     # Beyond the simulation a free learner continues as in its last tenth; one that is not free gains nothing more.
     tail = int(np.searchsorted(outcome.checkpoints, 0.9 * simulated))
