@@ -39,8 +39,12 @@ KINDS: dict[str, Make] = {
     "CLUCB2": lambda told: surefoot.CLUCB2(alpha=0.3, nesting="latest", **told),
     "LUCB": lambda told: surefoot.LUCB(**told),
     "ConservativeUCB": lambda told: surefoot.ConservativeUCB(arms=5, alpha=0.5, delta=0.1, noise=0.05),
+    "ConservativeUCB-bounded": lambda told: surefoot.ConservativeUCB(
+        arms=5, alpha=0.7, delta=0.1, reward_bounds=(-0.1, 1.1)
+    ),
     "UCB": lambda told: surefoot.UCB(arms=5),
 }
+ARMS = [KINDS[name] for name in ("UCB", "ConservativeUCB", "ConservativeUCB-bounded")]
 Round = tuple[np.ndarray, int, int, bool]  # rows, the baseline, what was played, and whether it counts as the learner's
 
 
@@ -61,7 +65,7 @@ def delayed(
     """
     journal, clock = journal or open_journal("memory:"), Clock()
     # Only a policy over features has a baseline that changes.
-    world = new_world(seed, changing=make not in (KINDS["UCB"], KINDS["ConservativeUCB"]))
+    world = new_world(seed, changing=make not in ARMS)
     policy = make(world.settings(ridge=0.3, delta=0.05))
     options: dict[str, Any] = {"reward_window": window, "clock": clock, "snapshot_every": every}
     experiment = Experiment.create(journal, "shop", policy, mode="guarded", **options)

@@ -211,6 +211,9 @@ CASES: dict[str, Case] = {
     "ConservativeUCB-known": Case(
         partial(surefoot.ConservativeUCB, arms=6, alpha=0.3, delta=0.1, noise=0.05, baseline_reward=0.1), before=5
     ),
+    "ConservativeUCB-bounded": Case(
+        partial(surefoot.ConservativeUCB, arms=6, alpha=0.7, delta=0.1, reward_bounds=(-0.1, 1.1)), before=60
+    ),
     "Guard": guarded(alpha=0.1),
     "Guard-played": guarded(alpha=0.3, promise="played", reserve=20.0),
     "Guard-metrics": guarded(metrics=METRICS),
