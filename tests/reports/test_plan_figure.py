@@ -5,6 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from surefoot.reports.plan_figure import plan_figure
+from surefoot.reports.plan_page import plan_html
 from surefoot.simulation.rollout_plan import plan
 
 
@@ -40,3 +41,4 @@ def test_of_clicks_the_picture_shows_freedom_and_the_limit() -> None:
     axes = Figure().subplots()
     plan_figure(plain, axes)
     assert "the limit" not in {line.get_label() for line in axes.get_lines()}
+    assert ["Triangles" in plan_html(one) for one in (found, plain)] == [True, False]

@@ -32,7 +32,9 @@ def plan(
     delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
     days: Annotated[float, typer.Option(help="How far to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
-    clicks: Annotated[bool, typer.Option("--clicks", help="Rewards are 0 or 1; --noise is not needed.")] = False,
+    clicks: Annotated[
+        bool, typer.Option("--clicks", help="Rewards are 0 or 1, without --noise; shows what any method needs.")
+    ] = False,
     reward_range: Annotated[
         str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
     ] = None,
