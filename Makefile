@@ -6,10 +6,11 @@ BUILT := .venv/.built
 LEAN := .venv/.lean
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
+PYTHON_FOLDERS := src tests bench docs examples
 SANITIZED := build/sanitized
 SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
 
-.PHONY: help setup compiler test test-long test-native reproduce serve demo browser lint tidy types imports bench wheel clean
+.PHONY: help setup compiler test test-long test-native reproduce serve demo docs browser lint tidy types imports bench wheel clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,9 +30,9 @@ compiler:       ## g++ for the core, where it is missing and may be installed
 NEW_ENVIRONMENT = { $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "surefoot needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; } } && $(PYTHON) -m venv .venv
 
-$(STAMP): requirements/dev.txt | compiler
+$(STAMP): requirements/dev.txt requirements/docs.txt | compiler
 	@$(NEW_ENVIRONMENT)
-	$(PIP) -r requirements/dev.txt
+	$(PIP) -r requirements/dev.txt -r requirements/docs.txt
 	@touch $@
 
 $(BUILT): $(STAMP) pyproject.toml CMakeLists.txt $(NATIVE)
@@ -62,6 +63,9 @@ serve: setup    ## decisions over HTTP at 127.0.0.1:8080, kept in surefoot.journ
 demo: setup     ## service, page and simulated visitors: a learner goes from its baseline to free play in a minute
 	$(BIN)/surefoot demo
 
+docs: setup     ## the documentation as a site, which opens from site/index.html and needs no network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 CHROMIUM_FOUND = command -v "$${CHROMIUM:-chromium}" || command -v chromium-browser || command -v google-chrome
 
 browser:        ## Debian's Chromium for the page's tests, where it is missing and may be installed
@@ -91,8 +95,8 @@ test-native: $(SANITIZED)/compile_commands.json ## the core's own tests and its 
 
 lint: setup
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE) tests/core/native/*
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check $(PYTHON_FOLDERS)
+	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 
 # Of the sanitized build, which compiles every file once: of the others clang-tidy would read each file three times.
 tidy: $(SANITIZED)/compile_commands.json ## what clang-tidy says of the core
@@ -111,4 +115,4 @@ bench: setup    ## speed as ratios, measured in one run
 	$(BIN)/python -m bench
 
 clean:          ## remove what the other targets made
-	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
