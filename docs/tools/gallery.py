@@ -1,8 +1,17 @@
-"""The gallery: one page for each script of `examples/`, with its picture and its code."""
+"""The gallery: one page for each script of `examples/`, with its picture, what it prints, and its code.
+
+`python -m docs.tools.gallery` runs the scripts and keeps what they drew and printed; with names, those alone.
+"""
 
 import ast
+import contextlib
+import io
+import os
+import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PICTURES = EXAMPLES / "pictures"
@@ -10,7 +19,7 @@ PICTURES = EXAMPLES / "pictures"
 
 def scripts() -> list[Path]:
     """The examples, by name."""
-    return sorted(path for path in EXAMPLES.glob("*.*") if path.suffix in (".py", ".mjs") and path.stem[0] != "_")
+    return sorted(EXAMPLES.glob("*.py"))
 
 
 def pictures() -> list[Path]:
@@ -25,7 +34,7 @@ def address(file: str) -> str:
 
 def pages() -> Iterator[tuple[str, str]]:
     """The overview and a page for each example: their files, and their Markdown."""
-    index = (EXAMPLES / "README.md").read_text()
+    index = (EXAMPLES / "README.md").read_text().replace("](../docs/", "](../")
     for script in scripts():
         index = index.replace(f"({script.name})", f"({script.stem}.md)")
         yield address(script.name), page(script)
@@ -33,8 +42,46 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def page(script: Path) -> str:
-    """Title and words of the docstring, the picture, and the code."""
-    title, _, words = (ast.get_docstring(ast.parse(script.read_text())) or script.stem).partition("\n")
-    code = script.read_text().partition('"""\n\n')[2]
-    shown = f"![{title}](pictures/{script.stem}.svg)\n\n" if (PICTURES / f"{script.stem}.svg").exists() else ""
-    return f"# {title.rstrip('.')}\n\n{words.strip()}\n\n{shown}`examples/{script.name}`\n\n```python\n{code}```\n"
+    """Title and words of the docstring, the picture, what is printed, and the code; of a client beside it, too."""
+    source = script.read_text()
+    title, _, words = (ast.get_docstring(ast.parse(source)) or script.stem).partition("\n")
+    parts = [f"# {title.rstrip('.')}", words.strip(), f"![{title}](pictures/{script.stem}.svg)"]
+    parts += ["It prints:", f"```text\n{(PICTURES / f'{script.stem}.txt').read_text()}```"]
+    client = script.with_suffix(".mjs")
+    if client.exists():
+        parts.append(f"`examples/{client.name}`\n\n```javascript\n{client.read_text()}```")
+    code = source.partition('"""\n\n')[2]
+    return "\n\n".join([*parts, f"`examples/{script.name}`\n\n```python\n{code}```"]) + "\n"
+
+
+def run(script: Path, folder: Path) -> str:
+    """Runs a script in a folder, where its picture goes; what it printed."""
+    import matplotlib.pyplot as plt
+    from cycler import cycler
+
+    from surefoot.reports.figure_style import SERIES, STYLE
+
+    look: dict[Any, Any] = {**STYLE, "svg.hashsalt": "surefoot", "savefig.bbox": "tight"}
+    look["axes.prop_cycle"] = cycler(color=list(SERIES))
+    printed, before = io.StringIO(), Path.cwd()
+    os.chdir(folder)
+    try:
+        with plt.rc_context(look), contextlib.redirect_stdout(printed):
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        os.chdir(before)
+        plt.close("all")
+    return printed.getvalue()
+
+
+def main(*chosen: str) -> None:
+    """Runs them all, or those that are named."""
+    os.environ["SOURCE_DATE_EPOCH"] = "0"  # matplotlib writes the date into a picture otherwise
+    PICTURES.mkdir(exist_ok=True)
+    for script in scripts():
+        if not chosen or script.stem in chosen:
+            (PICTURES / f"{script.stem}.txt").write_text(run(script, PICTURES))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
