@@ -50,6 +50,18 @@ def test_the_wheel_is_small_and_holds_no_sources_of_the_core(wheel: Path) -> Non
     assert [name for name in names if name.startswith("surefoot/core/_") and name.endswith(".so")]
 
 
+def test_the_wheel_holds_all_of_the_package_and_nothing_beside_it(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = ROOT / "src" / "surefoot"
+    sources = {
+        path for path in package.rglob("*") if path.is_file() and path.suffix not in (".hpp", ".cpp", ".pyc", ".so")
+    }
+    assert {f"surefoot/{path.relative_to(package)}" for path in sources} - names == set()
+    assert {"surefoot/py.typed", "surefoot/service/page/static/index.html", "surefoot/reports/style.css"} <= names
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"surefoot"}
+    assert [name for name in names if name.endswith("dist-info/licenses/LICENSE")]
+
+
 def test_the_wheel_is_a_manylinux_one(wheel: Path) -> None:
     said = " ".join(quietly(sys.executable, "-m", "auditwheel", "show", wheel).split())
     assert 'following platform tag: "manylinux_2_' in said
