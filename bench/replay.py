@@ -9,13 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.plain import PlainCLUCB, settings
+from bench.plain import PlainCLUCB, PlainLinUCB, settings
 from bench.timing import HEADER, Ratio, compare, one_core
+from surefoot import Disjoint
 from surefoot.replay import ArrayLog, Declared, replay
+from surefoot.replay.contexts import ContextLog
 from surefoot.simulation import Spec
 
 ACTIONS = 20
 SHAPES = ((4, 8, 20.0), (20, 10, 20.0), (100, 4, 20.0))  # actions, dims, bar
+DISJOINT = ((34, 29), (10, 100), (100, 10))  # actions, features of each
 ROWS = 10_000_000
 GROWTH = 1.25  # the peak of ten million rows over that of one million
 
@@ -79,6 +82,32 @@ def ratio(actions: int, dim: int, bar: float) -> Ratio:
         return compare(f"one replayed CLUCB round, {actions} actions x {dim} dims", ours, plain, bar=bar, turns=7)
 
 
+def disjoint(actions: int, width: int) -> Ratio:
+    """Rounds of LUCB with one theta per action, feature rows included, against LinUCB with one inverse per action."""
+    rng, rounds = np.random.default_rng(0), 600
+    contexts = rng.random((rounds, width - 1)) / np.sqrt(width)
+    rewards = (rng.random((rounds, actions)) < 0.3).astype(np.float64)
+    phi = Disjoint(actions=actions, context_dim=width - 1, context_bound=1.0)
+    log = ContextLog(contexts=contexts, phi=phi, rewards=rewards, baselines=0)
+    declared = Declared(noise=0.5, theta_bound=1.0, baseline_reward=0.3)
+
+    def ours() -> float:
+        start = time.process_time()
+        replay(log, [Spec("LUCB")], declared=declared, evaluator="full")
+        return (time.process_time() - start) / rounds
+
+    def plain() -> float:
+        policy, start = PlainLinUCB(actions=actions, dim=width, width=1.0), time.process_time()
+        for context, paid in zip(contexts, rewards, strict=True):
+            row = np.append(1.0, context)
+            action = policy.decide(row)
+            policy.observe(action, row, float(paid[action]))
+        return (time.process_time() - start) / rounds
+
+    with one_core():
+        return compare(f"one round of LUCB, one theta for each of {actions} actions x {width}", ours, plain, bar=None)
+
+
 def large(rows: int = ROWS) -> tuple[bool, list[str]]:
     """A Parquet log of many rows, read and replayed in a process of its own; its memory must not grow with the rows."""
     lines, peaks = [], []
@@ -100,7 +129,7 @@ def large(rows: int = ROWS) -> tuple[bool, list[str]]:
 
 def main() -> bool:
     """Print everything; true where every bar holds."""
-    found = [ratio(*shape) for shape in SHAPES]
+    found = [ratio(*shape) for shape in SHAPES] + [disjoint(*shape) for shape in DISJOINT]
     print(HEADER)
     for one in found:
         print(one.row())

@@ -93,6 +93,8 @@ void restore(State& state, std::span<const double> numbers) {
   Reader reader{numbers};
   copy.each([&](auto& member) { keep(reader, member); });
   reader.end();
+  // What is not saved follows from what is.
+  if constexpr (requires { copy.after_reading(); }) copy.after_reading();
   state = std::move(copy);
 }
 

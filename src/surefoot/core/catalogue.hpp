@@ -40,6 +40,9 @@ struct Catalogue {
   void score(const Ridge<D>& ridge, const Team& team) {
     list.clear();
     asked_beta = -1.0;
+    if constexpr (D == any) {
+      if (!ridge.blocks.is_one()) return score_by_blocks(ridge, rows(), scores);
+    }
     score_all(ridge, columns, scores, team);
   }
 

@@ -50,7 +50,7 @@ double choose_dual(const LinearSettings& s, Ridge<D>& state, View<D> q, Ellipsoi
     for (int i = 0; i < d; ++i) shifted(i, i) = moved_entry(state.gram(i, i), state.gram_carry(i, i), ridge, s.ridge);
     if (!cholesky(shifted, lower)) continue;
     invert(lower, trial.whitener);
-    const double drift = Ridge<D>::drift_of_fresh(d, condition(trial.whitener, lower));
+    const double drift = Ridge<D>::drift_of_fresh(d, largest_sums(trial.whitener, lower).condition());
     if (!(drift <= DRIFT_USABLE)) continue;
     trial.center.fill(0.0);
     for (int i = 0; i < d; ++i) {

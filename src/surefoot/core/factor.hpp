@@ -7,13 +7,13 @@
 
 namespace surefoot {
 
-// L; false where V is not positive definite in floating point.
+// L; false where V is not positive definite in floating point. Rows of L begin where it was told that they do.
 template <int D>
 bool cholesky(const Matrix<D>& gram, Matrix<D>& lower) {
   const int d = gram.dim();
-  for (int j = 0; j < d; ++j) {
-    for (int i = j; i < d; ++i) {
-      const double entry = gram(i, j) - dot(lower.row(i), lower.row(j), j);
+  for (int i = 0; i < d; ++i) {
+    for (int from = lower.from(i), j = from; j <= i; ++j) {
+      const double entry = gram(i, j) - dot(lower.row(i) + from, lower.row(j) + from, j - from);
       if (i > j) {
         lower(i, j) = entry / lower(j, j);
       } else if (entry > 0.0) {
@@ -45,7 +45,10 @@ struct Product {
   const Matrix<D>& lower;
   const double* x;
 
-  double operator[](int i) const { return dot(lower.row(i), x, lower.reach(i)); }
+  double operator[](int i) const {
+    const int from = lower.from(i);
+    return dot(lower.row(i) + from, x + from, lower.reach(i) - from);
+  }
 };
 
 // In four dimensions all at once; each sum in the order of `dot`.
@@ -76,9 +79,20 @@ double square_of_product(const Matrix<D>& lower, const double* x) {
   return square;
 }
 
-// A bound on the spectral norm of |M||L|: the root of its largest row sum times its largest column sum.
+// The largest row sum and the largest column sum of |M||L|, of the rows and columns from `first` on.
+struct LargestSums {
+  double row = 0.0, column = 0.0;
+
+  void take_in(const LargestSums& other) {
+    row = larger(other.row, row);
+    column = larger(other.column, column);
+  }
+  // A bound on the spectral norm.
+  double condition() const { return std::sqrt(row * column); }
+};
+
 template <int D>
-double condition(const Matrix<D>& inverse, const Matrix<D>& lower) {
+LargestSums largest_sums(const Matrix<D>& inverse, const Matrix<D>& lower, int first = 0) {
   const int d = lower.dim();
   Vector<D> rows(d), columns(d);  // row sums of |L|, column sums of |M|
   for (int i = 0; i < d; ++i) {
@@ -87,15 +101,14 @@ double condition(const Matrix<D>& inverse, const Matrix<D>& lower) {
       columns[j] += std::fabs(inverse(i, j));
     }
   }
-  double most_row = 0.0, most_column = 0.0;
-  for (int i = 0; i < d; ++i) {
+  LargestSums most;
+  for (int i = first; i < d; ++i) {
     double row = 0.0, column = 0.0;
     for (int j = 0; j <= i; ++j) row += std::fabs(inverse(i, j)) * rows[j];
     for (int j = i; j < d; ++j) column += columns[j] * std::fabs(lower(j, i));
-    most_row = larger(row, most_row);
-    most_column = larger(column, most_column);
+    most.take_in({row, column});
   }
-  return std::sqrt(most_row * most_column);
+  return most;
 }
 
 }  // namespace surefoot

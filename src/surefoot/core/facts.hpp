@@ -69,6 +69,13 @@ struct Facts {
   Fact<D>& operator[](int k) { return places[static_cast<std::size_t>(k)]; }
   const Fact<D>& operator[](int k) const { return places[static_cast<std::size_t>(k)]; }
 
+  // Takes over the facts in use.
+  void take_over(const Facts& other) {
+    count = other.count;
+    if (count > room()) places.resize(static_cast<std::size_t>(count), other[0]);
+    for (int k = 0; k < count; ++k) (*this)[k] = other[k];
+  }
+
   // All places are saved, also those that are not in use.
   template <class Visit>
   void each(Visit visit) {

@@ -144,14 +144,9 @@ bool is_beyond_doubt(LinearState<D>& state, const Region<D>& region, Rows<D> row
   if (most_violated(theta, region.bound, sources_of(state, rows), broken) > VIOLATED * region.bound) return false;
   if (state.is_ball()) return true;
   // ||theta - center||_V <= radius
-  const Matrix<D> gram = state.ridge.whole_gram();
-  double square = 0.0;
-  for (int i = 0; i < d; ++i) {
-    double along = 0.0;
-    for (int j = 0; j < d; ++j) along += gram(i, j) * (theta[j] - region.center[j]);
-    square += (theta[i] - region.center[i]) * along;
-  }
-  return square <= region.radius * region.radius;
+  Vector<D> apart(d);
+  for (int i = 0; i < d; ++i) apart[i] = theta[i] - region.center[i];
+  return state.ridge.square_in_gram(apart) <= region.radius * region.radius;
 }
 
 // Touches the likelihood set where that proves most of the question; what it proves by itself, up to a little.

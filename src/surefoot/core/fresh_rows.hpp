@@ -89,7 +89,7 @@ struct FreshRows {
 
   template <class Team>
   Proposal propose(const LinearSettings& s, Ridge<D>& ridge, Rows<D> rows, double beta, const Team& team) {
-    if (ridge.count > 0.0 && rows.count >= SCREEN_FROM && rows.dim() >= SCREEN_FROM) {
+    if (ridge.count > 0.0 && rows.count >= SCREEN_FROM && rows.dim() >= SCREEN_FROM && ridge.blocks.is_one()) {
       return screened(s, ridge, rows, beta, team);
     }
     score(ridge, rows, team);
@@ -98,8 +98,11 @@ struct FreshRows {
 
   template <class Team>
   void score(const Ridge<D>& ridge, Rows<D> rows, const Team& team) {
-    columns.assign(rows);
     scores.resize(rows.count);
+    if constexpr (D == any) {
+      if (!ridge.blocks.is_one()) return score_by_blocks(ridge, rows, scores);
+    }
+    columns.assign(rows);
     score_all(ridge, columns, scores, team);
   }
 

@@ -260,6 +260,12 @@ struct Likelihood {
     return sum;
   }
 
+  void after_reading()
+    requires(D == any)
+  {
+    model.after_reading();
+  }
+
   template <class Visit>
   void each(Visit visit) {
     visit(is_whole);
@@ -285,7 +291,7 @@ struct Likelihood {
   Gone gone_at(const Vector<D>& theta) const {
     Gone found{gone.constant.total(), Vector<D>(dim())};
     for (int i = 0; i < dim(); ++i) {
-      const double along = dot(gone.square.row(i), theta.data(), dim());
+      const double along = gone.rows > 0.0 ? dot(gone.square.row(i), theta.data(), dim()) : 0.0;
       found.gradient[i] = gone.linear.total(i) + 2.0 * along;
       found.value += theta[i] * (gone.linear.total(i) + along);
     }

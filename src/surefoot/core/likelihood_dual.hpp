@@ -38,6 +38,10 @@ class DualSearch {
     for (int i = 0; i < set.booked.count(); ++i) {
       if (!set.booked[i].is_learned()) offered_.push_back(set.booked.row(i));
     }
+    // What no row ties together the Hessian leaves apart.
+    Blocks<D> blocks = set.model.blocks;
+    for (const View<D> row : offered_) blocks.join(row);
+    lower_.begin_rows([&](int i) { return blocks.at(i).begin; });
   }
 
   // Moves `fitted` to the least loss, where much has been learned since; false if even that is more than is allowed: no
@@ -132,7 +136,7 @@ class DualSearch {
     const double pull = BARRIER / (bound_ * bound_);  // keeps directions that no row speaks of
     for (int i = 0; i < d; ++i) {
       gradient_[i] = tau * q[i] + gone.gradient[i] + pull * point[i];
-      for (int j = 0; j <= i; ++j) hessian_(i, j) = 2.0 * set_.gone.square(i, j);
+      for (int j = lower_.from(i); j <= i; ++j) hessian_(i, j) = 2.0 * set_.gone.square(i, j);
       hessian_(i, i) += pull;
     }
     each_row([&](View<D> x, double successes, double failures) {
@@ -144,7 +148,8 @@ class DualSearch {
         const double entry = x[static_cast<std::size_t>(i)];
         if (entry == 0.0) continue;
         gradient_[i] += slope * entry;
-        add_scaled(hessian_.row(i), bend * entry, x.data(), i + 1);
+        const int from = lower_.from(i);
+        add_scaled(hessian_.row(i) + from, bend * entry, x.data() + from, i + 1 - from);
       }
     });
   }
@@ -154,12 +159,14 @@ class DualSearch {
     const int d = set_.dim();
     double square = 0.0;
     for (int i = 0; i < d; ++i) {
-      step_[i] = (gradient_[i] - dot(lower_.row(i), step_.data(), i)) / lower_(i, i);
+      const int from = lower_.from(i);
+      step_[i] = (gradient_[i] - dot(lower_.row(i) + from, step_.data() + from, i - from)) / lower_(i, i);
       square += step_[i] * step_[i];
     }
     for (int i = d - 1; i >= 0; --i) {
       step_[i] /= lower_(i, i);
-      add_scaled(step_.data(), -step_[i], lower_.row(i), i);
+      const int from = lower_.from(i);
+      add_scaled(step_.data() + from, -step_[i], lower_.row(i) + from, i - from);
     }
     return square;
   }

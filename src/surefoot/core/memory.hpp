@@ -21,8 +21,9 @@ inline double least_known(const LinearSettings& s, double least) {
 }
 inline double most_known(const LinearSettings& s, double most) { return most < s.range_high ? most : s.range_high; }
 
+// All of it but the set and the facts, whose room grows with the square of the dimension.
 template <int D>
-struct Memory {
+struct RememberedRounds {
   double low = 0.0, high = 0.0;  // what is known of this round's baseline reward
   Sum kept_low, kept_high;       // of the rounds that kept the baseline
   Sum owed_low, owed_high;       // of the rounds that displaced it
@@ -35,15 +36,13 @@ struct Memory {
   double debt = 0.0, rounds_before = 0.0;  // of rounds before a restart (`surefoot.safety.alarm`)
   SumVector<D> earned_features;
   Vector<D> proved_question, first_baseline;
-  Ellipsoid<D> set;  // the `dual` set in use
-  Facts<D> working;
 
-  explicit Memory(int dim) : earned_features(dim), proved_question(dim), first_baseline(dim), set(dim), working(dim) {}
+  explicit RememberedRounds(int dim) : earned_features(dim), proved_question(dim), first_baseline(dim) {}
 
   int dim() const { return proved_question.size(); }
 
   template <class Visit>
-  void each(Visit visit) {
+  void each(Visit visit, Facts<D>& working) {
     visit(low);
     visit(high);
     for (Sum* sum : {&kept_low, &kept_high, &owed_low, &owed_high, &earned}) visit(*sum);
@@ -59,9 +58,6 @@ struct Memory {
     visit(earned_features);
     visit(proved_question);
     visit(first_baseline);
-    visit(set.center);
-    visit(set.whitener);
-    working.each(visit);
   }
 
   // What is known of this round's baseline reward: [least, most], cut to the declared range and floor.
@@ -107,6 +103,23 @@ struct Memory {
     earned_rounds += 1.0;
     earned.add_any(reward);
     earned_features.add(features);
+  }
+};
+
+template <int D>
+struct Memory : RememberedRounds<D> {
+  using Rounds = RememberedRounds<D>;
+  Ellipsoid<D> set;  // the `dual` set in use
+  Facts<D> working;
+
+  explicit Memory(int dim) : RememberedRounds<D>(dim), set(dim), working(dim) {}
+
+  template <class Visit>
+  void each(Visit visit) {
+    RememberedRounds<D>::each(visit, working);
+    visit(set.center);
+    visit(set.whitener);
+    working.each(visit);
   }
 };
 

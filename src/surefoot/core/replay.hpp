@@ -29,23 +29,45 @@ struct PlayedRows {
   double* margins;
 };
 
+// What a rejected row leaves as it was: all that deciding changes, but the `dual` set, which every question chooses
+// anew.
+template <class State>
+class Undo {
+ public:
+  // Without room for facts yet: there may be as many as dimensions.
+  explicit Undo(const State& state) : ledger_(state.ledger), remembered_(state.memory), working_(state.dim(), 0) {}
+
+  void note(const State& state) {
+    ledger_ = state.ledger;
+    remembered_ = state.memory;
+    working_.take_over(state.memory.working);
+  }
+  void put_back(State& state) const {
+    state.ledger = ledger_;
+    static_cast<Remembered&>(state.memory) = remembered_;
+    state.memory.working.take_over(working_);
+  }
+
+ private:
+  using Remembered = decltype(State::memory)::Rounds;
+  decltype(State::ledger) ledger_;
+  Remembered remembered_;
+  decltype(State::memory.working) working_;
+};
+
 // Takes one policy through logged rows, whose lengths were checked once for all policies. A rejected row leaves the
-// policy as it was: ledger and memory are put back, and nothing is learned.
+// policy as it was, and nothing is learned.
 template <Policy P>
 void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const PlayedRows& out) {
   auto& state = player.state;
-  auto ledger = state.ledger;
-  auto memory = state.memory;
+  Undo undo(state);
   for (int t = 0; t < log.count; ++t) {
     out.chosen[t] = -1;
     out.fates[t] = static_cast<std::int64_t>(Fate::rejected);
     out.margins[t] = std::numeric_limits<double>::quiet_NaN();
     if (!log.usable[t]) continue;
-    if (evaluator == Evaluator::rejection) {
-      // The ridge state needs no copy: deciding changes hints in it, and nothing that it says.
-      ledger = state.ledger;
-      memory = state.memory;
-    }
+    // The ridge state needs no copy: deciding changes hints in it, and nothing that it says.
+    if (evaluator == Evaluator::rejection) undo.note(state);
     const int baseline = static_cast<int>(log.baselines[t]);
     // The round's number matters to plain arms only, which a log has none of.
     const Situation now{log.rows(t), log.actions, log.dim, false, baseline, log.known, log.is_told, 1.0};
@@ -56,8 +78,7 @@ void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const
     const int row = is_learner ? player.record.action : baseline, taken = static_cast<int>(log.taken[t]);
     out.chosen[t] = row;
     if (evaluator == Evaluator::rejection && row != taken) {
-      state.ledger = ledger;
-      state.memory = memory;
+      undo.put_back(state);
       continue;
     }
     if (evaluator == Evaluator::importance) {

@@ -4,11 +4,15 @@
 // short buffer and enter V together), and beside them M, the whitener: lower triangular with M^T M = V^-1, so that a
 // width ||q||_{V^-1} = ||M q|| is a sum of squares and never negative. One observation costs O(d^2) (Carlson's
 // square-root update); at fixed intervals, and whenever the bound on its rounding error is used up, M is computed
-// afresh from V.
+// afresh from V. Where rows fall into blocks (`blocks.hpp`), d is the width of a block in both.
 #pragma once
 #include <cmath>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "archive.hpp"
+#include "blocks.hpp"
 #include "elementary.hpp"
 #include "exact.hpp"
 #include "factor.hpp"
@@ -38,6 +42,7 @@ struct Ridge {
   Matrix<D> gram, gram_carry;  // V, without the rows that wait
   Vector<D, RECENT> recent;
   Vector<D, 2> scratch;
+  Blocks<D> blocks;
   double ridge;
   // Whether `surprises` must be as small as can be shown, which costs O(d^2) where a row lies beyond what was seen.
   bool looks_closely = true;
@@ -53,9 +58,14 @@ struct Ridge {
         gram_carry(dim),
         recent(dim),
         scratch(dim),
+        blocks(dim),
         ridge(ridge_) {
     whitener.identity(1.0 / std::sqrt(ridge));
     gram.identity(ridge);
+    if constexpr (D == any) {
+      projected_.resize(static_cast<std::size_t>(dim));
+      begin_rows();
+    }
   }
 
   int dim() const { return theta.size(); }
@@ -89,6 +99,23 @@ struct Ridge {
     visit(ridge);
   }
 
+  // A state that was read has its blocks where its numbers are not zero.
+  void after_reading()
+    requires(D == any)
+  {
+    const int d = dim();
+    blocks = Blocks<D>(d);
+    for (int i = 0; i < d && !blocks.is_one(); ++i) {
+      for (const Matrix<D>* matrix : {&whitener, &gram, &gram_carry}) {
+        const Span span = span_of(matrix->row(i), d);
+        if (!span.empty()) blocks.join(Span{std::min(span.begin, i), std::max(span.end, i + 1)});
+      }
+    }
+    for (int k = 0; k < waiting; ++k) blocks.join(view<D>(recent.data() + k * d, d));
+    begin_rows();
+    is_new_ = true;
+  }
+
   // ln(det V / ridge^d): as it was at the last fresh factorisation, and what det V has grown by since.
   double log_det() const { return fresh_log_det + log_of(growth); }
 
@@ -101,11 +128,16 @@ struct Ridge {
 
   Change absorb(View<D> x, double reward) {
     const int d = dim();
+    const Span block = blocks.join(x);
     const Matrix<D>& before = D == any && handed_over != nullptr ? *handed_over : whitener;
     handed_over = nullptr;
+    if constexpr (D == any) {
+      if (&before != &whitener) copy_beside(before, block);
+      if (!block.empty() && whitener.from(block.end - 1) > block.begin) begin_rows();
+    }
     const Product<D> whitened{before, x.data()};
     double leverage = 0.0;
-    for (int i = 0; i < d; ++i) {
+    for (int i = block.begin; i < block.end; ++i) {
       scratch[i] = whitened[i];
       leverage += scratch[i] * scratch[i];
     }
@@ -113,7 +145,7 @@ struct Ridge {
     // Before theta and M change: what counts is the error of the prediction made without this reward.
     book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage);
     accumulate(x, reward);
-    update_whitener(before);
+    update_whitener(before, block);
     count += 1.0;
     age += 1.0;
     growth *= 1.0 + leverage;
@@ -121,7 +153,7 @@ struct Ridge {
     // measured, at most as fast as the root of det V.
     drift += (d + 4.0) * EPS * condition * std::sqrt(growth * (1.0 + leverage));
     if (age >= REFRESH_EVERY || drift > larger(DRIFT_ALLOWED, 2.0 * fresh_drift)) refresh();
-    estimate();
+    estimate(std::exchange(is_new_, false) ? Span{0, d} : block);
     return {1.0 / (1.0 + leverage), surprise / (1.0 + leverage)};
   }
 
@@ -133,23 +165,53 @@ struct Ridge {
     return whole;
   }
 
+  // x^T V x
+  double square_in_gram(const Vector<D>& x) {
+    fold();
+    double square = 0.0;
+    for (int i = 0; i < dim(); ++i) {
+      const Span block = blocks.at(i);
+      double along = 0.0;
+      for (int j = block.begin; j < block.end; ++j) along += (gram(i, j) + gram_carry(i, j)) * x[j];
+      square += x[i] * along;
+    }
+    return square;
+  }
+
   // M afresh from V, with a bound on its error; where V is too ill-conditioned to factor, the old M stays.
   bool refresh() {
     const int d = dim();
-    const Matrix<D> whole = whole_gram();
-    Matrix<D> lower(d), inverse(d);
+    fold();
     age = 0.0;
-    if (!cholesky(whole, lower)) {
-      fresh_drift = drift;  // the next attempt then waits until the drift has doubled
-      return false;
+    std::vector<Matrix<D>> fresh;
+    LargestSums most;
+    double log_det = 0.0;
+    for (Span block{0, 0}; block.begin < d; block.begin = block.end) {
+      block = blocks.at(block.begin);
+      const int first = first_of(block), size = block.end - first;
+      Matrix<D> lower(size), inverse(size);
+      if (!cholesky(gram_of(block), lower)) {
+        fresh_drift = drift;  // the next attempt then waits until the drift has doubled
+        return false;
+      }
+      invert(lower, inverse);
+      most.take_in(largest_sums(inverse, lower, block.begin - first));
+      // A difference of logarithms would cancel.
+      for (int i = block.begin - first; i < size; ++i) log_det += 2.0 * log_of(lower(i, i) / std::sqrt(ridge));
+      fresh.push_back(std::move(inverse));
     }
-    invert(lower, inverse);
-    fresh_log_det = 0.0;
-    // A difference of logarithms would cancel.
-    for (int i = 0; i < d; ++i) fresh_log_det += 2.0 * log_of(lower(i, i) / std::sqrt(ridge));
-    whitener = inverse;
+    for (Span block{0, 0}; const Matrix<D>& inverse : fresh) {
+      block = blocks.at(block.end);
+      const int first = first_of(block);
+      for (int i = block.begin; i < block.end; ++i) {
+        std::copy_n(inverse.row(i - first) + (block.begin - first), whitener.reach(i) - block.begin,
+                    whitener.row(i) + block.begin);
+      }
+    }
+    fresh_log_det = log_det;
     growth = 1.0;
-    condition = surefoot::condition(inverse, lower);
+    is_new_ = true;
+    condition = most.condition();
     drift = fresh_drift = drift_of_fresh(d, condition);
     return true;
   }
@@ -161,6 +223,38 @@ struct Ridge {
   }
 
  private:
+  struct Nothing {};
+  // M b: an observation changes that of its own block alone, unless M is new throughout.
+  [[no_unique_address]] std::conditional_t<D == any, std::vector<double>, Nothing> projected_;
+  bool is_new_ = false;
+
+  // Where the copy of a block begins: at a group of eight, so that sums over it keep their order.
+  static int first_of(Span block) { return D == any ? block.begin & ~7 : 0; }
+
+  // A block of V; what stands before it, up to a group of eight, is none of its own.
+  Matrix<D> gram_of(Span block) const {
+    const int first = first_of(block);
+    Matrix<D> part(block.end - first);
+    for (int i = first; i < block.begin; ++i) part(i - first, i - first) = 1.0;
+    for (int i = block.begin; i < block.end; ++i) {
+      for (int j = block.begin; j < block.end; ++j) part(i - first, j - first) = gram(i, j) + gram_carry(i, j);
+    }
+    return part;
+  }
+
+  void begin_rows() {
+    whitener.begin_rows([&](int i) { return blocks.at(i).begin; });
+  }
+
+  // The old M, beside the rows that an observation writes anew, where it is written elsewhere.
+  void copy_beside(const Matrix<D>& old, Span block) {
+    for (int i = 0; i < dim(); ++i) {
+      const bool is_anew = block.begin <= i && i < block.end;
+      std::copy_n(old.row(i), is_anew ? block.begin : i + 1, whitener.row(i));
+    }
+    begin_rows();
+  }
+
   // Adds e^2 D^2 to `surprises`, as large as rounding lets it be; `size` adds up what e is made of.
   [[gnu::always_inline]] void book_surprise(View<D> x, double surprise, double size, double leverage) {
     const int d = dim();
@@ -218,9 +312,19 @@ struct Ridge {
   void fold() {
     const int d = dim();
     for (int i = 0; i < d && waiting > 0; ++i) {
-      side_by_side(d, [&]<class Number>(int j) { fold_at<Number>(i, j); });
+      const Span block = blocks.at(i);
+      if (D == any && block.size() < d && is_idle(i)) continue;
+      side_by_side(block.size(), [&]<class Number>(int j) { fold_at<Number>(i, block.begin + j); });
     }
     waiting = 0;
+  }
+
+  // Whether no row that waits touches a coordinate.
+  bool is_idle(int i) const {
+    for (int k = 0; k < waiting; ++k) {
+      if (recent[k * dim() + i] != 0.0) return false;
+    }
+    return true;
   }
 
   // One entry of it, or several side by side.
@@ -236,49 +340,57 @@ struct Ridge {
   }
 
   // Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)
-  [[gnu::always_inline]] void update_whitener(const Matrix<D>& old) {
-    const int d = dim();
+  [[gnu::always_inline]] void update_whitener(const Matrix<D>& old, Span block) {
     step.fill(0.0);
     double before = 1.0;
-    int i = 0;
+    int i = block.begin;
     // Quotients and roots of four rows side by side; where rows are long, those of one are ready before the last is.
-    for (; D != any && i + 4 <= d; i += 4) {
+    for (; D != any && i + 4 <= block.end; i += 4) {
       const Quad entries = take<Quad>(scratch.data() + i), squares = entries * entries;
       const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
       const Quad befores{before, first, second, third};
       before = third + squares[3];
       const Quad shrinks = root(befores / Quad{first, second, third, before}), shares = entries / befores;
-      for (int k = 0; k < 4; ++k) carry_over(old, i + k, shrinks[k], shares[k], entries[k]);
+      for (int k = 0; k < 4; ++k) carry_over(old, i + k, block, shrinks[k], shares[k], entries[k]);
     }
-    for (; i < d; ++i) {
+    for (; i < block.end; ++i) {
       const double entry = scratch[i], after = before + entry * entry;
-      carry_over(old, i, root(before / after), entry / before, entry);
+      carry_over(old, i, block, root(before / after), entry / before, entry);
       before = after;
     }
   }
 
   // One row of that: the new row may stand where the old one does.
-  [[gnu::always_inline]] void carry_over(const Matrix<D>& old, int i, double shrink, double share, double entry) {
-    const double* from = old.row(i);
-    double* to = whitener.row(i);
-    side_by_side(old.reach(i), [&]<class Number>(int j) {
-      const auto was = take<Number>(from + j), so_far = take<Number>(step.data() + j);
+  [[gnu::always_inline]] void carry_over(const Matrix<D>& old, int i, Span block, double shrink, double share,
+                                         double entry) {
+    const double* from = old.row(i) + block.begin;
+    double *to = whitener.row(i) + block.begin, *along = step.data() + block.begin;
+    side_by_side(old.reach(i) - block.begin, [&]<class Number>(int j) {
+      const auto was = take<Number>(from + j), so_far = take<Number>(along + j);
       put(to + j, shrink * (was - share * so_far));
-      put(step.data() + j, so_far + entry * was);
+      put(along + j, so_far + entry * was);
     });
   }
 
-  // theta = M^T (M b), and the energy b^T V^-1 b.
-  [[gnu::always_inline]] void estimate() {
+  // theta = M^T (M b), of the coordinates that changed, and the energy b^T V^-1 b.
+  [[gnu::always_inline]] void estimate(Span changed) {
     const int d = dim();
     side_by_side(d, [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
     const Product<D> whitened{whitener, scratch.data()};
-    theta.fill(0.0);
+    std::fill(theta.data() + changed.begin, theta.data() + changed.end, 0.0);
     energy = 0.0;
-    for (int i = 0; i < d; ++i) {
+    for (int i = changed.begin; i < changed.end; ++i) {
       const double entry = whitened[i];
-      energy += entry * entry;
-      add_scaled(theta.data(), entry, whitener.row(i), whitener.reach(i));
+      const int from = whitener.from(i);
+      if constexpr (D == any) {
+        projected_[static_cast<std::size_t>(i)] = entry;
+      } else {
+        energy += entry * entry;
+      }
+      add_scaled(theta.data() + from, entry, whitener.row(i) + from, whitener.reach(i) - from);
+    }
+    if constexpr (D == any) {
+      for (const double entry : projected_) energy += entry * entry;
     }
   }
 };

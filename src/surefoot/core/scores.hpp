@@ -137,6 +137,47 @@ void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores,
   for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
 }
 
+// The same row by row, without the zeros of a row and of M: what pays while there are several blocks.
+template <int D>
+void score_by_blocks(const Ridge<D>& ridge, Rows<D> rows, Scores& scores) {
+  const int d = ridge.dim();
+  const Matrix<D>& whitener = ridge.whitener;
+  for (int at = 0; at < rows.count; ++at) {
+    const double* x = rows[at].data();
+    const Span span = span_of(x, d), block = ridge.blocks.around(span);
+    double mean = 0.0, square = 0.0;
+    for (int j = span.begin; j < span.end; ++j) mean += ridge.theta[j] * x[j];
+    if (ridge.count == 0.0) {
+      for (int j = span.begin; j < span.end; ++j) square += x[j] * x[j];
+    } else {
+      // Columns left of the row's first entry meet nothing but zeros, and so do rows of M above it.
+      int i = span.begin;
+      for (; i + 4 <= block.end; i += 4) {
+        double p = 0.0, q = 0.0, r = 0.0, s = 0.0;
+        const double *a = whitener.row(i), *b = whitener.row(i + 1), *c = whitener.row(i + 2), *e = whitener.row(i + 3);
+        for (int j = std::max(whitener.from(i), span.begin); j < std::min(i + 4, span.end); ++j) {
+          p += a[j] * x[j];
+          q += b[j] * x[j];
+          r += c[j] * x[j];
+          s += e[j] * x[j];
+        }
+        square += p * p;
+        square += q * q;
+        square += r * r;
+        square += s * s;
+      }
+      for (; i < block.end; ++i) {
+        double entry = 0.0;
+        for (int j = std::max(whitener.from(i), span.begin); j < std::min(i + 1, span.end); ++j)
+          entry += whitener(i, j) * x[j];
+        square += entry * entry;
+      }
+    }
+    scores.means[static_cast<std::size_t>(at)] = mean;
+    scores.squares[static_cast<std::size_t>(at)] = square;
+  }
+}
+
 // A mean and a square after an observation x, given <V^-1 x, phi>.
 template <class Number, class Change>
 void move_score(const Change& change, Number along, int at, Scores& scores) {

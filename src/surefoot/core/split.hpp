@@ -18,12 +18,16 @@ struct Region {
 
   // radius M x
   void whiten(const double* x, double* out) const {
-    for (int i = 0; i < dim(); ++i) out[i] = radius * dot(whitener.row(i), x, whitener.reach(i));
+    const Product<D> whitened{whitener, x};
+    for (int i = 0; i < dim(); ++i) out[i] = radius * whitened[i];
   }
   // c + radius M^T u
   void point(const double* u, double* theta) const {
     for (int j = 0; j < dim(); ++j) theta[j] = center[j];
-    for (int i = 0; i < dim(); ++i) add_scaled(theta, radius * u[i], whitener.row(i), whitener.reach(i));
+    for (int i = 0; i < dim(); ++i) {
+      const int from = whitener.from(i);
+      add_scaled(theta + from, radius * u[i], whitener.row(i) + from, whitener.reach(i) - from);
+    }
   }
 };
 

@@ -68,6 +68,22 @@ class Matrix {
   // How much of row i of a lower triangle to read: in a dimension that is compiled the zeros above the diagonal, too,
   // which cost less than loops of different lengths.
   int reach(int i) const { return D == any ? i + 1 : D; }
+  // And from which column on: before it row i is known to be zero. Whole groups of eight, so that sums keep their
+  // order.
+  int from([[maybe_unused]] int i) const {
+    if constexpr (D != any)
+      return 0;
+    else
+      return begins_.empty() ? 0 : begins_[static_cast<std::size_t>(i)];
+  }
+  // Row i begins at the column `begin(i)`.
+  template <class Begin>
+  void begin_rows(Begin begin) {
+    if constexpr (D == any) {
+      begins_.resize(static_cast<std::size_t>(dim()));
+      for (int i = 0; i < dim(); ++i) begins_[static_cast<std::size_t>(i)] = begin(i) & ~7;
+    }
+  }
 
   void identity(double scale) {
     fill(0.0);
@@ -78,6 +94,8 @@ class Matrix {
   int dim_;
   alignas(alignment<D>)
       std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * D>> values_{};
+  struct Nothing {};
+  [[no_unique_address]] std::conditional_t<D == any, std::vector<int>, Nothing> begins_;
 };
 
 // Rows of features, which belong to somebody else.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix
-from surefoot.linear.features import FeatureMap, OneHot
+from surefoot.linear.features import Disjoint, FeatureMap, OneHot
 
 
 class RowMaker:
@@ -14,7 +14,8 @@ class RowMaker:
 
     Every map of the library is affine in the context, and so known from its own values at 0 and along each axis; with
     steps that are powers of two the block is equal to the map to the last bit. A map that is not affine is called row
-    by row.
+    by row. Rows of `Disjoint` are zeros but for one block, and are written as such: their planes would be as large as
+    the cube of what they hold.
 
     >>> from surefoot import Disjoint
     >>> RowMaker(Disjoint(actions=2, context_dim=1, context_bound=1.0), 1)(np.array([[0.5], [0.25]]))[1]
@@ -25,6 +26,9 @@ class RowMaker:
     def __init__(self, phi: FeatureMap, context_dim: int) -> None:
         self.phi = phi
         self._context_dim = 0 if isinstance(phi, OneHot) else context_dim
+        if type(phi) is Disjoint:
+            self.is_affine = True
+            return
         origin = self._one(np.zeros(self._context_dim))
         self._shape = origin.shape
         step = 2.0 ** math.floor(math.log2(getattr(phi, "context_bound", 1.0)))
@@ -40,9 +44,20 @@ class RowMaker:
         with_one = np.hstack([np.ones((len(contexts), 1)), contexts])
         return (with_one @ self._planes).reshape(len(contexts), *self._shape)
 
+    @staticmethod
+    def _disjoint(contexts: Matrix, phi: Disjoint) -> NDArray[np.float64]:
+        block = np.hstack([np.ones((len(contexts), 1)), contexts]) if phi.intercept else contexts
+        rows = np.zeros((len(contexts), phi.actions, phi.dim))
+        for action in range(phi.actions):
+            start = action * block.shape[1]
+            rows[:, action, start : start + block.shape[1]] = block
+        return rows
+
     def __call__(self, contexts: Matrix) -> NDArray[np.float64]:
         """(rounds, actions, dim)."""
         contexts = contexts[:, : self._context_dim]
+        if type(self.phi) is Disjoint:
+            return self._disjoint(contexts, self.phi)
         if self.is_affine:
             return np.ascontiguousarray(self._block(contexts))
         return np.stack([self._one(context) for context in contexts])
