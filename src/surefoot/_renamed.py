@@ -75,7 +75,7 @@ RENAMED = {
     "policies.linear": "policies.linear_policy",
     "policies.settings": "policies.linear_settings",
     "replay.chances": "replay.propensities",
-    "replay.configuration": "replay.experiment_toml",
+    "replay.configuration": "experiment.experiment_toml",
     "replay.doubts": "replay.diagnostics",
     "replay.evaluate": "replay.estimators",
     "replay.figures": "replay.replay_figures",

@@ -75,6 +75,7 @@ class Created(Record):
     reward_bounds:  rewards lie within [low, high]; one that does not raises the alarm
     software:       version of surefoot that made the experiment
     history:        rewards of the baseline from before, learned before the first decision
+    configuration:  the experiment.toml that it was made by, by which contexts become rows
     """
 
     format: int
@@ -88,6 +89,7 @@ class Created(Record):
     reward_bounds: tuple[float, float] | None = None
     history: History | None = None
     description: str = ""
+    configuration: str | None = None
 
 
 class CatalogueRecord(Record):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from surefoot.cli import main
 from surefoot.cli.commands import app
-from surefoot.replay.experiment_toml import read_configuration
+from surefoot.experiment.experiment_toml import read_configuration
 from tests.replay.test_fit import clicks
 
 

@@ -8,13 +8,14 @@ import pytest
 from scipy.stats import binom
 
 from surefoot.errors import ConfigError
+from surefoot.experiment.experiment_toml import Configuration, read_configuration
+from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.linear.features import Disjoint
 from surefoot.replay.baseline_fit import Fit, fit_baseline
 from surefoot.replay.contexts import ContextLog
 from surefoot.replay.diagnostics import SURE
-from surefoot.replay.encoding import CategoricalColumn, Encoder, NumericColumn
-from surefoot.replay.experiment_toml import Configuration, configuration_of, read_configuration
 from surefoot.replay.feature_rows import RowMaker
+from surefoot.replay.fitted_configuration import configuration_of
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 

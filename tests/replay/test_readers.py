@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 from surefoot.errors import ConfigError, LogError
+from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.replay import table_reader, text_blocks
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.dsjson import DsjsonLog, hash_row
-from surefoot.replay.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 from surefoot.replay.seen_ids import SeenIds

@@ -15,7 +15,8 @@ from rich.text import Text
 from surefoot.audit.audit_text import when
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
-from surefoot.experiment import MODES, Experiment, Status
+from surefoot.experiment import MODES, Experiment, Status, read_configuration
+from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
 from surefoot.journal import Journal, open_journal
@@ -32,7 +33,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 def create(
     journal: JournalArgument,
     name: NameArgument,
-    policy: Annotated[str, typer.Option(help=f"One of {', '.join(POLICIES)}, or Guard.")] = "SafeLUCB",
+    config: Annotated[
+        Path | None,
+        typer.Option(help="experiment.toml, as fit-baseline writes it, in place of --policy and its settings."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(POLICIES)}, or Guard; SafeLUCB by default.")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with the policy's settings.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; repeat for several.")
@@ -44,9 +51,19 @@ def create(
     ] = None,
     reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
+    despite_doubt: Annotated[
+        bool, typer.Option("--despite-doubt", help="Begin guarded although the log spoke against a linear model.")
+    ] = False,
 ) -> None:
     """Create an experiment, and the journal if there is none."""
-    made = make_any_policy(policy, _settings(settings, set_ or []), advice="Give them with --set or --settings.")
+    if config is not None and (policy or settings or set_):
+        raise ConfigError("`--config` must not be given beside --policy, --settings or --set: the file has them.")
+    advice = "Give them with --set or --settings."
+    made = (
+        make_any_policy(policy or "SafeLUCB", _settings(settings, set_ or []), advice=advice)
+        if config is None
+        else read_configuration(config)
+    )
     with open_journal(journal) as opened:
         Experiment.create(
             opened,
@@ -57,8 +74,10 @@ def create(
             default_reward=default_reward,
             reward_bounds=None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
             description=description,
+            despite_doubt=despite_doubt,
         )
-    typer.echo(f"Created {name!r} with {policy} in mode {mode!r} in {journal}.")
+    shown = made.policy if isinstance(made, Configuration) else type(made).__name__
+    typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {journal}.")
 
 
 @experiment.command(name="list")

@@ -32,7 +32,7 @@ from surefoot.cli.progress import console as errors
 from surefoot.errors import ConfigError
 from surefoot.replay.baseline_fit import Fit
 from surefoot.replay.baseline_fit import fit_baseline as fit
-from surefoot.replay.experiment_toml import configuration_of
+from surefoot.replay.fitted_configuration import configuration_of
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 from surefoot.replay.propensity_model import estimate_propensities, with_estimates
@@ -55,6 +55,13 @@ def fit_baseline(
     alpha: Annotated[float, typer.Option(help="Share of the baseline's reward you accept losing.")] = 0.1,
     delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
     ridge: Annotated[float, typer.Option(help="Regulariser.")] = 1.0,
+    radius: Annotated[
+        str | None, typer.Option(help="Radius of the confidence set; the policy's own by default.")
+    ] = None,
+    reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
+    default_reward: Annotated[
+        float | None, typer.Option(help="What is learned if no reward came within the window.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
@@ -81,7 +88,17 @@ def fit_baseline(
         if not isinstance(read, TableLog) or read.columns.features is not None:
             raise ConfigError("A configuration needs a table with context columns; this log brings its own features.")
         configuration = configuration_of(
-            found, read, policy=policy, alpha=alpha, delta=delta, ridge=ridge, despite_doubt=despite_doubt
+            found,
+            read,
+            policy=policy,
+            alpha=alpha,
+            delta=delta,
+            ridge=ridge,
+            radius=radius,
+            reward_bounds=parse_pair(reward_bounds),
+            reward_window=reward_window,
+            default_reward=default_reward,
+            despite_doubt=despite_doubt,
         )
         configuration.new_policy()  # a configuration that no policy accepts is not written
         configuration.write(out)

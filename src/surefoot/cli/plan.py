@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -11,25 +11,33 @@ from rich.table import Table
 
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.errors import ConfigError
+from surefoot.experiment import read_configuration
 from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows
 from surefoot.simulation.guard_plan import GuardRollout, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
 
+T = TypeVar("T")
 PICTURES = (".png", ".pdf", ".svg")
 
 
 def plan(
-    dim: Annotated[int, typer.Option(help="Features of an action.")] = 4,
-    actions: Annotated[int, typer.Option(help="Actions to choose from.")] = 20,
-    noise: Annotated[float, typer.Option(help="Noise of a reward; 0.5 for clicks and sales.")] = 0.5,
-    baseline_reward: Annotated[float, typer.Option(help="Mean reward of today's strategy.")] = 0.3,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="experiment.toml: features, actions, noise, baseline, alpha and delta, where not given here."
+        ),
+    ] = None,
+    dim: Annotated[int | None, typer.Option(help="Features of an action; 4.")] = None,
+    actions: Annotated[int | None, typer.Option(help="Actions to choose from; 20.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Noise of a reward; 0.5 for clicks and sales.")] = None,
+    baseline_reward: Annotated[float | None, typer.Option(help="Mean reward of today's strategy; 0.3.")] = None,
     gain: Annotated[float, typer.Option(help="Gain hoped for, as a share: 0.1 is 10% more.")] = 0.1,
     per_day: Annotated[float, typer.Option(help="Decisions a day.")] = 1_000,
     alpha: Annotated[
-        str, typer.Option(help="Share of the baseline you accept losing; several between commas.")
-    ] = "0.05,0.1,0.2",
-    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.001,
+        str | None, typer.Option(help="Share of the baseline you accept losing; several between commas; 0.05,0.1,0.2.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="Chance that the guarantee fails; 0.001.")] = None,
     days: Annotated[float, typer.Option(help="How far to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
     clicks: Annotated[
@@ -52,7 +60,13 @@ def plan(
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
     policies = [part.strip().lower() for part in policy.split(",")]
-    alphas = parse_numbers("--alpha", alpha)
+    told = None if config is None else read_configuration(config)
+    alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.05,0.1,0.2")
+    dim = _first(dim, told and told.phi.dim, 4)
+    actions = _first(actions, told and len(told.actions), 20)
+    noise = _first(noise, told and told.noise, 0.5)
+    baseline_reward = _first(baseline_reward, told and told.baseline_reward, 0.3)
+    delta = _first(delta, told and told.delta, 0.001)
     guarded = (
         plan_guard(
             baseline_reward=baseline_reward,
@@ -102,6 +116,11 @@ def plan(
     _print(found)
     if guarded:
         _report_guard(guarded, as_json)
+
+
+def _first(given: T | None, told: T | None, otherwise: T) -> T:
+    """What was given here, else in the configuration, else what is usual."""
+    return given if given is not None else told if told is not None else otherwise
 
 
 def _report_guard(answers: Sequence[GuardRollout], as_json: bool) -> None:

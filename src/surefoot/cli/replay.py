@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -36,12 +37,12 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
+from surefoot.experiment.experiment_toml import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import Log
 from surefoot.replay.diagnostics import Doubt
 from surefoot.replay.estimators import EvaluatorName
 from surefoot.replay.estimators import replay as run_replay
-from surefoot.replay.experiment_toml import Configuration, read_configuration
 from surefoot.replay.guarded_lucb import GUARD, guarded
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.open_log import read_log
@@ -67,8 +68,9 @@ def replay(
         typer.Option(help=f"Policy to replay; repeat for several: {', '.join(PLAYABLE)}, {GUARD} (LUCB under one)."),
     ] = None,
     alpha: Annotated[
-        str, typer.Option(help="Share of the baseline's reward you accept losing; several separated by commas.")
-    ] = "0.1",
+        str | None,
+        typer.Option(help="Share of the baseline's reward you accept losing; several separated by commas; 0.1."),
+    ] = None,
     evaluator: Annotated[
         str | None, typer.Option(help="rejection (default), importance, or full (default where --label is given).")
     ] = None,
@@ -87,14 +89,15 @@ def replay(
     uniform: Annotated[bool, typer.Option("--uniform", help="Every action had the same probability.")] = False,
     estimate_chances: EstimatePropensities = False,
     config: Annotated[
-        Path | None, typer.Option(help="Configuration written by fit-baseline; fitted now by default.")
+        Path | None,
+        typer.Option(help="experiment.toml, as fit-baseline writes it: its policy is played. Fitted now by default."),
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Noise of a reward, in place of the fitted one.")] = None,
     theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, in place of the fitted one.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
     reward_bounds: RewardBounds = None,
-    delta: Annotated[float, typer.Option(help="Probability that the guarantee fails.")] = 0.001,
-    ridge: Annotated[float, typer.Option(help="Regulariser of the policies.")] = 1.0,
+    delta: Annotated[float | None, typer.Option(help="Probability that the guarantee fails; 0.001.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="Regulariser of the policies; 1.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
@@ -106,11 +109,17 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
     """Show what policies would have done on a log: table, figures and report.html."""
-    range_ = parse_pair(reward_bounds)
-    alphas = parse_numbers("--alpha", alpha)
-    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
-    entries: list[Entry] = [*_specs(policy or PLAYABLE, alphas, delta, ridge, _bounds_known(chosen, range_))]
     told = read_configuration(config) if config is not None else None
+    range_ = parse_pair(reward_bounds) or (told.reward_bounds if told else None)
+    alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.1")
+    if delta is None:
+        delta = told.delta if told else 0.001
+    if ridge is None:
+        ridge = told.ridge if told else 1.0
+    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
+    known = _bounds_known(chosen, range_)
+    specs = _specs(policy or (PLAYABLE if told is None else (told.policy,)), alphas, delta, ridge, known)
+    entries: list[Entry] = [*(specs if told is None else [_as_told(spec, told) for spec in specs])]
     columns = columns_of(
         log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label
     )
@@ -135,7 +144,7 @@ def replay(
         range_,
     )
     if GUARD in policy if policy else _can_guard(read, chosen, bounds):
-        entries += [guarded(one, delta=delta, ridge=ridge, reward_bounds=_known(bounds)) for one in alphas]
+        entries += [guarded(one, delta=delta, ridge=ridge or 1.0, reward_bounds=_known(bounds)) for one in alphas]
     seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
     if seconds is not None and seconds >= LONG:
         errors.print(told_wait(seconds, read), highlight=False)
@@ -169,8 +178,16 @@ def _bounds_known(evaluator: str, range_: tuple[float, float] | None) -> dict[st
     return {} if range_ is None else {"reward_range" if evaluator == "importance" else "reward_bounds": range_}
 
 
+def _as_told(spec: Spec, told: Configuration) -> Spec:
+    """With what else the configuration says of its own policy, so that what is replayed is what goes live."""
+    if spec.policy != told.policy:
+        return spec
+    own = told.spec()
+    return replace(spec, radius=own.radius, floor_share=own.floor_share)
+
+
 def _specs(
-    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float, bounds: dict[str, Any]
+    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float | None, bounds: dict[str, Any]
 ) -> list[Spec]:
     specs = []
     for name in [name for name in policies if name != GUARD]:
@@ -206,7 +223,7 @@ def _known(bounds: tuple[float, float] | None) -> tuple[float, float]:
 
 
 def _settings(
-    log: Log, declared: Declared, evaluator: str, *, delta: float, ridge: float, uniform: bool, seed: int
+    log: Log, declared: Declared, evaluator: str, *, delta: float, ridge: float | None, uniform: bool, seed: int
 ) -> dict[str, object]:
     return {
         "log": log.name,

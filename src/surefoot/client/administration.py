@@ -1,6 +1,7 @@
 """What a client asks of an experiment beside decisions and rewards: create it, read it, steer it."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from surefoot.client import requests
@@ -13,15 +14,24 @@ T = TypeVar("T")
 class Administration(ClientOptions):
     """The calls that may take as long as `patience` says."""
 
-    def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    def create_experiment(
+        self,
+        name: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        configuration: str | Path | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
         """Create an experiment; needs an admin's token.
 
         Parameters
         ----------
         name : str
             A new name.
-        settings : mapping
+        settings : mapping, optional
             The policy's settings.
+        configuration : str or Path, optional
+            An experiment.toml, in place of policy and settings; decisions then need a `context` and no `actions`.
         fields : object
             Further fields of the request, such as `policy` or `mode`.
 
@@ -30,7 +40,9 @@ class Administration(ClientOptions):
         dict
             The experiment as the service shows it.
         """
-        return self._patiently(requests.create_experiment(name, settings, fields))
+        if configuration is not None:
+            fields = {"configuration": self.use(name, configuration), **fields}
+        return self._patiently(requests.create_experiment(name, settings or {}, fields))
 
     def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands.
@@ -47,7 +59,7 @@ class Administration(ClientOptions):
         """
         return self._patiently(requests.read_experiment(name))
 
-    def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
+    def set_mode(self, name: str, mode: str, *, reason: str = "", despite_doubt: bool = False) -> dict[str, Any]:
         """Change the mode of an experiment; needs an admin's token.
 
         Parameters
@@ -58,13 +70,15 @@ class Administration(ClientOptions):
             The new mode.
         reason : str
             Why; kept in the journal.
+        despite_doubt : bool
+            Go over to guarded mode although the configuration's log spoke against a linear model.
 
         Returns
         -------
         dict
             The answer of the service.
         """
-        return self._patiently(requests.set_mode(name, mode, reason))
+        return self._patiently(requests.set_mode(name, mode, reason, despite_doubt=despite_doubt))
 
     def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
         """Answer the alarm; needs an admin's token.

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -155,12 +156,19 @@ class AsyncClient(ClientOptions):
         self.know(catalogue, actions)
         return catalogue
 
-    async def create_experiment(self, name: str, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    async def create_experiment(
+        self,
+        name: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        configuration: str | Path | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
         """Create an experiment; needs an admin's token.
 
         Parameters
         ----------
-        name, settings, fields
+        name, settings, configuration, fields
             As in `Client.create_experiment`.
 
         Returns
@@ -168,7 +176,9 @@ class AsyncClient(ClientOptions):
         dict
             The experiment as the service shows it.
         """
-        return await self._patiently(requests.create_experiment(name, settings, fields))
+        if configuration is not None:
+            fields = {"configuration": self.use(name, configuration), **fields}
+        return await self._patiently(requests.create_experiment(name, settings or {}, fields))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands.
@@ -185,12 +195,12 @@ class AsyncClient(ClientOptions):
         """
         return await self._patiently(requests.read_experiment(name))
 
-    async def set_mode(self, name: str, mode: str, *, reason: str = "") -> dict[str, Any]:
+    async def set_mode(self, name: str, mode: str, *, reason: str = "", despite_doubt: bool = False) -> dict[str, Any]:
         """Change the mode of an experiment; needs an admin's token.
 
         Parameters
         ----------
-        name, mode, reason
+        name, mode, reason, despite_doubt
             As in `Client.set_mode`.
 
         Returns
@@ -198,7 +208,7 @@ class AsyncClient(ClientOptions):
         dict
             The answer of the service.
         """
-        return await self._patiently(requests.set_mode(name, mode, reason))
+        return await self._patiently(requests.set_mode(name, mode, reason, despite_doubt=despite_doubt))
 
     async def void(self, experiment: str, decision_id: str, action: Any = None, *, reason: str = "") -> Voided:
         """Say that a round was not played as decided; until its reward was sent. If the service is away, it waits.

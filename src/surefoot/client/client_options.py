@@ -1,7 +1,9 @@
 """How a client behaves when the service is slow or away."""
 
 import os
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from surefoot.client import requests
@@ -28,18 +30,52 @@ class ClientOptions:
         if secret:
             self.headers["authorization"] = f"Bearer {secret}"
         self._catalogues: dict[str, list[str]] = {}
+        self._configured: dict[str, tuple[list[str], str | None]] = {}
 
-    def names(self, body: Mapping[str, Any]) -> Sequence[str]:
+    def names(self, experiment: str, body: Mapping[str, Any]) -> Sequence[str]:
         """The names of a question's actions, as far as they are known here."""
         if "actions" in body:
             return [action["id"] for action in body["actions"]]
-        return self._catalogues.get(str(body.get("catalogue")), [])
+        if "catalogue" in body:
+            return self._catalogues.get(str(body["catalogue"]), [])
+        return self._configured.get(experiment, ([], None))[0]
 
     def fall_back(self, experiment: str, body: dict[str, Any]) -> Any:
         """The baseline, chosen here; the round waits to be booked."""
-        told = requests.fallback(body, self.names(body))
+        baseline = self._configured.get(experiment, ([], None))[1]
+        if baseline is not None and "baseline" not in body:
+            body = {**body, "baseline": baseline}
+        told = requests.fallback(body, self.names(experiment, body))
         self.later.put(requests.booked(experiment, body))
         return told
+
+    def use(self, experiment: str, configuration: str | Path) -> str:
+        """Know an experiment's configuration, so that the baseline can be played while the service is away.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        configuration : str or Path
+            Its experiment.toml.
+
+        Returns
+        -------
+        str
+            The file's text, as `create_experiment` sends it.
+
+        Raises
+        ------
+        ConfigError
+            If it cannot be read, or names no actions.
+        """
+        try:
+            text = Path(configuration).read_text(encoding="utf-8")
+            actions = tomllib.loads(text)["actions"]
+            self._configured[experiment] = [str(name) for name in actions["names"]], actions.get("baseline")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"`{configuration}` must be an experiment.toml with its actions, but: {error}.") from None
+        return text
 
     def know(self, catalogue: str, actions: Actions) -> None:
         """Remember a catalogue's names, for fallbacks."""

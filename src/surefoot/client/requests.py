@@ -95,9 +95,10 @@ def read_experiment(name: str) -> ApiCall[dict[str, Any]]:
     return _plain("GET", _path(name))
 
 
-def set_mode(name: str, mode: str, reason: str) -> ApiCall[dict[str, Any]]:
+def set_mode(name: str, mode: str, reason: str, *, despite_doubt: bool) -> ApiCall[dict[str, Any]]:
     """Change the mode."""
-    return _plain("PUT", f"{_path(name)}/mode", {"mode": mode, "reason": reason})
+    body = {"mode": mode, "reason": reason} | ({"despite_doubt": True} if despite_doubt else {})
+    return _plain("PUT", f"{_path(name)}/mode", body)
 
 
 def abandon(experiment: str, decision_id: str, reason: str) -> ApiCall[dict[str, Any]]:
@@ -135,7 +136,10 @@ def fallback(body: dict[str, Any], names: Sequence[str]) -> Decision | GuardDeci
     if "proposal" in body:
         return _guard_fallback(body)
     if not names:
-        raise InputError("`actions` must be known here for a fallback: give them, or register the catalogue here.")
+        raise InputError(
+            "`actions` must be known here for a fallback: give them, register the catalogue here, or name the "
+            "experiment's configuration (`use`)."
+        )
     chosen = body.get("baseline") or names[0]
     if chosen not in names:
         raise InputError(f"`baseline` must be one of the actions, but got {chosen!r:.80}.")

@@ -3,6 +3,7 @@
 from surefoot.experiment.answer import Answer, Receipt
 from surefoot.experiment.async_experiment import AsyncExperiment
 from surefoot.experiment.experiment import Experiment
+from surefoot.experiment.experiment_toml import read_configuration
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import GuardQuestion
 from surefoot.experiment.guard_status import GuardStatus
@@ -21,4 +22,5 @@ __all__ = [
     "Question",
     "Receipt",
     "Status",
+    "read_configuration",
 ]

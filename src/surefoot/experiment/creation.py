@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 import surefoot
 from surefoot.arrays import LARGEST, finite_array, positive
 from surefoot.errors import ConfigError
+from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
@@ -20,7 +21,7 @@ from surefoot.records import FORMAT, Created, History, ModeName
 
 
 def read_settings(
-    policy: BasePolicy,
+    policy: BasePolicy | Configuration,
     *,
     mode: ModeName,
     reward_window: float | None,
@@ -28,10 +29,20 @@ def read_settings(
     reward_bounds: Sequence[float] | None,
     history: tuple[ArrayLike, ArrayLike] | None,
     description: str,
+    despite_doubt: bool = False,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
         raise ConfigError(f"`mode` must be one of {', '.join(MODES)}, but got {mode!r}.")
+    text: str | None = None
+    if isinstance(policy, Configuration):
+        told, text = policy, policy.to_toml()
+        if mode == "guarded" and not despite_doubt:
+            told.refuse_doubt()
+        reward_window = told.reward_window if reward_window is None else reward_window
+        default_reward = told.default_reward if default_reward is None else default_reward
+        reward_bounds = told.reward_bounds if reward_bounds is None else reward_bounds
+        policy = told.new_policy()
     if not isinstance(policy, Policy | Guard):
         raise ConfigError(f"`policy` must be a new policy, such as surefoot.SafeLUCB(...), but got {policy!r:.80}.")
     if isinstance(policy, Guard):
@@ -48,6 +59,7 @@ def read_settings(
         reward_bounds=_read_bounds(reward_bounds),
         history=None if history is None else _read_history(*history),
         description=str(description),
+        configuration=text,
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):

@@ -49,17 +49,19 @@ class Decisions(TransactedState):
         Parameters
         ----------
         features : array_like of shape (actions, dim) or Catalogue, optional
-            One row per action. Policies over plain arms need none, and a guard takes none.
+            One row per action. Policies over plain arms need none, and a guard takes none. An experiment that was made
+            by a configuration makes them of the context.
         baseline : int, str or any JSON value
-            Row, or name, of the action you would play today; for a guard the action itself.
+            Row, or name, of the action you would play today; for a guard the action itself. A configuration may have
+            it, too.
         baseline_reward : float or (low, high), optional
             Mean reward of the baseline in this round, where the policy takes it.
         decision_id : str, optional
             Your id of the decision; a new one by default.
         actions : sequence of str, optional
-            Names of the rows.
+            Names of the rows; with a configuration those that are offered in this round, all by default.
         context : mapping, optional
-            JSON data to keep beside the decision.
+            JSON data to keep beside the decision, from which a configuration makes the rows.
         proposal : any JSON value
             For a guard: the action that is to be let in.
         unit : str, optional

@@ -12,6 +12,7 @@ from surefoot.experiment.acknowledge import acknowledge
 from surefoot.experiment.answer import Answer, Receipt, or_raise
 from surefoot.experiment.creation import read_settings
 from surefoot.experiment.decisions import Decisions
+from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.guard_decide import find_guarded
 from surefoot.experiment.modes import change_mode
 from surefoot.experiment.question import read_id, read_text
@@ -54,7 +55,7 @@ class Experiment(Decisions):
         cls,
         journal: Journal,
         name: str,
-        policy: Policy | Guard,
+        policy: Policy | Guard | Configuration,
         *,
         mode: ModeName = "shadow",
         reward_window: float | None = None,
@@ -62,6 +63,7 @@ class Experiment(Decisions):
         reward_bounds: Sequence[float] | None = None,
         history: tuple[ArrayLike, ArrayLike] | None = None,
         description: str = "",
+        despite_doubt: bool = False,
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
@@ -76,8 +78,9 @@ class Experiment(Decisions):
             Where its events are kept.
         name : str
             A name that the journal does not have yet.
-        policy : Policy or Guard
-            A policy that has not decided or learned anything.
+        policy : Policy, Guard or Configuration
+            A policy that has not decided or learned anything; or the configuration to make it by, which also says how
+            contexts become rows, and what is not said here of rewards.
         mode : {"shadow", "guarded", "paused"}
             Who may play (`surefoot.experiment.modes`).
         reward_window : float, optional
@@ -91,6 +94,8 @@ class Experiment(Decisions):
             Logged rows of the baseline and their rewards, learned before the first round.
         description : str
             What the experiment is about.
+        despite_doubt : bool
+            Begin in guarded mode although the configuration's log spoke against a linear model.
         clock : callable
             Tells the time in seconds since 1970.
         snapshot_every : int
@@ -105,6 +110,8 @@ class Experiment(Decisions):
         ------
         ConfigError
             If a setting is invalid, or the policy is not new.
+        AssumptionError
+            If the configuration's log spoke against a linear model, and the mode is guarded.
         JournalConflictError
             If the name exists.
         """
@@ -116,6 +123,7 @@ class Experiment(Decisions):
             reward_bounds=reward_bounds,
             history=history,
             description=description,
+            despite_doubt=despite_doubt,
         )
         journal.create(name, encode(created), time=clock())
         # As any later process opens it, so that there is one way into the state.
@@ -286,7 +294,7 @@ class Experiment(Decisions):
             total += (closed := self._run(Call(lambda turn: turn.close_windows(), closes=False)))
         return total
 
-    def set_mode(self, mode: ModeName, *, reason: str = "") -> ModeName:
+    def set_mode(self, mode: ModeName, *, reason: str = "", despite_doubt: bool = False) -> ModeName:
         """Change the mode (`surefoot.experiment.modes`).
 
         Parameters
@@ -295,6 +303,8 @@ class Experiment(Decisions):
             The new mode.
         reason : str
             Why; kept in the journal.
+        despite_doubt : bool
+            Go over to guarded mode although the configuration's log spoke against a linear model.
 
         Returns
         -------
@@ -305,8 +315,12 @@ class Experiment(Decisions):
         ------
         ModeError
             If the experiment cannot go from its mode to that one.
+        AssumptionError
+            If the configuration's log spoke against a linear model, and the mode is guarded.
         """
         why = read_text("reason", reason)
+        if mode == "guarded" and self.configuration is not None and not despite_doubt:
+            self.configuration.refuse_doubt()
         return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, why))))
 
     def find(self, decision_id: str) -> AnyAnswer:

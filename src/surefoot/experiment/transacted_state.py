@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from surefoot.errors import InputError, JournalReadOnlyError, SurefootError
 from surefoot.experiment.answer import Answer, Receipt
 from surefoot.experiment.decide import decide
+from surefoot.experiment.experiment_toml import configuration_in
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_decide import decide_guarded
 from surefoot.experiment.guard_question import GuardQuestion, ReadGuarded, metric_names, read_guarded, read_metrics
@@ -53,6 +54,9 @@ class TransactedState:
         self._reading = threading.Lock()
         self._is_guard = isinstance(state.policy, Guard)
         self._metrics = metric_names(state.created) if self._is_guard else ()
+        told = state.created.configuration
+        #: How contexts become rows, where the experiment was made by a configuration.
+        self.configuration = None if told is None else configuration_in(told)
 
     def read_question(self, question: AnyQuestion, *, is_fallback: bool = False) -> AnyRead:
         """Check the form of a question, before anything is locked; the policy checks its content."""
@@ -60,6 +64,8 @@ class TransactedState:
             return read_guarded(question, self._metrics, is_fallback=is_fallback)
         if isinstance(question, GuardQuestion):
             raise InputError(f"Only a guard takes a `proposal`, but the policy is {self._created.policy}.")
+        if self.configuration is not None and isinstance(question, Question) and question.features is None:
+            question = self.configuration.asked(question)
         return read(question, is_fallback=is_fallback)
 
     def read_question_or_error(self, question: AnyQuestion) -> AnyRead | SurefootError:

@@ -5,6 +5,7 @@ Pass a map's `dim` and `bound` to a policy as `dim` and `feature_bound`, and its
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -248,6 +249,16 @@ class OneHot(FeatureMap):
     def __call__(self, context: ArrayLike | None = None, /) -> Matrix:
         """One unit row per arm; a context is ignored."""
         return np.eye(self.actions)
+
+
+def map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Sequence[float]] | None) -> FeatureMap:
+    """The feature map of encoded contexts: products with the actions' own features where there are any."""
+    if action_features is not None:
+        table = [list(action_features[name]) for name in actions]
+        return Interactions(table, context_dim=max(1, width), context_bound=1.0)
+    if width == 0:
+        return OneHot(actions=len(actions))
+    return Disjoint(actions=len(actions), context_dim=width, context_bound=1.0)
 
 
 def _read_actions(features: ArrayLike) -> Matrix:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from surefoot.replay.batch import ArrayLog as ArrayLog
     from surefoot.replay.columns import Columns as Columns
     from surefoot.replay.estimators import replay as replay
-    from surefoot.replay.experiment_toml import configuration_of as configuration_of
-    from surefoot.replay.experiment_toml import read_configuration as read_configuration
+    from surefoot.replay.fitted_configuration import configuration_of as configuration_of
+    from surefoot.replay.fitted_configuration import read_configuration as read_configuration
     from surefoot.replay.guarded_lucb import guarded as guarded
     from surefoot.replay.open_log import read_log as read_log
     from surefoot.replay.propensity_model import estimate_propensities as estimate_propensities
@@ -30,7 +30,7 @@ __getattr__, __dir__ = lazy(
         "batch": ("ArrayLog",),
         "columns": ("Columns",),
         "estimators": ("replay",),
-        "experiment_toml": ("configuration_of", "read_configuration"),
+        "fitted_configuration": ("configuration_of", "read_configuration"),
         "guarded_lucb": ("guarded",),
         "open_log": ("read_log",),
         "propensity_model": ("estimate_propensities",),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
-from surefoot.replay.encoding import GAP
+from surefoot.linear.encoding import GAP
 from surefoot.replay.table_reader import Frame
 
 GAPS = ["", "na", "n/a", "nan", "null", "none"]  # what programs write where there is no number

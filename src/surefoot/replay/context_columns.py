@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from surefoot.errors import LogError
-from surefoot.replay.encoding import MOST_LEVELS
+from surefoot.linear.encoding import MOST_LEVELS
 
 SURE_ROWS = 100  # below this, values that all differ are no sign of an id
 DISTINCT = 0.95  # share of different whole numbers from which on they count as ids

@@ -13,8 +13,8 @@ import polars as pl
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError
 from surefoot.linear.features import Disjoint
+from surefoot.replay.column_ranges import ColumnRanges
 from surefoot.replay.contexts import ContextLog, classification
-from surefoot.replay.encoding import ColumnRanges
 
 PATIENT = ("age", "wtkg", "karnof", "cd40", "cd80", "hemo", "drugs", "symptom", "str2")
 ARMS = ("zidovudine", "zidovudine + didanosine", "zidovudine + zalcitabine", "didanosine")

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError, LogError
 from surefoot.hints import nearest
-from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot
+from surefoot.linear.encoding import Encoder
+from surefoot.linear.features import map_of
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
+from surefoot.replay.column_ranges import ColumnRanges, sort_labels
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.context_columns import check_asked, left_out
-from surefoot.replay.encoding import ColumnRanges, Encoder, sort_labels
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
 from surefoot.replay.table_reader import TableFile, open_table
@@ -176,16 +177,6 @@ class TableLog(Log):
     def _places(self, labels: pl.Series) -> NDArray[np.int64]:
         places = labels.replace_strict(list(self.actions), list(range(len(self.actions))), return_dtype=pl.Int64)
         return np.ascontiguousarray(places.to_numpy())
-
-
-def map_of(actions: Sequence[str], width: int, action_features: Mapping[str, Sequence[float]] | None) -> FeatureMap:
-    """The feature map of a table: products with the actions' own features where there are any."""
-    if action_features is not None:
-        table = [list(action_features[name]) for name in actions]
-        return Interactions(table, context_dim=max(1, width), context_bound=1.0)
-    if width == 0:
-        return OneHot(actions=len(actions))
-    return Disjoint(actions=len(actions), context_dim=width, context_bound=1.0)
 
 
 def _of(survey: TableSurvey | None) -> TableSurvey:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from surefoot.errors import ConfigError
+from surefoot.linear.encoding import Encoder
 from surefoot.replay.batch import Log
 from surefoot.replay.columns import Columns
 from surefoot.replay.dsjson import DsjsonLog
-from surefoot.replay.encoding import Encoder
 from surefoot.replay.log_files import LOGGED, Format, TableLog, format_of
 from surefoot.replay.table_reader import DataFrameTable
 from surefoot.replay.text_blocks import line_blocks

@@ -93,8 +93,13 @@ class Catalogues:
         return known
 
 
-def question_of(asked: request_models.Decide, known: RegisteredCatalogue | None, limits: Limits) -> Question:
-    """What the experiment is asked."""
+def question_of(
+    asked: request_models.Decide, known: RegisteredCatalogue | None, limits: Limits, *, is_configured: bool = False
+) -> Question:
+    """What the experiment is asked; one with a configuration makes the rows of the context itself."""
+    if is_configured and known is None and (asked.actions is None or rows_of(asked.actions) is None):
+        names = None if asked.actions is None else [action.id for action in asked.actions]
+        return Question(None, asked.baseline, asked.baseline_reward, asked.decision_id, names, asked.context)
     if (asked.actions is None) == (known is None):
         raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
     if asked.actions is not None:

@@ -96,13 +96,14 @@ class Handlers:
             return guard_question(asked)
         known = None if asked.catalogue is None else await self._catalogues.find(opened, asked.catalogue)
         is_large = known is not None and known.size > MOST_AT_ONCE
+        is_configured = opened.experiment.configuration is not None
         # Rows that take long to make would keep every other caller waiting.
         question = (
             await self._registry.run(question_of, asked, known, self._limits)
             if is_large
-            else question_of(asked, known, self._limits)
+            else question_of(asked, known, self._limits, is_configured=is_configured)
         )
-        if question.features is None and "dim" in opened.experiment.settings.settings:
+        if question.features is None and "dim" in opened.experiment.settings.settings and not is_configured:
             raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
         return question
 

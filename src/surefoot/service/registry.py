@@ -16,6 +16,7 @@ from surefoot.errors import (
 )
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, GuardAnswer, Status
 from surefoot.experiment.async_experiment import BatchQueue
+from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Guard, Policy
@@ -154,7 +155,7 @@ class Registry:
             await self.run(self._journal.close)
         self.executor.shutdown()
 
-    async def create(self, name: str, policy: Policy | Guard, **settings: Any) -> OpenExperiment:
+    async def create(self, name: str, policy: Policy | Guard | Configuration, **settings: Any) -> OpenExperiment:
         """Create an experiment."""
         every = self.settings.snapshot_every
         made = await self.run(

@@ -51,8 +51,9 @@ class Decide(Wire, kw_only=True):
 
     Give `actions`, or the `catalogue` that they were registered as. The `baseline` is the id of the action that would
     be played today, by convention the first. `baseline_reward` is its mean reward, if known, or [low, high].
-    `context` is kept beside the decision; a catalogue with a feature map needs `context_features`. Asking again with
-    the same `decision_id` gives the same answer.
+    `context` is kept beside the decision; a catalogue with a feature map needs `context_features`. An experiment that
+    was created by a `configuration` makes the rows of the `context`, and needs neither; `actions` without features are
+    then those that are offered. Asking again with the same `decision_id` gives the same answer.
     """
 
     actions: Annotated[list[Action], Meta(min_length=1)] | None = None
@@ -156,11 +157,16 @@ class CreateExperiment(Wire, kw_only=True):
 
     A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
     from the system.
+
+    A `configuration` is the text of an experiment.toml, in place of `policy` and `settings`. Where its log spoke
+    against a linear model, guarded mode needs `despite_doubt`.
     """
 
     name: Name
     policy: PolicyName | Literal["Guard"] = "SafeLUCB"
-    settings: dict[str, Any]
+    settings: dict[str, Any] = {}
+    configuration: str | None = None
+    despite_doubt: bool = False
     mode: ModeName = "shadow"
     reward_window: Annotated[float, Meta(gt=0)] | None = None
     default_reward: float | None = None
@@ -174,6 +180,7 @@ class ChangeMode(Wire, kw_only=True):
 
     mode: ModeName
     reason: Text = ""
+    despite_doubt: bool = False
 
 
 class Abandon(Wire, kw_only=True):

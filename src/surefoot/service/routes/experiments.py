@@ -8,6 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 
 from surefoot.errors import InputError, JournalError
+from surefoot.experiment.experiment_toml import Configuration, configuration_in
 from surefoot.experiment.policy_by_name import make_policy
 from surefoot.policies import Guard, Policy
 from surefoot.records import Created
@@ -34,6 +35,7 @@ class SettingsRead(msgspec.Struct):
     reward_bounds: tuple[float, float] | None
     history_rows: int
     description: str
+    configuration: str | None = None
 
 
 def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]:
@@ -52,7 +54,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         data: JSONBody[request_models.CreateExperiment], request: Request[Any, Any, Any]
     ) -> response_models.Summary:
         """Begin an experiment; it starts in shadow, unless told otherwise."""
-        policy = policy_of(data)
+        policy = policy_of(data) if data.configuration is None else configured(data, data.configuration)
         history = None if data.history is None else (data.history.features, data.history.rewards)
         opened = await registry.create(
             data.name,
@@ -63,6 +65,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             reward_bounds=data.reward_bounds,
             history=history,
             description=data.description,
+            despite_doubt=data.despite_doubt,
         )
         visit_of(request.scope).notes["experiment"] = data.name
         return await summary(opened)
@@ -70,13 +73,24 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     def policy_of(data: request_models.CreateExperiment) -> Policy | Guard:
         if data.policy == "Guard":
             return new_guard(data.settings, limits)
-        # Checked before the policy is made, which allocates the square of it.
         dim = data.settings.get("dim", data.settings.get("arms", 1))
-        if isinstance(dim, int) and dim > limits.dimensions:
-            rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
-            raise ProblemError("invalid", f"In `settings`, {rule}.", [Fault("settings.dim", rule)])
+        if isinstance(dim, int):
+            refuse_dim(dim, "settings")
         refuse_seed(data.settings)
         return make_policy(data.policy, data.settings)
+
+    def configured(data: request_models.CreateExperiment, text: str) -> Configuration:
+        if data.settings:
+            raise InputError("`settings` must be left out where a `configuration` is given, which has them.")
+        found = configuration_in(text)
+        refuse_dim(found.phi.dim, "configuration")
+        return found
+
+    def refuse_dim(dim: int, place: str) -> None:
+        # Checked before the policy is made, which allocates the square of it.
+        if dim > limits.dimensions:
+            rule = f"at most {limits.dimensions} dimensions are taken, but got {dim}"
+            raise ProblemError("invalid", f"In `{place}`, {rule}.", [Fault(f"{place}.dim", rule)])
 
     @get("/v1/experiments", **guarded("read", TAGS, "listExperiments"), responses=problems())
     async def list_(request: Request[Any, Any, Any]) -> response_models.Experiments:
@@ -113,14 +127,14 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     @put(
         "/v1/experiments/{name:str}/mode",
         **guarded("admin", TAGS, "changeMode"),
-        responses=problems("unknown-experiment", "mode-conflict", "outcome-unknown", body=True),
+        responses=problems("unknown-experiment", "mode-conflict", "broken-assumption", "outcome-unknown", body=True),
     )
     async def change_mode(
         name: ExperimentName, data: JSONBody[request_models.ChangeMode], request: Request[Any, Any, Any]
     ) -> response_models.Summary:
         """Go over to another mode; the summary's `allowed_modes` tell which."""
         opened = await registry.find(name)
-        await registry.run(opened.experiment.set_mode, data.mode, reason=data.reason)
+        await registry.run(opened.experiment.set_mode, data.mode, reason=data.reason, despite_doubt=data.despite_doubt)
         visit_of(request.scope).notes.update(experiment=name, mode=data.mode)
         return await summary(opened)
 
@@ -170,4 +184,5 @@ def settings_read(created: Created) -> SettingsRead:
         reward_bounds=created.reward_bounds,
         history_rows=0 if created.history is None else len(created.history.rewards),
         description=created.description,
+        configuration=created.configuration,
     )

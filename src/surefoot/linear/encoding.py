@@ -8,15 +8,15 @@ follows and holds in production too.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
+from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite
-from surefoot.errors import ConfigError, InputError
+from surefoot.errors import InputError
 
 MOST_LEVELS = 64
 GAP = "(missing)"  # the label of a gap
@@ -41,9 +41,9 @@ class NumericColumn:
         """What its columns are."""
         return [self.name, f"{self.name} is missing"][: self.width]
 
-    def encode(self, values: pl.Series) -> Matrix:
+    def encode(self, values: ArrayLike) -> Matrix:
         """A column in [0, 1], 0 where it never varied; and one of 0 and 1 where there may be gaps."""
-        numbers = values.cast(pl.Float64).to_numpy().reshape(-1, 1)
+        numbers = np.asarray(values, dtype=np.float64).reshape(-1, 1)
         gaps, span = np.isnan(numbers), self.high - self.low
         moved: Matrix = np.clip((numbers - self.low) / span, 0.0, 1.0) if span > 0 else np.zeros_like(numbers)
         return np.hstack([np.where(gaps, 0.0, moved), gaps][: self.width]).astype(np.float64)
@@ -71,10 +71,9 @@ class CategoricalColumn:
         """What its columns are."""
         return [f"{self.name}={level}" for level in self.levels]
 
-    def encode(self, values: pl.Series) -> Matrix:
-        """A 1 under the level, all 0s for one that is not known."""
-        shown = values.cast(pl.String)
-        return np.stack([(shown == level).fill_null(False).to_numpy() for level in self.levels], axis=1).astype(float)
+    def encode(self, values: Any) -> Matrix:
+        """A 1 under the level, all 0s for one that is not known; the values are texts, as an array or a series."""
+        return np.stack([np.asarray(values == level, dtype=np.float64) for level in self.levels], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +97,18 @@ class Encoder:
         """What every entry of an encoded context is."""
         return [name for part in self.parts for name in part.names]
 
-    def encode(self, contexts: pl.DataFrame) -> Matrix:
-        """Every row of a table, (rows, dim)."""
+    def encode(self, contexts: Any) -> Matrix:
+        """Every row of a table, (rows, dim); the table gives a column by its name."""
         if not self.parts:
-            return np.zeros((contexts.height, 0))
+            return np.zeros((len(contexts), 0))
         columns = [part.encode(contexts[part.name]) for part in self.parts]
         encoded: Matrix = np.hstack(columns) / math.sqrt(len(self.parts))
         return np.ascontiguousarray(encoded)
 
     def encode_one(self, context: Mapping[str, Any]) -> Vector:
         """One context as it comes in production: a value under each column's name."""
-        encoded: Vector = self.encode(pl.DataFrame({part.name: [_value(part, context)] for part in self.parts}))[0]
+        columns = {part.name: np.array([_value(part, context)]) for part in self.parts}
+        encoded: Vector = self.encode(columns)[0] if columns else np.zeros(0)
         return encoded
 
 
@@ -126,65 +126,6 @@ def _value(part: NumericColumn | CategoricalColumn, context: Mapping[str, Any]) 
     return _label(given)
 
 
-class ColumnRanges:
-    """What a first pass over the log has seen of its contexts, from which an encoder is made."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[float, float] | set[str]] = {}
-        self._gaps: set[str] = set()
-
-    def look_at(self, contexts: pl.DataFrame) -> None:
-        """Take in some rows."""
-        for name, values in contexts.to_dict().items():
-            if values.len() == 0:
-                continue
-            if values.dtype == pl.String:
-                levels = self._seen.setdefault(name, set())
-                assert isinstance(levels, set)
-                levels.update(values.unique().to_list())
-                _few(name, levels)
-            else:
-                numbers = values.to_numpy()
-                self._gaps |= {name} if np.isnan(numbers).any() else set()
-                low, high = self._seen.get(name, (math.inf, -math.inf))
-                assert isinstance(low, float)
-                assert isinstance(high, float)
-                # A column of nothing but gaps has no range, and its number is 0 throughout.
-                least, most = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
-                self._seen[name] = (float(np.fmin(low, least)), float(np.fmax(high, most)))
-
-    def encoder(self) -> Encoder:
-        """The encoder for all that was seen."""
-        parts: list[NumericColumn | CategoricalColumn] = []
-        for name, seen in self._seen.items():
-            parts.append(
-                CategoricalColumn(name, tuple(sort_labels(seen)))
-                if isinstance(seen, set)
-                else _numeric(name, seen, name in self._gaps)
-            )
-        return Encoder(tuple(parts))
-
-
-def _numeric(name: str, seen: tuple[float, float], has_gaps: bool) -> NumericColumn:
-    low, high = seen if math.isfinite(seen[0]) else (0.0, 0.0)
-    return NumericColumn(name, low, high, has_gaps)
-
-
 def _label(value: Any) -> str:
     """A label as the log's reader writes it: 2.0 and 2 are the same."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _few(name: str, levels: set[str]) -> None:
-    if len(levels) > MOST_LEVELS:
-        raise ConfigError(
-            f"A column of labels must have at most {MOST_LEVELS} different ones, but {name!r} has more. "
-            "Group the rare ones, or leave the column out of the context."
-        )
-
-
-def sort_labels(labels: Sequence[str] | set[str]) -> list[str]:
-    """By number where all are whole numbers, else by name."""
-    if all(label.lstrip("-").isdigit() for label in labels):
-        return sorted(labels, key=int)
-    return sorted(labels)

@@ -1,0 +1,275 @@
+"""The experiment's configuration, as TOML: one file from the log to the service. Its schema lives here.
+
+policy, alpha, delta, noise, theta_bound, feature_bound, baseline_reward, reward_floor
+ridge, radius, reward_bounds, reward_window, default_reward   where they are not the policy's own
+doubt       what in the log spoke against a linear model
+[actions]   names, baseline, and per name its features where actions have any
+[[context]] name, and either low and high (a number; has_gaps where it may be missing) or levels (a label)
+
+`fit-baseline` writes it; `replay`, `plan`, `experiment create` and the client read it, and the service keeps it with
+the experiment: what was replayed is what goes live, contexts are encoded alike, and rewards have the same bounds.
+"""
+
+import inspect
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from surefoot.arrays import Matrix
+from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.experiment.policy_by_name import policy_kind
+from surefoot.experiment.question import Question
+from surefoot.hints import nearest
+from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
+from surefoot.linear.features import FeatureMap, OneHot, map_of
+from surefoot.policies import Policy
+from surefoot.simulation.atomic_files import whole_file
+
+if TYPE_CHECKING:
+    from surefoot.simulation.policy_specs import Spec
+
+NUMBERS = ("alpha", "delta", "noise", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
+CHOSEN = ("ridge", "radius", "reward_bounds", "reward_window", "default_reward", "doubt")  # left out where they are not
+UNGUARDED = "LUCB"  # keeps no floor, and so has nothing to lose by a wrong model
+TOP = ("policy", *NUMBERS, *CHOSEN, "actions", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a running policy is told, how a context becomes feature rows, and how long a reward is waited for.
+
+    `Experiment.create` takes one in place of a policy; `read_configuration` reads one from its file, and
+    `surefoot.replay.configuration_of` makes one from a log.
+    """
+
+    policy: str
+    alpha: float
+    delta: float
+    noise: float
+    ridge: float | None
+    theta_bound: float
+    feature_bound: float
+    baseline_reward: float
+    actions: tuple[str, ...]
+    baseline: str | None
+    encoder: Encoder
+    reward_floor: float = 0.0
+    action_features: Mapping[str, tuple[float, ...]] | None = field(default=None)
+    radius: str | None = None
+    reward_bounds: tuple[float, float] | None = None
+    reward_window: float | None = None
+    default_reward: float | None = None
+    doubt: str = ""
+
+    @property
+    def phi(self) -> FeatureMap:
+        """The feature map."""
+        return map_of(self.actions, self.encoder.dim, self.action_features)
+
+    @property
+    def baseline_row(self) -> int:
+        """Row of the baseline's action, where that is one action."""
+        if self.baseline is None:
+            raise ConfigError(
+                "`baseline` must be an action, but this configuration's baseline changes from row to row."
+            )
+        return self.actions.index(self.baseline)
+
+    def rows(self, context: Mapping[str, Any] | None = None) -> Matrix:
+        """The feature rows of one context, in the order of `actions`."""
+        phi = self.phi
+        return phi() if isinstance(phi, OneHot) else phi(self.encoder.encode_one(context or {}))
+
+    def new_policy(self) -> Policy:
+        """The policy, told all that it takes."""
+        kind: Any = policy_kind(self.policy)
+        told = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
+        chosen = {"ridge": self.ridge, "radius": self.radius, "reward_bounds": self.reward_bounds}
+        taken = inspect.signature(kind).parameters
+        told |= {name: value for name, value in chosen.items() if value is not None}
+        if self.ridge is None and "ridge" in taken and taken["ridge"].default is inspect.Parameter.empty:
+            told["ridge"] = 1.0  # the paper's policies have none of their own
+        made: Policy = kind(**{name: value for name, value in told.items() if name in taken})
+        return made
+
+    def spec(self) -> "Spec":
+        """The same policy for `replay`, which tells it the same numbers."""
+        from surefoot.simulation.policy_specs import Spec
+
+        told: dict[str, Any] = {"delta": self.delta, "ridge": self.ridge, "radius": self.radius}
+        if self.policy != UNGUARDED:
+            told["alpha"] = self.alpha
+        if self.policy == "SafeLUCB":
+            told["reward_bounds"] = self.reward_bounds
+        if self.reward_floor > 0 and self.baseline_reward > 0:
+            told["floor_share"] = self.reward_floor / self.baseline_reward
+        return Spec(self.policy, **told)
+
+    def asked(self, question: Question) -> Question:
+        """A question that brings a context, with rows, names and baseline.
+
+        Where it names actions, they are those that are offered in this round.
+        """
+        names = list(self.actions) if question.actions is None else list(question.actions)
+        places = [self._place(name) for name in names]
+        baseline = self.baseline if question.baseline is None else question.baseline
+        if baseline is None:
+            raise InputError("`baseline` must be given: in this experiment it changes from round to round.")
+        known = question.baseline_reward
+        if known is None and getattr(policy_kind(self.policy), "needs_baseline_reward", False):
+            known = self.baseline_reward
+        rows = self.rows(question.context)[places]
+        return msgspec.structs.replace(question, features=rows, actions=names, baseline=baseline, baseline_reward=known)
+
+    def _place(self, name: Any) -> int:
+        if name not in self.actions:
+            raise InputError(
+                f"`actions` must be those of the experiment's configuration, but got {name!r:.80}. "
+                f"{nearest(str(name), self.actions)}"
+            )
+        return self.actions.index(name)
+
+    def refuse_doubt(self) -> None:
+        """Raise where the log spoke against the model that the policy's promise rests on."""
+        if self.doubt and self.policy != UNGUARDED:
+            raise AssumptionError(not_linear(self.doubt, self.policy, self.alpha, self.delta, self.reward_bounds))
+
+    def to_toml(self) -> str:
+        """As text."""
+        # Texts and lists of JSON are valid TOML.
+        lines = [f"policy = {json.dumps(self.policy)}"]
+        lines += [f"{name} = {_number(getattr(self, name))}" for name in NUMBERS]
+        lines += [f"{name} = {_text(value)}" for name in CHOSEN if (value := getattr(self, name)) not in (None, "")]
+        lines += ["", "[actions]", f"names = {_text(list(self.actions))}"]
+        if self.baseline is not None:
+            lines.append(f"baseline = {_text(self.baseline)}")
+        if self.action_features is not None:
+            lines.append(f"features = {_text([list(self.action_features[name]) for name in self.actions])}")
+        for part in self.encoder.parts:
+            lines += ["", "[[context]]", f"name = {_text(part.name)}"]
+            if isinstance(part, NumericColumn):
+                lines += [f"low = {_number(part.low)}", f"high = {_number(part.high)}"]
+                lines += ["has_gaps = true"] if part.has_gaps else []
+            else:
+                lines.append(f"levels = {_text(list(part.levels))}")
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: str | Path) -> Path:
+        """Write the file, whole or not at all; one that exists is left alone."""
+        place = Path(path)
+        if place.exists():
+            raise ConfigError(f"`{place}` must not exist yet, but it does. Remove it first, or choose another name.")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(place) as file:
+            file.write(self.to_toml().encode())
+        return place
+
+
+def read_configuration(path: str | Path) -> Configuration:
+    """The experiment's configuration in a TOML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `Configuration.write` or `surefoot fit-baseline --out` wrote.
+
+    Returns
+    -------
+    Configuration
+        Makes the policy, and maps a context to feature rows.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing, is not TOML, or holds an unknown key or an invalid value.
+
+    Examples
+    --------
+    >>> read_configuration("missing.toml")
+    Traceback (most recent call last):
+    surefoot.errors.ConfigError: `missing.toml` must be a TOML file, but there is none. Check the path.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"`{path}` must be a TOML file, but there is none. Check the path.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"`{path}` must be valid TOML, but is not: {error}") from None
+    return configuration_in(text, str(path))
+
+
+def configuration_in(text: str, name: str = "configuration") -> Configuration:
+    """The same from its text; `name` is what messages call it."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"`{name}` must be valid TOML, but is not: {error}") from None
+    for key in data:
+        if key not in TOP:
+            raise ConfigError(f"Every key of `{name}` must be known, but got {key!r}. {nearest(key, TOP)}")
+    try:
+        given = data["actions"]
+        names = tuple(str(name) for name in given["names"])
+        features, bounds = given.get("features"), data.get("reward_bounds")
+        return Configuration(
+            policy=str(data["policy"]),
+            alpha=float(data["alpha"]),
+            delta=float(data["delta"]),
+            noise=float(data["noise"]),
+            theta_bound=float(data["theta_bound"]),
+            feature_bound=float(data["feature_bound"]),
+            baseline_reward=float(data["baseline_reward"]),
+            reward_floor=float(data["reward_floor"]),
+            actions=names,
+            baseline=given.get("baseline"),
+            encoder=Encoder(tuple(_part(entry) for entry in data.get("context", ()))),
+            action_features=None if features is None else dict(zip(names, map(tuple, features), strict=True)),
+            radius=data.get("radius"),
+            reward_bounds=None if bounds is None else _pair(*bounds),
+            doubt=str(data.get("doubt", "")),
+            ridge=_maybe(data.get("ridge")),
+            reward_window=_maybe(data.get("reward_window")),
+            default_reward=_maybe(data.get("default_reward")),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"`{name}` must be a whole configuration, but this is missing or wrong: {error}.") from None
+
+
+def not_linear(doubt: str, policy: str, alpha: float, delta: float, bounds: tuple[float, float] | None) -> str:
+    """Why a linear policy is not taken, and what to take instead."""
+    low, high = ("LOW", "HIGH") if bounds is None else (f"{bounds[0]:g}", f"{bounds[1]:g}")
+    return (
+        f"What {policy} promises rests on mean rewards that are linear in the features, but the log speaks against it: "
+        f"{doubt}. Let a guard decide, which assumes no model: surefoot experiment create JOURNAL NAME --policy Guard "
+        f"--set alpha={alpha:g} --set delta={delta:g} --set 'reward_bounds=[{low}, {high}]' --mode guarded. Or "
+        f"take {policy} all the same, without its promise (`despite_doubt`, `--despite-doubt`)."
+    )
+
+
+def _maybe(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _pair(low: Any, high: Any) -> tuple[float, float]:
+    return float(low), float(high)
+
+
+def _part(entry: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
+    if "levels" in entry:
+        return CategoricalColumn(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
+    has_gaps = bool(entry.get("has_gaps", False))
+    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]), has_gaps)
+
+
+def _text(value: Any) -> str:
+    return _number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    text = repr(float(value))
+    return text if "e" not in text or "." in text else text.replace("e", ".0e")

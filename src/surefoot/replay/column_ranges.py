@@ -1,0 +1,69 @@
+"""What a first pass over a log sees of its context columns: from their ranges and labels an encoder is made."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from surefoot.errors import ConfigError
+from surefoot.linear.encoding import MOST_LEVELS, CategoricalColumn, Encoder, NumericColumn
+
+
+class ColumnRanges:
+    """What a first pass over the log has seen of its contexts, from which an encoder is made."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[float, float] | set[str]] = {}
+        self._gaps: set[str] = set()
+
+    def look_at(self, contexts: pl.DataFrame) -> None:
+        """Take in some rows."""
+        for name, values in contexts.to_dict().items():
+            if values.len() == 0:
+                continue
+            if values.dtype == pl.String:
+                levels = self._seen.setdefault(name, set())
+                assert isinstance(levels, set)
+                levels.update(values.unique().to_list())
+                _few(name, levels)
+            else:
+                numbers = values.to_numpy()
+                self._gaps |= {name} if np.isnan(numbers).any() else set()
+                low, high = self._seen.get(name, (math.inf, -math.inf))
+                assert isinstance(low, float)
+                assert isinstance(high, float)
+                # A column of nothing but gaps has no range, and its number is 0 throughout.
+                least, most = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
+                self._seen[name] = (float(np.fmin(low, least)), float(np.fmax(high, most)))
+
+    def encoder(self) -> Encoder:
+        """The encoder for all that was seen."""
+        parts: list[NumericColumn | CategoricalColumn] = []
+        for name, seen in self._seen.items():
+            parts.append(
+                CategoricalColumn(name, tuple(sort_labels(seen)))
+                if isinstance(seen, set)
+                else _numeric(name, seen, name in self._gaps)
+            )
+        return Encoder(tuple(parts))
+
+
+def _numeric(name: str, seen: tuple[float, float], has_gaps: bool) -> NumericColumn:
+    low, high = seen if math.isfinite(seen[0]) else (0.0, 0.0)
+    return NumericColumn(name, low, high, has_gaps)
+
+
+def _few(name: str, levels: set[str]) -> None:
+    if len(levels) > MOST_LEVELS:
+        raise ConfigError(
+            f"A column of labels must have at most {MOST_LEVELS} different ones, but {name!r} has more. "
+            "Group the rare ones, or leave the column out of the context."
+        )
+
+
+def sort_labels(labels: Sequence[str] | set[str]) -> list[str]:
+    """By number where all are whole numbers, else by name."""
+    if all(label.lstrip("-").isdigit() for label in labels):
+        return sorted(labels, key=int)
+    return sorted(labels)

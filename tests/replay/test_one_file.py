@@ -1,0 +1,182 @@
+"""One experiment.toml from the log to the service: what was replayed is what goes live."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import surefoot
+from surefoot.client import Client, ServiceError
+from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.experiment import Experiment, read_configuration
+from surefoot.experiment.experiment_toml import Configuration
+from surefoot.replay import Columns, configuration_of, fit_baseline, read_log
+from surefoot.replay.log_files import TableLog
+from surefoot.replay.replayed_policy import FULL, Declared, log_player
+from surefoot.service.settings import Settings
+from tests.replay.test_cli import run
+from tests.replay.test_fit import clicks
+from tests.service.servers import running
+
+ROWS = 250
+DOUBT = "what a fit misses can be guessed"
+
+
+def table() -> pl.DataFrame:
+    """Labels to guess, with a gap here and there, and today's guess."""
+    rng = np.random.default_rng(4)
+    x, plan = rng.random(ROWS), rng.choice(["basic", "pro"], ROWS)
+    right = np.where(x + 0.4 * (plan == "pro") > 0.7, "big", "small")
+    gaps = [None if gap else float(value) for gap, value in zip(rng.random(ROWS) < 0.1, x, strict=True)]
+    return pl.DataFrame({"x": gaps, "plan": plan, "size": right, "today": rng.choice(["big", "small"], ROWS)})
+
+
+def configured(policy: str, radius: str | None = None, **changed: Any) -> tuple[TableLog, Configuration]:
+    columns = Columns(action="size", reward=None, context=("x", "plan"), baseline="today")
+    log = read_log(table(), columns=columns)
+    assert isinstance(log, TableLog)
+    bounds = (0.0, 1.0) if policy == "SafeLUCB" else None
+    made = configuration_of(
+        fit_baseline(log), log, policy=policy, alpha=0.4, delta=0.05, ridge=0.3, radius=radius, reward_bounds=bounds,
+        despite_doubt=True,
+    )  # fmt: skip
+    return log, replace(made, **changed)
+
+
+@pytest.mark.parametrize(
+    ("policy", "radius"),
+    [
+        ("SafeLUCB", None),
+        ("SafeLUCB", "likelihood"),
+        ("SafeLUCB", "amm"),
+        ("CLUCB", None),
+        ("CLUCB2", "residual"),
+        ("LUCB", None),
+    ],
+)
+def test_what_is_replayed_is_what_goes_live(policy: str, radius: str | None, tmp_path: Path) -> None:
+    log, made = configured(policy, radius)
+    config = read_configuration(made.write(tmp_path / "experiment.toml"))
+    assert config == made
+    declared = Declared(config.noise, config.theta_bound, config.baseline_reward, config.reward_bounds)
+    (batch,) = log.batches()
+    replayed = log_player(config.spec(), declared, log, mode=FULL, seed=0).play(
+        batch, batch.rewards, np.ones(ROWS, dtype=np.bool_)
+    )
+    shop = Experiment.create(surefoot.open_journal("memory:"), "shop", config, mode="guarded", despite_doubt=True)
+    live = []
+    for visitor in table().iter_rows(named=True):
+        context = {"x": visitor["x"], "plan": visitor["plan"]}
+        answer = shop.decide(context=context, baseline=visitor["today"])
+        live.append(answer.action)
+        assert shop.reward(answer.decision_id, float(config.actions[answer.action] == visitor["size"])).is_accepted
+    np.testing.assert_array_equal(live, replayed.chosen)
+    assert shop.status().learner_share > 0
+
+
+def test_the_command_line_replays_what_the_file_says(tmp_path: Path) -> None:
+    path, config, journal = str(clicks(tmp_path / "clicks.csv")), str(tmp_path / "e.toml"), str(tmp_path / "j")
+    run(
+        "fit-baseline", path, "--baseline", "banner", "--reward-bounds", "0,1", "--alpha", "0.2", "--delta", "0.01",
+        "--ridge", "0.5", "--radius", "likelihood", "--reward-window", "60", "--default-reward", "0", "--out", config,
+    )  # fmt: skip
+    told = read_configuration(config)
+    assert (told.ridge, told.radius, told.reward_bounds, told.reward_window) == (0.5, "likelihood", (0.0, 1.0), 60.0)
+    found = json.loads(run("replay", path, "--config", config, "--json"))
+    assert [entry["policy"] for entry in found["policies"]] == ["SafeLUCB"]
+    assert found["policies"][0]["alpha"] == 0.2
+    assert (found["settings"]["delta"], found["settings"]["ridge"]) == (0.01, 0.5)
+    planned = json.loads(run("plan", "--config", config, "--runs", "2", "--days", "1", "--policy", "guard", "--json"))
+    assert [answer["alpha"] for answer in planned["guard"]] == [0.2]
+    run("experiment", "create", journal, "shop", "--config", config, "--mode", "guarded")
+    with surefoot.open_journal(journal) as opened:
+        created = Experiment.open(opened, "shop").settings
+        assert created.settings["radius"] == "likelihood"
+        assert (created.reward_window, created.default_reward, created.reward_bounds) == (60.0, 0.0, (0.0, 1.0))
+        assert created.configuration == Path(config).read_text()
+
+
+def test_offered_actions_are_rows_of_the_configuration(tmp_path: Path) -> None:
+    _, config = configured("CLUCB2")
+    config = replace(config, actions=("big", "small"), baseline="small")
+    shop = Experiment.create(surefoot.open_journal("memory:"), "shop", config)
+    context = {"x": 0.3, "plan": "pro"}
+    answer = shop.decide(context=context, actions=["small"])
+    assert shop.find(answer.decision_id).record.asked.features == [config.rows(context)[1].tolist()]
+    with pytest.raises(
+        InputError, match=r"those of the experiment's configuration, but got 'smal'. Did you mean 'small'"
+    ):
+        shop.decide(context=context, actions=["smal"])
+    with pytest.raises(InputError, match="'plan', which the log always had"):
+        shop.decide(context={"x": 1.0})
+    _, open_ = configured("CLUCB2")
+    with pytest.raises(InputError, match="changes from round to round"):
+        Experiment.create(surefoot.open_journal("memory:"), "shop", open_).decide(context=context)
+
+
+def test_a_doubt_in_the_file_keeps_the_experiment_from_being_guarded() -> None:
+    _, config = configured("SafeLUCB", doubt=DOUBT)
+    journal = surefoot.open_journal("memory:")
+    with pytest.raises(AssumptionError, match=r"speaks against it: what a fit misses .*--policy Guard --set alpha=0.4"):
+        Experiment.create(journal, "shop", config, mode="guarded")
+    assert journal.names() == []
+    shop = Experiment.create(journal, "shop", config)
+    with pytest.raises(AssumptionError, match="--policy Guard"):
+        Experiment.open(journal, "shop").set_mode("guarded")
+    assert shop.status().mode == "shadow"
+    shop.set_mode("guarded", reason="we know, and watch it", despite_doubt=True)
+    assert shop.status().mode == "guarded"
+    # A learner without a floor has nothing to lose by a wrong model.
+    _, free = configured("LUCB", doubt=DOUBT)
+    assert Experiment.create(journal, "free", free, mode="guarded").status().mode == "guarded"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with running(Settings(database=str(tmp_path_factory.mktemp("one") / "shop.journal"))) as address:
+        yield address
+
+
+def test_the_service_encodes_contexts_by_the_file(address: str, tmp_path: Path) -> None:
+    _, config = configured("CLUCB2", baseline="small")
+    path, context = config.write(tmp_path / "experiment.toml"), {"x": None, "plan": "pro"}
+    with Client(address, timeout=30, patience=60) as client:
+        client.create_experiment("shop", configuration=path)
+        decision = client.decide("shop", context=context)
+        assert (decision.action_id, decision.source, decision.is_fallback) == ("small", "baseline", False)
+        asked = client.decision("shop", decision.decision_id)["asked"]
+        np.testing.assert_array_equal(asked["features"], config.rows(context))
+        assert client.decide("shop", ["small"], context=context).action_id == "small"
+        with pytest.raises(ServiceError, match="'plan', which the log always had"):
+            client.decide("shop", context={"x": 0.1})
+        with pytest.raises(ServiceError, match="left out where a `configuration` is given"):
+            client.create_experiment("other", {"dim": 2}, configuration=path)
+
+
+def test_the_service_refuses_guarded_mode_where_the_file_has_a_doubt(address: str, tmp_path: Path) -> None:
+    _, config = configured("CLUCB2", doubt=DOUBT)
+    path = config.write(tmp_path / "experiment.toml")
+    with Client(address, timeout=30, patience=60) as client:
+        with pytest.raises(ServiceError, match="--policy Guard"):
+            client.create_experiment("bent", configuration=path, mode="guarded")
+        client.create_experiment("bent", configuration=path)
+        with pytest.raises(ServiceError, match="--policy Guard"):
+            client.set_mode("bent", "guarded")
+        assert client.set_mode("bent", "guarded", despite_doubt=True)["mode"] == "guarded"
+
+
+def test_a_client_that_knows_the_file_plays_the_baseline_alone(tmp_path: Path) -> None:
+    _, config = configured("CLUCB2", baseline="small")
+    path = config.write(tmp_path / "experiment.toml")
+    with Client("http://127.0.0.1:9", timeout=0.2) as client:
+        with pytest.raises(InputError, match="name the experiment's configuration"):
+            client.decide("shop", context={"x": 0.1, "plan": "pro"})
+        client.use("shop", path)
+        decision = client.decide("shop", context={"x": 0.1, "plan": "pro"})
+        assert (decision.action_id, decision.action, decision.is_fallback) == ("small", 1, True)
+        with pytest.raises(ConfigError, match=r"must be an experiment\.toml with its actions"):
+            client.use("shop", tmp_path / "missing.toml")
