@@ -106,7 +106,7 @@ def test_offered_actions_are_rows_of_the_configuration(tmp_path: Path) -> None:
     shop = Experiment.create(surefoot.open_journal("memory:"), "shop", config)
     context = {"x": 0.3, "plan": "pro"}
     answer = shop.decide(context=context, actions=["small"])
-    assert shop.find(answer.decision_id).record.asked.features == [config.rows(context)[1].tolist()]
+    assert answer.record.asked.features == [config.rows(context)[1].tolist()]
     with pytest.raises(
         InputError, match=r"those of the experiment's configuration, but got 'smal'. Did you mean 'small'"
     ):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,7 +17,6 @@ from surefoot.simulation.guard_plan import GuardRollout, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
 
-T = TypeVar("T")
 PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -62,11 +61,11 @@ def plan(
     policies = [part.strip().lower() for part in policy.split(",")]
     told = None if config is None else read_configuration(config)
     alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.05,0.1,0.2")
-    dim = _first(dim, told and told.phi.dim, 4)
-    actions = _first(actions, told and len(told.actions), 20)
-    noise = _first(noise, told and told.noise, 0.5)
-    baseline_reward = _first(baseline_reward, told and told.baseline_reward, 0.3)
-    delta = _first(delta, told and told.delta, 0.001)
+    dim = (told.phi.dim if told else 4) if dim is None else dim
+    actions = (len(told.actions) if told else 20) if actions is None else actions
+    noise = (told.noise if told else 0.5) if noise is None else noise
+    baseline_reward = (told.baseline_reward if told else 0.3) if baseline_reward is None else baseline_reward
+    delta = (told.delta if told else 0.001) if delta is None else delta
     guarded = (
         plan_guard(
             baseline_reward=baseline_reward,
@@ -116,11 +115,6 @@ def plan(
     _print(found)
     if guarded:
         _report_guard(guarded, as_json)
-
-
-def _first(given: T | None, told: T | None, otherwise: T) -> T:
-    """What was given here, else in the configuration, else what is usual."""
-    return given if given is not None else told if told is not None else otherwise
 
 
 def _report_guard(answers: Sequence[GuardRollout], as_json: bool) -> None:

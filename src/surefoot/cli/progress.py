@@ -13,15 +13,23 @@ console = Console(stderr=True)
 
 
 class _Rate(ProgressColumn):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
     def render(self, task: Task) -> Text:
-        """Rounds a second, in millions."""
-        return Text(f"{(task.speed or 0) / 1e6:5.2f} M rounds/s")
+        """Rounds or rows done, and how many a second; in millions where they are many."""
+        speed = task.speed or 0.0
+        rate = f"{speed / 1e6:5.2f} M" if speed >= 1e5 else f"{speed:,.0f}"
+        return Text(f"{task.completed:,.0f} {self._unit}, {rate}/s")
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Report]:
-    """A function of rounds done and rounds in all that shows them."""
-    columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), _Rate(), TimeElapsedColumn())
+def progress_bar(title: str, unit: str = "rounds") -> Iterator[Report]:
+    """A function of what is done and what is to do that shows both."""
+    columns = (
+        TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), _Rate(unit), TimeElapsedColumn(),
+    )  # fmt: skip
     with Progress(
         *columns, TextColumn("left"), TimeRemainingColumn(), console=console, speed_estimate_period=120
     ) as bar:

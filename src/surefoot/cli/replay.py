@@ -148,7 +148,7 @@ def replay(
     seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
     if seconds is not None and seconds >= LONG:
         errors.print(told_wait(seconds, read), highlight=False)
-    with nullcontext(None) if as_json else progress_bar("replaying") as report:
+    with nullcontext(None) if as_json else progress_bar("replaying", "rows") as report:
         outcomes = run_replay(
             read,
             entries,
