@@ -13,6 +13,7 @@ SurefootError
  │    └── DecisionSettledError       a decision whose reward has come, or whose window has closed
  ├── ModeError (ValueError)          a change of mode that an experiment does not allow
  ├── AlarmError (ValueError)         an answer to an alarm that is not on, or that this policy cannot follow
+ ├── ReceiptError (ValueError)       a receipt that the journal does not hold any more
  ├── StateError (ValueError)         a saved state that cannot be restored
  ├── ProofError (ValueError)         a proof that does not hold
  ├── PolicyError (RuntimeError)      a policy of your own that failed in a simulation or a replay
@@ -84,6 +85,10 @@ class ModeError(SurefootError, ValueError):
 
 class AlarmError(SurefootError, ValueError):
     """An answer to an alarm that is not on, or that this policy cannot follow."""
+
+
+class ReceiptError(SurefootError, ValueError):
+    """A receipt that the journal does not hold any more: it was rewritten, or an older copy was restored."""
 
 
 class StateError(SurefootError, ValueError):

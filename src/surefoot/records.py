@@ -366,12 +366,16 @@ class Mode(Record):
 
 
 class Snapshot(Record):
-    """Attachment `digest` is the state after event `number`; `previous` is the number of the snapshot event before."""
+    """Attachment `digest` is the state after event `number`; `previous` is the number of the snapshot event before.
+
+    software: version of surefoot that wrote it
+    """
 
     digest: str
     number: int
     hash: str
     previous: int = 0
+    software: str = ""
 
 
 RECORDS: dict[str, type[Record]] = {

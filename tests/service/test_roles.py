@@ -45,6 +45,8 @@ NEEDS: dict[tuple[str, str], str | None] = {
     ("POST", f"{RANK}/events/{{event_id}}/reward"): "decide",
     ("POST", f"{RANK}/events/{{event_id}}/activate"): "decide",
     ("GET", "/metrics"): "read",
+    ("GET", f"{SHOP}/head"): "any",
+    ("GET", "/v1/head"): "any",
     ("GET", "/v1/access"): "any",
     ("GET", "/livez"): None,
     ("GET", "/readyz"): None,

@@ -5,22 +5,26 @@ that): it sums up what was played and learned by itself, solves again with plain
 formula. So it disagrees if either side is wrong.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from surefoot.audit.audit_report import Report
 from surefoot.audit.auditor import Auditor
+from surefoot.audit.expected_heads import ExpectedHead, HeadSearch
 from surefoot.audit.findings import Finding, Findings
+from surefoot.audit.journal_checks import JournalReport, audit_journal
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View
 
-__all__ = ["Finding", "Findings", "Report", "audit"]
+__all__ = ["ExpectedHead", "Finding", "Findings", "JournalReport", "Report", "audit", "audit_journal"]
 
 REPORT_EVERY = 200
 
 Progress = Callable[[int, int], None]
 
 
-def audit(journal: Journal, name: str, *, progress: Progress | None = None, expect: str | None = None) -> Report:
+def audit(
+    journal: Journal, name: str, *, progress: Progress | None = None, expect: str | Iterable[Head] | HeadSearch = ()
+) -> Report:
     """Check one experiment of a journal, from its first event to its last.
 
     Parameters
@@ -31,9 +35,9 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
         The experiment.
     progress : callable, optional
         Called with events checked and events in all.
-    expect : str, optional
-        Hash of an event that must be in the chain, such as the head of an earlier report: it shows that nothing was cut
-        off or rewritten since.
+    expect : str or iterable of Head
+        Hash of an event that must be in the chain, such as the head of an earlier report, or heads that were kept
+        outside: they show that nothing was cut off or rewritten since.
 
     Returns
     -------
@@ -53,13 +57,14 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     >>> audit(journal, "shop").is_clean
     True
     """
-    auditor, view = Auditor(name), journal.view(name)
+    view = journal.view(name)
+    auditor = Auditor(name, view.attachment)
     start = _head(view, auditor)
-    is_met, is_at_start = expect is None, False
+    search, is_at_start = _search(expect), False
     try:
         for event in view.read(verify=False):
             auditor.take(event)
-            is_met |= event.hash == expect
+            search.take(event, auditor.findings)
             is_at_start |= event.head == start
             if progress is not None and event.number % REPORT_EVERY == 0:
                 progress(event.number, max(event.number, start.number if start else 0))
@@ -69,8 +74,7 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
     # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
     if end is not None and not (is_at_start and end.number > auditor.chain.head.number):
         auditor.chain.end(end)
-    if not is_met:
-        auditor.findings.add(0, "expected", f"no event has the hash {expect}, which the chain once had")
+    search.end(auditor.chain.head.number, auditor.findings)
     return Report(
         name=name,
         created=auditor.created,
@@ -78,6 +82,7 @@ def audit(journal: Journal, name: str, *, progress: Progress | None = None, expe
         findings=auditor.findings,
         head=auditor.chain.head,
         coins=None if auditor.guard is None else auditor.guard.coins,
+        heads=search.found,
     )
 
 
@@ -88,3 +93,9 @@ def _head(view: View, auditor: Auditor) -> Head | None:
     except JournalCorruptedError as error:
         auditor.findings.add(0, "head", str(error))
         return None
+
+
+def _search(expect: str | Iterable[Head] | HeadSearch) -> HeadSearch:
+    if isinstance(expect, HeadSearch):
+        return expect
+    return HeadSearch(hashes=[expect]) if isinstance(expect, str) else HeadSearch(expect)

@@ -18,6 +18,7 @@ class Report:
     findings: everything that does not fit; empty for an honest journal
     head:     where the chain ended; keep it elsewhere, and give it to the next audit as `expect`
     coins:    of a guard, how fair its coins look
+    heads:    heads that were kept outside and are part of the chain
     """
 
     name: str
@@ -26,6 +27,7 @@ class Report:
     findings: Findings
     head: Head
     coins: CoinFairness | None = None
+    heads: int = 0
 
     @property
     def is_clean(self) -> bool:
@@ -43,6 +45,7 @@ class Report:
             "policy": None if created is None else created.policy,
             "settings": None if created is None else created.settings,
             "events": tally.events,
+            "heads_found": self.heads,
             "decisions": tally.decisions,
             "learner_rounds": tally.learner,
             "baseline_rounds": tally.baseline,

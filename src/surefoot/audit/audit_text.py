@@ -147,6 +147,8 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "alarm is on", "YES: only the baseline is played" if tally.is_refuted else "no"
     yield "events checked", f"{tally.events:,}, each by its hash and the one before"
     yield "proofs checked", f"{tally.proofs:,}, in {tally.pieces:,} pieces"
+    if report.heads:
+        yield "heads kept outside", f"{report.heads:,} found in the chain: nothing before them was rewritten since"
     yield "head", f"{report.head.number:,} {report.head.hash}"
 
 

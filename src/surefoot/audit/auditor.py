@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from surefoot.audit.learned_rewards import LARGEST, LearnedRewards
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.payloads import read_payload, read_round
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems
+from surefoot.audit.snapshot_checks import snapshot_faults
 from surefoot.journal.events import Event
 
 OF_GUARDS = (records.GUARDED, records.VISIT, records.METRIC_REWARD, records.SETTLED)
@@ -30,7 +32,8 @@ NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused":
 class Auditor:
     """The audit of one experiment, event by event."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, attachment: Callable[[str], bytes | None]) -> None:
+        self._attachment = attachment
         self.findings, self.tally = Findings(), AuditCounts()
         self.chain = HashChain(name, self.findings)
         self.created: records.Created | None = None
@@ -132,6 +135,11 @@ class Auditor:
         self.tally.snapshots += 1
         if (snapshot.number, snapshot.hash) != (event.number - 1, event.previous):
             self.findings.add(event.number, "snapshot", "a snapshot must be of the state at the event before it")
+        # One that was removed since, for newer ones, is nobody's start any more.
+        data = self._attachment(snapshot.digest)
+        if data is not None and self.created is not None:
+            for text in snapshot_faults(data, event, self.created, self._mode, self.tally):
+                self.findings.add(event.number, "snapshot", text)
 
     def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:
         problems = RoundProblems()

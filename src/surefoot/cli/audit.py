@@ -1,6 +1,7 @@
 """`surefoot audit JOURNAL`: check every past decision without trusting the code that made it."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from surefoot.audit import ExpectedHead, JournalReport, Report, audit_journal
 from surefoot.audit import Progress as Report_
-from surefoot.audit import Report
 from surefoot.audit import audit as run_audit
 from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, promise, rows, verdict
-from surefoot.errors import ConfigError, JournalNotFoundError
-from surefoot.journal import open_journal
+from surefoot.audit.expected_heads import HeadSearch, read_expected
+from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
+from surefoot.experiment.snapshots import differing
+from surefoot.journal import Journal, open_journal
+from surefoot.journal.signatures import PublicKey
 from surefoot.reports.audit_page import as_html
 
 
@@ -26,8 +30,14 @@ def audit(
     journal: Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")],
     experiment: Annotated[str | None, typer.Option(help="Name of the experiment; all of them by default.")] = None,
     expect: Annotated[
-        str | None,
-        typer.Option(help="Hash of an event that must be in the chain, such as the head of an earlier audit."),
+        list[str] | None,
+        typer.Option(
+            help="A hash that must be in the chain, such as the head of an earlier audit; or a file of heads: a "
+            "client's receipts, a server's heads, or its log. Repeat for several."
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The server's public key (PEM): signatures of the heads are checked with it.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report to this file (.html or .md).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -37,23 +47,46 @@ def audit(
         raise ConfigError(f"`--report` must end in .html or .md, but got {report}.")
     # An auditor must be able to look while a server writes, and must change nothing.
     with open_journal(journal, read_only=True) as opened:
+        hashes, kept = _expected(expect or [])
+        whole = audit_journal(opened, expect=kept, key=None if key is None else PublicKey(key))
         names = opened.names() if experiment is None else [experiment]
-        if not names:
+        if not names and whole.is_clean:
             raise JournalNotFoundError(f"The journal {journal} has no experiment to audit.")
-        if len(names) > 1 and (report is not None or expect is not None):
-            raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a head belong to one.")
+        if len(names) > 1 and (report is not None or hashes):
+            raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
         reports = []
         for name in names:
             with _bar(f"auditing {name}") as progress:
-                reports.append(run_audit(opened, name, progress=progress, expect=expect))
+                asked = HeadSearch(whole.expected.get(name, ()), hashes)
+                reports.append(run_audit(opened, name, progress=progress, expect=asked))
+            _replay_snapshots(opened, reports[-1])
     if report is not None:
         report.write_text(as_html(reports[0]) if report.suffix == ".html" else as_markdown(reports[0]), "utf-8")
     if as_json:
-        typer.echo(json.dumps([one.as_dict() for one in reports], indent=2))
+        own = [whole.as_dict()] if whole.head.number or not whole.is_clean else []
+        typer.echo(json.dumps([one.as_dict() for one in reports] + own, indent=2))
     else:
         for one in reports:
             _print(one)
-    sys.exit(0 if all(one.is_clean for one in reports) else 1)
+        _print_whole(whole)
+    sys.exit(0 if whole.is_clean and all(one.is_clean for one in reports) else 1)
+
+
+def _replay_snapshots(journal: Journal, report: Report) -> None:
+    """Compare snapshots with the events, by the code that goes on from them."""
+    try:
+        for event, text in differing(journal.view(report.name)):
+            report.findings.add(event, "snapshot", text)
+    except (SurefootError, ValueError) as error:
+        # Of an event that does not fit the audit has said so; and it does not know policies of one's own.
+        if report.is_clean:
+            report.findings.add(0, "replay", f"the events cannot be replayed: {error}")
+
+
+def _expected(given: list[str]) -> tuple[list[str], list[ExpectedHead]]:
+    """Hashes, and the heads of files."""
+    hashes = [one for one in given if re.fullmatch("[0-9a-f]{64}", one)]
+    return hashes, [head for one in given if one not in hashes for head in read_expected(Path(one))]
 
 
 @contextmanager
@@ -89,7 +122,14 @@ def _print(report: Report) -> None:
         console.print(Text(f"- {text}"))
 
 
-def _print_findings(console: Console, report: Report) -> None:
+def _print_whole(report: JournalReport) -> None:
+    if not report.is_clean:
+        console = Console()
+        console.print(Text.assemble("\nThe journal as a whole: ", (f"{len(report.findings):,} FINDINGS", "bold red")))
+        _print_findings(console, report)
+
+
+def _print_findings(console: Console, report: Report | JournalReport) -> None:
     console.print(Text("\nFindings", "bold red"))
     for finding in list(report.findings)[:SHOWN]:
         console.print(Text(f"- {finding}"))

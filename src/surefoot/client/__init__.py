@@ -7,7 +7,7 @@ except ImportError as error:
 
 from surefoot.client.async_client import AsyncClient
 from surefoot.client.client import Client
-from surefoot.client.models import Decision, GuardDecision, Receipt, Voided
+from surefoot.client.models import Decision, EventHead, GuardDecision, Receipt, Voided
 from surefoot.client.service_error import ServiceError
 
-__all__ = ["AsyncClient", "Client", "Decision", "GuardDecision", "Receipt", "ServiceError", "Voided"]
+__all__ = ["AsyncClient", "Client", "Decision", "EventHead", "GuardDecision", "Receipt", "ServiceError", "Voided"]

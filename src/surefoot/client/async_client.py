@@ -11,7 +11,7 @@ import httpx
 
 from surefoot.client import requests
 from surefoot.client.client_options import ClientOptions
-from surefoot.client.models import Decision, GuardDecision, Receipt, Voided
+from surefoot.client.models import Decision, EventHead, GuardDecision, Receipt, Voided
 from surefoot.client.requests import Actions, ApiCall, RewardValue
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
@@ -24,7 +24,7 @@ class AsyncClient(ClientOptions):
 
     Parameters
     ----------
-    url, token, timeout, patience, queue
+    url, token, timeout, patience, queue, receipts
         As in `Client`.
     transport : httpx.AsyncBaseTransport, optional
         For tests.
@@ -53,9 +53,10 @@ class AsyncClient(ClientOptions):
         timeout: float = 0.5,
         patience: float = 30.0,
         queue: int = 10_000,
+        receipts: Path | str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(url, token, timeout, patience, queue)
+        super().__init__(url, token, timeout, patience, queue, receipts)
         limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
         self._http = httpx.AsyncClient(
             base_url=self.url, headers=self.headers, transport=transport, trust_env=False, limits=limits
@@ -275,6 +276,24 @@ class AsyncClient(ClientOptions):
         """
         return await self._patiently(requests.read_decision(experiment, decision_id))
 
+    async def check(self, experiment: str) -> EventHead | None:
+        """Check that the service still has the newest event that it gave a receipt for.
+
+        Parameters
+        ----------
+        experiment
+            As in `Client.check`.
+
+        Returns
+        -------
+        EventHead or None
+            The receipt; None if there is none yet.
+        """
+        kept = self.heads.newest(experiment)
+        if kept is None:
+            return None
+        return self.heads.check(experiment, await self._patiently(requests.read_head(experiment, kept.number)))
+
     async def flush(self, seconds: float = 30.0) -> bool:
         """Send what waits.
 
@@ -323,6 +342,7 @@ class AsyncClient(ClientOptions):
         if seconds > 0:
             await self.flush(seconds)
         await self._http.aclose()
+        self.heads.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -344,7 +364,9 @@ class AsyncClient(ClientOptions):
             try:
                 answer = await self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
                 if answer.status_code not in RETRIED:
-                    return call.read(answer)
+                    read = call.read(answer)
+                    self.heads.keep(call.experiment, read)
+                    return read
                 rest = attempts.refused(answer)
             except httpx.HTTPError as error:
                 rest = attempts.failed(error)

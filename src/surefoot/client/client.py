@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
@@ -10,7 +11,7 @@ import httpx
 
 from surefoot.client import requests
 from surefoot.client.administration import Administration
-from surefoot.client.models import Decision, GuardDecision, Receipt, Voided
+from surefoot.client.models import Decision, EventHead, GuardDecision, Receipt, Voided
 from surefoot.client.requests import Actions, ApiCall, RewardValue
 from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
 from surefoot.client.service_error import ServiceError
@@ -37,6 +38,8 @@ class Client(Administration):
         Seconds for every other call, retries included.
     queue : int
         Requests that may wait in memory; beyond that the oldest are dropped and counted (`later.lost`).
+    receipts : Path or str, optional
+        A file in which the newest heads are kept, for `surefoot audit --expect`; in memory (`heads`) they always are.
     transport : httpx.BaseTransport, optional
         For tests.
 
@@ -65,9 +68,10 @@ class Client(Administration):
         timeout: float = 0.5,
         patience: float = 30.0,
         queue: int = 10_000,
+        receipts: Path | str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        super().__init__(url, token, timeout, patience, queue)
+        super().__init__(url, token, timeout, patience, queue, receipts)
         self._http = httpx.Client(base_url=self.url, headers=self.headers, transport=transport, trust_env=False)
         self._teller: threading.Thread | None = None
         self._telling, self._closing = threading.Lock(), threading.Event()
@@ -243,6 +247,29 @@ class Client(Administration):
         """
         return self._patiently(requests.abandon(experiment, decision_id, reason))
 
+    def check(self, experiment: str) -> EventHead | None:
+        """Check that the service still has the newest event that it gave a receipt for.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+
+        Returns
+        -------
+        EventHead or None
+            The receipt; None if there is none yet.
+
+        Raises
+        ------
+        ReceiptError
+            If the event is gone, or is another one: the journal was rewritten, or an older copy was restored.
+        """
+        kept = self.heads.newest(experiment)
+        if kept is None:
+            return None
+        return self.heads.check(experiment, self._patiently(requests.read_head(experiment, kept.number)))
+
     def flush(self, seconds: float = 30.0) -> bool:
         """Send what waits.
 
@@ -289,6 +316,7 @@ class Client(Administration):
         if seconds > 0:
             self.flush(seconds)
         self._http.close()
+        self.heads.close()
 
     def __enter__(self) -> Self:
         return self
@@ -308,7 +336,9 @@ class Client(Administration):
             try:
                 answer = self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
                 if answer.status_code not in RETRIED:
-                    return call.read(answer)
+                    read = call.read(answer)
+                    self.heads.keep(call.experiment, read)
+                    return read
                 rest = attempts.refused(answer)
             except httpx.HTTPError as error:
                 rest = attempts.failed(error)

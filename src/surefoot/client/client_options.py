@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.client import requests
+from surefoot.client.kept_heads import KeptHeads
 from surefoot.client.offline_queue import OfflineQueue
 from surefoot.client.requests import Actions
 from surefoot.errors import ConfigError
@@ -16,7 +17,15 @@ from surefoot.scalars import count, positive
 class ClientOptions:
     """What both clients share: where the service is, how long it may take, and what waits to be sent."""
 
-    def __init__(self, url: str | None, token: str | None, timeout: float, patience: float, queue: int) -> None:
+    def __init__(
+        self,
+        url: str | None,
+        token: str | None,
+        timeout: float,
+        patience: float,
+        queue: int,
+        receipts: Path | str | None = None,
+    ) -> None:
         self.url = (url or os.environ.get("SUREFOOT_URL", "")).rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise ConfigError(f"`url` must be the service's address, such as http://127.0.0.1:8080, but got {url!r}.")
@@ -25,6 +34,7 @@ class ClientOptions:
             "patience", patience, hint="patience is in seconds, for everything but decisions and rewards."
         )
         self.later = OfflineQueue(count("queue", queue, hint="queue is the number of requests that may wait."))
+        self.heads = KeptHeads(receipts)
         self.headers = {"content-type": "application/json"}
         secret = token or os.environ.get("SUREFOOT_TOKEN")
         if secret:

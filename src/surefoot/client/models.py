@@ -16,6 +16,26 @@ class CertificateSummary(msgspec.Struct, frozen=True):
     is_held: bool = False
 
 
+class EventHead(msgspec.Struct, frozen=True):
+    """A receipt: number and hash of an event, which vouches for everything up to it.
+
+    Attributes
+    ----------
+    number : int
+        The event's number in its experiment.
+    hash : str
+        Its hash, 64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> EventHead(2, "0" * 64).number
+    2
+    """
+
+    number: int
+    hash: str
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What to play.
 
@@ -39,6 +59,8 @@ class Decision(msgspec.Struct, frozen=True):
         What the gate saw.
     is_voided : bool
         Whether it had been said before that another action was played: `action` is that one.
+    head : EventHead or None
+        The receipt; None for a fallback.
 
     Examples
     --------
@@ -57,6 +79,7 @@ class Decision(msgspec.Struct, frozen=True):
     is_fallback: bool = False
     certificate: CertificateSummary = CertificateSummary()
     is_voided: bool = False
+    head: EventHead | None = None
 
 
 class GuardDecision(msgspec.Struct, frozen=True):
@@ -89,6 +112,8 @@ class GuardDecision(msgspec.Struct, frozen=True):
         Whether the service was not reached in time and the baseline was chosen here.
     is_voided : bool
         Whether it had been said before that another action was played: `action` is that one.
+    head : EventHead or None
+        The receipt; None for a fallback.
 
     Examples
     --------
@@ -113,6 +138,7 @@ class GuardDecision(msgspec.Struct, frozen=True):
     is_held: bool = False
     is_fallback: bool = False
     is_voided: bool = False
+    head: EventHead | None = None
 
 
 class Voided(msgspec.Struct, frozen=True):
@@ -126,6 +152,8 @@ class Voided(msgspec.Struct, frozen=True):
         Whether the round was moved; not if it was played as decided, or the same was said before.
     is_queued : bool
         Whether it waits here until the service can be reached.
+    head : EventHead or None
+        The receipt; None where there is no event.
 
     Examples
     --------
@@ -136,6 +164,7 @@ class Voided(msgspec.Struct, frozen=True):
     decision_id: str
     is_moved: bool = False
     is_queued: bool = False
+    head: EventHead | None = None
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -153,6 +182,8 @@ class Receipt(msgspec.Struct, frozen=True):
         Whether the same reward had been accepted before.
     is_queued : bool
         Whether it waits here until the service can be reached.
+    head : EventHead or None
+        The receipt; None where there is no event.
 
     Examples
     --------
@@ -165,6 +196,7 @@ class Receipt(msgspec.Struct, frozen=True):
     refused: str | None = None
     is_repeat: bool = False
     is_queued: bool = False
+    head: EventHead | None = None
 
     @property
     def is_accepted(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import httpx
 import msgspec
 
-from surefoot.client.models import REFUSED, Decision, GuardDecision, Receipt, Voided, named
+from surefoot.client.models import REFUSED, Decision, EventHead, GuardDecision, Receipt, Voided, named
 from surefoot.client.offline_queue import BOOKING, REWARD, Entry, void_path
 from surefoot.client.service_error import ServiceError
 from surefoot.errors import InputError
@@ -15,6 +15,7 @@ from surefoot.ids import new_id
 T = TypeVar("T")
 Actions = Mapping[str, Sequence[float]] | Sequence[str]
 RewardValue = float | Mapping[str, float]
+EXPERIMENTS = "/v1/experiments"
 UNREACHED = "Played the baseline: the service could not be reached in time."
 
 
@@ -25,6 +26,11 @@ class ApiCall(msgspec.Struct, Generic[T]):
     path: str
     body: dict[str, Any] | None
     read: Callable[[httpx.Response], T]
+
+    @property
+    def experiment(self) -> str:
+        """The experiment that it is about."""
+        return self.path.split("/")[3] if self.path != EXPERIMENTS else str((self.body or {})["name"])
 
 
 def question(
@@ -87,7 +93,7 @@ def register(experiment: str, actions: Actions, feature_map: Mapping[str, Any] |
 
 def create_experiment(name: str, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> ApiCall[dict[str, Any]]:
     """Create an experiment."""
-    return _plain("POST", "/v1/experiments", {"name": name, "settings": dict(settings), **fields})
+    return _plain("POST", EXPERIMENTS, {"name": name, "settings": dict(settings), **fields})
 
 
 def read_experiment(name: str) -> ApiCall[dict[str, Any]]:
@@ -121,6 +127,17 @@ def acknowledge(name: str, response: str, reason: str, alarm_round: int) -> ApiC
 def read_decision(experiment: str, decision_id: str) -> ApiCall[dict[str, Any]]:
     """A decision with its explanation, its question and its proof."""
     return _plain("GET", f"{_path(experiment)}/decisions/{decision_id}")
+
+
+def read_head(experiment: str, number: int | None) -> ApiCall[EventHead | None]:
+    """The newest head of an experiment, or the one at a number; None where there is no such event any more."""
+
+    def read(answer: httpx.Response) -> EventHead | None:
+        is_missing = answer.status_code == 404 and problem(answer).type == "/problems/unknown-event"
+        return None if is_missing else _read(answer, EventHead)
+
+    at = "" if number is None else f"?number={number}"
+    return ApiCall("GET", f"{_path(experiment)}/head{at}", None, read)
 
 
 def booking(entry: Entry) -> ApiCall[dict[str, Any]]:
@@ -193,7 +210,7 @@ def problem(answer: httpx.Response) -> ServiceError:
 
 
 def _path(experiment: str) -> str:
-    return f"/v1/experiments/{experiment}"
+    return f"{EXPERIMENTS}/{experiment}"
 
 
 def _plain(method: str, path: str, body: dict[str, Any] | None = None) -> ApiCall[dict[str, Any]]:

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from surefoot.errors import SurefootError
 from surefoot.experiment.certificate_records import explained
+from surefoot.journal import Head
 from surefoot.records import DecisionRecord, ModeName, Reason, Source, Voided
 from surefoot.values import Value
 
@@ -23,6 +24,8 @@ class Answer(Value, frozen=True, eq=True):
         Whether it had been decided before this call.
     voided : surefoot.records.Voided or None
         What was really played, where a caller said so; `action` and `source` are then about that.
+    head : Head or None
+        Number and hash of its event: the receipt to keep, by which an audit finds out whether the chain was rewritten.
 
     Examples
     --------
@@ -37,6 +40,7 @@ class Answer(Value, frozen=True, eq=True):
     time: float
     is_repeat: bool = False
     voided: Voided | None = None
+    head: Head | None = None
 
     @property
     def decision_id(self) -> str:
@@ -98,6 +102,8 @@ class Receipt(Value, frozen=True, eq=True):
         Whether the same reward had been accepted before; nothing changed.
     is_recorded : bool
         Whether the journal holds it; beyond a number of refusals in an hour, the rest are only counted.
+    head : Head or None
+        Number and hash of its event: the receipt to keep. None where the journal does not hold it.
 
     Examples
     --------
@@ -112,6 +118,7 @@ class Receipt(Value, frozen=True, eq=True):
     refused: Reason | None = None
     is_repeat: bool = False
     is_recorded: bool = True
+    head: Head | None = None
 
     @property
     def is_accepted(self) -> bool:

@@ -40,7 +40,7 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     record = _record(turn, question, decision, is_held)
     event = turn.write(records.DECISION, record, question.key)
     turn.state.decided(record, event.time)
-    return Answer(record, event.time)
+    return Answer(record, event.time, head=event.head)
 
 
 def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootError:
@@ -55,7 +55,7 @@ def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootE
         moved = void(turn, question.decision_id, None, FALLBACK, "")
         if isinstance(moved, SurefootError):
             return moved
-    return Answer(record, found.time, True, find_voided(turn.transaction, question.decision_id))
+    return Answer(record, found.time, True, find_voided(turn.transaction, question.decision_id), found.head)
 
 
 def _refuse_actions(turn: UnitOfWork, question: Read) -> InputError | None:

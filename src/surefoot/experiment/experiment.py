@@ -7,7 +7,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from surefoot import records
-from surefoot.errors import DecisionError
+from surefoot.errors import ConfigError, DecisionError
 from surefoot.experiment.acknowledge import acknowledge
 from surefoot.experiment.answer import Answer, Receipt, or_raise
 from surefoot.experiment.creation import read_settings
@@ -23,6 +23,7 @@ from surefoot.experiment.transacted_state import AnyAnswer, Call, caught_up
 from surefoot.experiment.unit_of_work import MOST_CLOSED
 from surefoot.experiment.void import find_voided, void
 from surefoot.journal import Journal
+from surefoot.journal.events import JOURNAL
 from surefoot.policies import Policy
 from surefoot.policies.guard import Guard
 from surefoot.records import Created, ModeName, Response, encode
@@ -115,6 +116,8 @@ class Experiment(Decisions):
         JournalConflictError
             If the name exists.
         """
+        if name == JOURNAL:
+            raise ConfigError(f"An experiment's name must not be {JOURNAL!r}: that is the journal's own chain.")
         created = read_settings(
             policy,
             mode=mode,
@@ -347,7 +350,7 @@ class Experiment(Decisions):
         voided = find_voided(self._journal.view(self.name), decision_id)
         if found.kind != records.DECISION:
             return find_guarded(found, voided)
-        return Answer(decode(found, records.DecisionRecord), found.time, True, voided)
+        return Answer(decode(found, records.DecisionRecord), found.time, True, voided, found.head)
 
     def status(self) -> Status:
         """Where the experiment stands, events of other processes included."""

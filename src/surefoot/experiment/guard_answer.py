@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from surefoot.journal import Head
 from surefoot.policies.decision import Source
 from surefoot.records import Guarded, ModeName, Visit, Voided
 from surefoot.safety.guard_certificate import CONDITION
@@ -22,6 +23,8 @@ class GuardAnswer(Value, frozen=True, eq=True):
         Whether it had been decided before this call.
     voided : surefoot.records.Voided or None
         What was really played, where a caller said so; the coin, its side and its probability stay.
+    head : Head or None
+        Number and hash of its event: the receipt to keep, by which an audit finds out whether the chain was rewritten.
 
     Examples
     --------
@@ -37,6 +40,7 @@ class GuardAnswer(Value, frozen=True, eq=True):
     time: float
     is_repeat: bool = False
     voided: Voided | None = None
+    head: Head | None = None
 
     @property
     def decision_id(self) -> str:

@@ -50,13 +50,13 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
     )
     event = turn.write(records.GUARDED, record, question.key)
     turn.state.decided(record, event.time)
-    return GuardAnswer(record, event.time)
+    return GuardAnswer(record, event.time, head=event.head)
 
 
 def find_guarded(event: Event, voided: records.Voided | None = None, *, is_repeat: bool = True) -> GuardAnswer:
     """The answer that an event holds, and what was really played."""
     kind = records.Guarded if event.kind == records.GUARDED else records.Visit
-    return GuardAnswer(decode(event, kind), event.time, is_repeat, voided)
+    return GuardAnswer(decode(event, kind), event.time, is_repeat, voided, event.head)
 
 
 def _again(turn: UnitOfWork, found: Event, question: ReadGuarded) -> GuardAnswer | SurefootError:
@@ -88,7 +88,7 @@ def _visit(turn: UnitOfWork, question: ReadGuarded, decision: GuardDecision, is_
     )
     event = turn.write(records.VISIT, record, question.key)
     turn.state.visited(record)
-    return GuardAnswer(record, event.time)
+    return GuardAnswer(record, event.time, head=event.head)
 
 
 def _coin(draw: float) -> float | None:

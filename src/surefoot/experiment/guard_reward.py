@@ -23,7 +23,7 @@ def receive_metrics(turn: UnitOfWork, refuser: Refuser, decision_id: str, values
     settled = turn.transaction.find(f"r:{decision_id}")
     if settled is not None and settled.kind == records.METRIC_REWARD:
         if decode(settled, records.MetricReward).values == values:
-            return Receipt(decision_id, values, is_repeat=True)
+            return Receipt(decision_id, values, is_repeat=True, head=settled.head)
         return refuser.refuse(turn, decision_id, values, "conflict")
     reason = "abandoned" if settled is not None else _refusal(turn, decision_id, decision, values)
     if reason is not None:
@@ -31,7 +31,7 @@ def receive_metrics(turn: UnitOfWork, refuser: Refuser, decision_id: str, values
     record = records.MetricReward(decision_id=decision_id, values=dict(values))
     event = turn.write(records.METRIC_REWARD, record, f"r:{decision_id}")
     turn.state.metrics_rewarded(record, event.time, lambda: side_of(decision))
-    return Receipt(decision_id, values)
+    return Receipt(decision_id, values, head=event.head)
 
 
 def _refusal(turn: UnitOfWork, decision_id: str, decision: Event, values: dict[str, float]) -> Reason | None:

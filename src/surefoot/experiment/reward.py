@@ -52,7 +52,7 @@ class Refuser:
             record = records.RewardRecord(value=number(value), **told)
         event = turn.write(records.METRIC_REWARD if isinstance(value, dict) else records.REWARD, record)
         turn.state.tally.rewarded(record, event.time)
-        return Receipt(decision_id, value, reason)
+        return Receipt(decision_id, value, reason, head=event.head)
 
 
 def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) -> Receipt:
@@ -70,7 +70,8 @@ def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) 
     # Asked before the window: who repeats an accepted reward has only lost the receipt.
     if before is not None:
         if before == value:
-            return Receipt(decision_id, value, is_repeat=True)
+            settled = settled or turn.transaction.find(f"r:{decision_id}")
+            return Receipt(decision_id, value, is_repeat=True, head=None if settled is None else settled.head)
         return refuser.refuse(turn, decision_id, value, "conflict")
     if _is_too_late(turn, waiting, decision):
         return refuser.refuse(turn, decision_id, value, "too_late")
@@ -79,7 +80,7 @@ def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) 
     record = records.RewardRecord(decision_id=decision_id, value=value)
     event = turn.write(records.REWARD, record, f"r:{decision_id}")
     turn.state.rewarded(record, event.time, lambda: round_of(decision) if decision is not None else 0)
-    return Receipt(decision_id, value)
+    return Receipt(decision_id, value, head=event.head)
 
 
 def _is_too_late(turn: UnitOfWork, waiting: OpenWindow | None, decision: Event | None) -> bool:

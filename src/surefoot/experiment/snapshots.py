@@ -1,14 +1,17 @@
 """Snapshots: a state as bytes, so that opening an experiment does not replay all of it.
 
-They only save time. A snapshot that is missing, damaged, or of an unknown format is skipped for the one before it and
+They only save time, and the mode is not theirs to say: it is read from its event. A snapshot that is missing, damaged,
+or of an unknown format is skipped for the one before it and
 finally for the events themselves; the state is the same to the bit.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+import surefoot
 from surefoot import records
 from surefoot.errors import JournalError, SurefootError
 from surefoot.experiment.attribution_windows import AttributionWindows, OpenWindow
@@ -18,7 +21,9 @@ from surefoot.journal import Head, View
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.records import ModeName
 
+T = TypeVar("T")
 FORMAT = 2
+SAME = 1e-9  # what may differ between two builds of the core, or two versions of it
 ARRAY = 1  # the code under which msgpack carries an array
 
 
@@ -68,6 +73,10 @@ def pack(value: Any) -> bytes:
     return msgspec.msgpack.encode(value, enc_hook=_plain)
 
 
+def _unpack(data: bytes, kind: type[T]) -> T:
+    return msgspec.msgpack.decode(data, type=kind, ext_hook=_array)
+
+
 def rebuild(view: View) -> State:
     """The state at the newest usable snapshot, or else at the first event."""
     start = begin(view)
@@ -88,9 +97,8 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     if data is None or not view.follows(head):
         return None
     try:
-        kind: type[SnapshotState] = FrozenGuard if isinstance(start.tally, GuardCounts) else SnapshotState
-        frozen = msgspec.msgpack.decode(data, type=kind, ext_hook=_array)
-        if (frozen.format, frozen.number, frozen.hash) != (FORMAT, *head):
+        frozen = _read(data, start)
+        if frozen is None or (frozen.number, frozen.hash) != head:
             return None
         policy = BasePolicy.from_state(frozen.policy)
     except JournalError:
@@ -99,13 +107,69 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     except (msgspec.MsgspecError, SurefootError):
         return None
     state = State(start.created, policy, head, frozen.time)
-    state.mode, state.tally, state.snapshots = frozen.mode, frozen.tally, frozen.snapshots
+    state.tally, state.snapshots = frozen.tally, frozen.snapshots
+    state.mode = _newest_mode(start, view)
     state.open_ids, state.answer = frozen.open_ids, frozen.answer
     if start.created.reward_window is not None:
         state.windows = AttributionWindows(
             start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting
         )
     return state
+
+
+def _read(data: bytes, like: State) -> SnapshotState | None:
+    """The state in bytes; None if it is of another format."""
+    kind: type[SnapshotState] = FrozenGuard if isinstance(like.tally, GuardCounts) else SnapshotState
+    frozen = _unpack(data, kind)
+    return frozen if frozen.format == FORMAT else None
+
+
+def _newest_mode(start: State, view: View) -> ModeName:
+    # It may be one from after the snapshot, which is applied once more.
+    event = view.latest(records.MODE)
+    return start.mode if event is None else decode(event, records.Mode).mode
+
+
+def differing(view: View) -> Iterator[tuple[int, str]]:
+    """Snapshots that are not what a replay of the events comes to: the event's number, and what differs."""
+    state = begin(view)
+    for event in view.read(1):
+        if event.kind == records.SNAPSHOT:
+            record = decode(event, records.Snapshot)
+            data = view.attachment(record.digest)
+            is_ours = record.software == surefoot.__version__
+            for place in () if data is None else _differing(data, state, is_ours=is_ours):
+                yield event.number, f"its {place} is not what the events come to"
+        state.apply(event, view)
+
+
+def _differing(data: bytes, state: State, *, is_ours: bool) -> Iterator[str]:
+    frozen, ours = _read(data, state), _read(freeze(state), state)
+    if frozen is None or ours is None:
+        return
+    # As a state of today is written: an older one may lack what is new.
+    frozen.policy = _unpack(pack(BasePolicy.from_state(frozen.policy).state()), dict[str, Any])
+    if not is_ours:
+        # The facts that a search found worth keeping are in it: those of another version may be others.
+        frozen.policy.pop("memory", None), ours.policy.pop("memory", None)
+    yield from _unequal(frozen, ours)
+
+
+def _unequal(a: Any, b: Any, place: str = "state") -> Iterator[str]:
+    """Where two states differ by more than another build of the core could make them."""
+    if isinstance(a, msgspec.Struct) and isinstance(b, msgspec.Struct):
+        a, b = msgspec.structs.asdict(a), msgspec.structs.asdict(b)
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for key in a:
+            yield from _unequal(a[key], b[key], f"{place}.{key}")
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for n, pair in enumerate(zip(a, b, strict=True)):
+            yield from _unequal(*pair, f"{place}[{n}]")
+    elif isinstance(a, np.ndarray | float) and isinstance(b, np.ndarray | float):
+        if np.shape(a) != np.shape(b) or not np.allclose(a, b, rtol=SAME, atol=SAME, equal_nan=True):
+            yield place
+    elif a != b:
+        yield place
 
 
 def _plain(value: Any) -> Any:

@@ -21,8 +21,8 @@ class Status:
     ----------
     name, policy, mode : str
         The experiment, its policy, and who may play.
-    events, time : int and float
-        Number and time of the newest event.
+    events, head_hash, time : int, str and float
+        Number, hash and time of the newest event.
     rounds, learner_rounds, baseline_rounds : int
         Rounds decided, and by whom.
     held_rounds, fallback_rounds : int
@@ -113,6 +113,7 @@ class Status:
     promise_round: int
     debt: float
     voided: int = 0
+    head_hash: str = ""
     guard: GuardStatus | None = None
 
 
@@ -168,6 +169,7 @@ def status_of(name: str, state: State) -> Status:
         promise_round=tally.promise_round,
         debt=float(getattr(policy, "debt", 0.0)),
         voided=tally.voided,
+        head_hash=state.head.hash,
         guard=guard,
     )
 

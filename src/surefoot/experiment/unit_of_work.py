@@ -1,5 +1,6 @@
 """One transaction of an experiment: its state at the true head, and the means to append to it."""
 
+import surefoot
 from surefoot import records
 from surefoot.experiment.attribution_windows import AttributionWindows
 from surefoot.experiment.snapshots import freeze
@@ -61,6 +62,8 @@ class UnitOfWork:
         if len(state.snapshots) == 2:
             self.transaction.detach(state.snapshots[0][1])
         digest = self.transaction.attach(freeze(state))
-        record = records.Snapshot(digest=digest, number=number, hash=hash_, previous=previous)
+        record = records.Snapshot(
+            digest=digest, number=number, hash=hash_, previous=previous, software=surefoot.__version__
+        )
         event = self.write(records.SNAPSHOT, record)
         state.snapshotted(record, event.number)

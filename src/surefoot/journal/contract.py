@@ -45,6 +45,9 @@ None for one that is missing or damaged, and callers must then be able to do wit
 durable events only. `read` streams in bounded memory, holds no lock between pages, and ends at the head of the moment
 when it reaches it. Inside a transaction the same methods see the transaction's own events too.
 
+**The journal's own chain** is a chain like the others, under the name "@journal", which `names` leaves out: what
+happened to the journal as a whole (`surefoot.journal.journal_chain`).
+
 **Damage.** Every event that is read is checked against its hash and its neighbour, and the head against its event:
 `JournalCorruptedError` names the first that is wrong (`verify=False` reads on, for audits). A journal that cannot be
 opened as asked raises `JournalNotFoundError`, `JournalBusyError`, `JournalReadOnlyError`, `JournalSchemaError` or
@@ -140,7 +143,7 @@ class Journal(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The experiments, sorted by code point."""
+        """The experiments, sorted by code point, without the journal's own chain."""
 
     @abstractmethod
     def view(self, name: str) -> View:

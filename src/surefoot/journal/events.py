@@ -22,6 +22,7 @@ import msgspec
 from surefoot.errors import InputError, JournalCorruptedError
 
 FORMAT = "surefoot-event/1"
+JOURNAL = "@journal"  # the name of the journal's own chain (`surefoot.journal.journal_chain`)
 LONGEST_NAME, LONGEST_KIND, LONGEST_KEY = 200, 50, 500
 
 

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 
 from surefoot.errors import JournalUnavailableError
 from surefoot.journal.contract import Journal, Transaction, View, not_found, refuse_nesting, taken
-from surefoot.journal.events import START, Event, Head, next_event
+from surefoot.journal.events import JOURNAL, START, Event, Head, next_event
 from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ class MemoryJournal(Journal):
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
-        return sorted(self._open())
+        return sorted(self._open().keys() - {JOURNAL})
 
     def view(self, name: str) -> MemoryView:
         """The experiment's events."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal.contract import View, not_found, taken
-from surefoot.journal.events import START, Event, Head, next_event, verified
+from surefoot.journal.events import JOURNAL, START, Event, Head, next_event, verified
 from surefoot.journal.staged import StagedTransaction
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -33,7 +33,7 @@ ATTACH = "INSERT INTO attachments (experiment, digest, data) VALUES (?, ?, ?)"
 ATTACHMENT = "SELECT data FROM attachments WHERE experiment = ? AND digest = ?"
 DETACH = "DELETE FROM attachments WHERE experiment = ? AND digest = ?"
 # Byte order, as Python sorts: the columns are compared by their bytes in both databases.
-NAMES = "SELECT name FROM experiments ORDER BY name"
+NAMES = f"SELECT name FROM experiments WHERE name <> '{JOURNAL}' ORDER BY name"
 MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
 
 

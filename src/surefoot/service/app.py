@@ -27,7 +27,7 @@ from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import too_deep
-from surefoot.service.routes import decisions, experiments, monitoring, operations, personalizer
+from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, personalizer
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 
@@ -128,6 +128,7 @@ def _litestar(service: Service) -> Litestar:
             *decisions.routes(registry, service.handlers),
             *personalizer.routes(registry, service.handlers, metrics),
             *monitoring.routes(registry, service.stopping),
+            *heads.routes(registry),
             *operations.routes(registry, metrics),
             *page.handlers(),
         ],

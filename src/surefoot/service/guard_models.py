@@ -7,6 +7,7 @@ import msgspec
 from surefoot.experiment import GuardAnswer, GuardStatus
 from surefoot.records import Created, Guarded, ModeName, Source
 from surefoot.safety.metric import Promise
+from surefoot.service.event_heads import EventHead, event_head
 from surefoot.service.numbers import finite
 from surefoot.service.problems import Problem
 
@@ -22,6 +23,7 @@ class GuardDecided(msgspec.Struct, kw_only=True):
     margin:       what is left above the floor at worst, in units of the highest reward; null likewise
     is_visit:     another visit of an open unit, which keeps its side and its round
     is_held:      the baseline was to be played whatever the coin said
+    head:         the receipt
     """
 
     decision_id: str
@@ -42,6 +44,7 @@ class GuardDecided(msgspec.Struct, kw_only=True):
     is_fallback: bool
     explanation: str
     is_voided: bool = False
+    head: EventHead | None = None
 
 
 class GuardDecisionRead(GuardDecided, kw_only=True):
@@ -132,6 +135,7 @@ def guard_decided(answer: GuardAnswer) -> GuardDecided:
         is_fallback=record.is_fallback,
         explanation=answer.explain(),
         is_voided=answer.voided is not None,
+        head=event_head(answer.head),
     )
 
 

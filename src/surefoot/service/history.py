@@ -16,7 +16,7 @@ from surefoot.experiment import Answer, GuardAnswer
 from surefoot.experiment.guard_decide import find_guarded
 from surefoot.experiment.state import begin, decode
 from surefoot.experiment.status import Status, status_of
-from surefoot.journal import Journal, View
+from surefoot.journal import Event, Journal, View
 from surefoot.service.numbers import finite
 
 MOST_KEPT, MOST_READ = 100, 400  # recent decisions; events looked at in one go
@@ -149,7 +149,7 @@ class RecentDecisions:
             for event in view.read(after):
                 self._seen = event.number
                 if event.kind == records.DECISION:
-                    self._kept.append((event.number, Answer(decode(event, records.DecisionRecord), event.time)))
+                    self._kept.append((event.number, _answer(event)))
                 elif event.kind in (records.GUARDED, records.VISIT):
                     self._kept.append((event.number, find_guarded(event, is_repeat=False)))
                 elif event.kind == records.VOIDED:
@@ -164,3 +164,7 @@ class RecentDecisions:
         """The newest first, those of events above `after` only."""
         # A copy, since another thread may be catching up.
         return [answer for number, answer in reversed(list(self._kept)) if number > after][:limit]
+
+
+def _answer(event: Event) -> Answer:
+    return Answer(decode(event, records.DecisionRecord), event.time, head=event.head)

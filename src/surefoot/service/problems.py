@@ -42,6 +42,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "not-found": (404, "There is nothing at this address", "See /openapi.json for the routes."),
     "unknown-experiment": (404, "There is no such experiment", "GET /v1/experiments lists those there are."),
     "unknown-decision": (404, "There is no such decision", "Use the decision_id of an answer."),
+    "unknown-event": (404, "There is no event of that number", "Ask for the head without a number."),
     "unknown-catalogue": (404, "There is no such catalogue", "Register it again: its name is the hash of its content."),
     "method-not-allowed": (405, "This address does not take the method", "See /openapi.json for the routes."),
     "timeout": (408, "The request did not arrive in time", "Send it again, on a new connection."),

@@ -19,8 +19,12 @@ from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Journal, open_journal
+from surefoot.journal.contract import not_found
+from surefoot.journal.events import JOURNAL
 from surefoot.policies import Guard, Policy
 from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of
+from surefoot.service.event_heads import EventHead
+from surefoot.service.head_keeper import HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
 from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
 from surefoot.service.logs import log
@@ -105,6 +109,7 @@ class Registry:
     def __init__(self, settings: Settings, *, clock: TrustedClock | None = None) -> None:
         self.settings, self._clock = settings, clock or TrustedClock(settings.clock_seconds)
         self.health = HealthMonitor(self._clock)
+        self.heads = HeadKeeper(settings, self._clock)
         self._registry: dict[str, OpenExperiment] = {}
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
@@ -136,7 +141,7 @@ class Registry:
         await self.run(self.open)
         # Before anything is stamped: a shared clock is found out here.
         await self.run(self.health.probe, self.journal)
-        self._tasks = [asyncio.create_task(self._keep()), asyncio.create_task(self._probe())]
+        self._tasks = [asyncio.create_task(one) for one in (self._keep(), self._probe(), self._note_heads())]
 
     async def stop(self) -> None:
         """Answer what waits, take snapshots, and close the journal."""
@@ -152,6 +157,7 @@ class Registry:
             except JournalError as error:
                 log.warning("snapshot failed", extra={"experiment": opened.name, "error": type(error).__name__})
         if self._journal is not None:
+            await self._note()
             await self.run(self._journal.close)
         self.executor.shutdown()
 
@@ -161,6 +167,8 @@ class Registry:
         made = await self.run(
             Experiment.create, self.journal, name, policy, clock=self._clock, snapshot_every=every, **settings
         )
+        # At once, so that it is missed from here on if somebody removes it.
+        await self._note()
         return await self._enter(made)
 
     async def find(self, name: str) -> OpenExperiment:
@@ -168,11 +176,17 @@ class Registry:
         found = self._registry.get(name)
         return found if found is not None else await self._open(name)
 
+    async def head(self, name: str) -> EventHead:
+        """Where the experiment's chain stands: a receipt for everything before."""
+        return EventHead(*await self.run(self.journal.head, name))
+
     async def names(self) -> list[str]:
         """All experiments of the journal, whoever created them."""
         return await self.run(self.journal.names)
 
     async def _open(self, name: str) -> OpenExperiment:
+        if name == JOURNAL:  # a chain, and no experiment
+            raise not_found(name)
         async with self._opening:
             # Another caller may have opened it while this one waited for the lock.
             if name not in self._registry:
@@ -216,6 +230,17 @@ class Registry:
         while True:
             await asyncio.sleep(PROBE_SECONDS)
             await self.run(self.health.probe, self.journal)
+
+    async def _note_heads(self) -> None:
+        while True:
+            await self._note()
+            await asyncio.sleep(self.settings.head_seconds)
+
+    async def _note(self) -> None:
+        try:
+            await self.run(self.heads.note, self.journal)
+        except (JournalError, OSError) as error:
+            log.error("heads could not be kept", extra={"error": type(error).__name__, "detail": str(error)})
 
     async def _keep(self) -> None:
         while True:

@@ -9,6 +9,7 @@ from surefoot.experiment import Answer, Receipt, Status
 from surefoot.experiment.modes import ALLOWED
 from surefoot.records import Created, ModeName, Reason, Response, Source
 from surefoot.safety.certificate import CONDITION
+from surefoot.service.event_heads import EventHead, event_head
 from surefoot.service.guard_models import GuardStanding, guard_standing
 from surefoot.service.numbers import finite
 from surefoot.service.problems import REFUSED, Problem, problem
@@ -36,7 +37,7 @@ class Certificate(msgspec.Struct):
 class Decided(msgspec.Struct, kw_only=True):
     """A decision that is durable. `action` is the index, `action_id` the name of what is to be played.
 
-    With `is_voided` they are of what was really played, which the certificate is not about.
+    With `is_voided` they are of what was really played, which the certificate is not about. `head` is the receipt.
     """
 
     decision_id: str
@@ -51,6 +52,7 @@ class Decided(msgspec.Struct, kw_only=True):
     certificate: Certificate
     explanation: str
     is_voided: bool = False
+    head: EventHead | None = None
 
 
 class DecisionRead(Decided, kw_only=True):
@@ -61,26 +63,32 @@ class DecisionRead(Decided, kw_only=True):
 
 
 class Received(msgspec.Struct):
-    """What became of a reward: `refused` is null where it was accepted."""
+    """What became of a reward: `refused` is null where it was accepted. `head` is the receipt."""
 
     decision_id: str
     value: RewardValue
     is_repeat: bool
     refused: Reason | None = None
+    head: EventHead | None = None
 
 
 class Abandoned(msgspec.Struct):
-    """A decision whose reward will never be learned; `is_repeat` where that was said before."""
+    """A decision whose reward will never be learned; `is_repeat` where that was said before. `head` is the receipt."""
 
     decision_id: str
     is_repeat: bool
+    head: EventHead
 
 
 class Voided(msgspec.Struct):
-    """A round as it was played; `is_moved` is false where nothing was to be moved, or that was said before."""
+    """A round as it was played; `is_moved` is false where nothing was to be moved, or that was said before.
+
+    `head` is the receipt.
+    """
 
     decision_id: str
     is_moved: bool
+    head: EventHead
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):
@@ -121,7 +129,7 @@ class Summary(msgspec.Struct):
     """An experiment at a glance; numbers that do not exist yet are null.
 
     See `surefoot.experiment.Status` for what they mean. `guard` is there where the policy is one; then `floor` and
-    `total_reward` are null, and margins are in units of the highest reward.
+    `total_reward` are null, and margins are in units of the highest reward. `events` and `head_hash` are its head.
     """
 
     name: str
@@ -131,6 +139,7 @@ class Summary(msgspec.Struct):
     description: str
     time: float
     events: int
+    head_hash: str
     rounds: int
     learner_rounds: int
     baseline_rounds: int
@@ -199,6 +208,7 @@ def decided(answer: Answer, explanation: str) -> Decided:
         certificate=_certificate(answer),
         explanation=explanation,
         is_voided=answer.voided is not None,
+        head=event_head(answer.head),
     )
 
 
@@ -219,7 +229,7 @@ def received(receipt: Receipt, value: RewardValue) -> Received | Problem:
         rule = " A guard takes values within their declared bounds." if isinstance(receipt.value, dict) else ""
         detail = f"Decision {receipt.decision_id!r:.80} got {value!r:.200}."
         return problem(REFUSED[receipt.refused], detail + rule * (receipt.refused == "out_of_range"))
-    return Received(receipt.decision_id, value, receipt.is_repeat)
+    return Received(receipt.decision_id, value, receipt.is_repeat, head=event_head(receipt.head))
 
 
 def summary(status: Status, created: Created) -> Summary:

@@ -99,6 +99,12 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         For requests in progress when the server is told to stop.
     history_points : int
         Points of each experiment's chart.
+    heads, heads_url : str, optional
+        A file, best on another machine's disk, and an address that the heads of the experiments are sent to.
+    head_seconds : float
+        How often; they are logged, too.
+    signing_key : str, optional
+        A file with an Ed25519 key that heads are signed with.
     log : {"debug", "info", "warning", "error"}
         What is logged.
     limits : Limits
@@ -119,6 +125,10 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     snapshot_every: Count = 2_000
     stop_seconds: Seconds = 20.0
     history_points: Annotated[int, Meta(ge=16)] = 512
+    heads: str | None = None
+    heads_url: Annotated[str, Meta(pattern="^https?://")] | None = None
+    head_seconds: Seconds = 60.0
+    signing_key: str | None = None
     log: Literal["debug", "info", "warning", "error"] = "info"
     limits: Limits = Limits()
 

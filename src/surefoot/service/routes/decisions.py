@@ -121,7 +121,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         opened = await registry.find(name)
         is_new = await registry.run(opened.experiment.abandon, decision_id, reason=data.reason)
         visit_of(request.scope).notes.update(experiment=name, decision_id=decision_id)
-        return response_models.Abandoned(decision_id, is_repeat=not is_new)
+        return response_models.Abandoned(decision_id, not is_new, await registry.head(name))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/void",
@@ -141,6 +141,6 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         told = {"reason": data.reason, "by": visit.token or ""}
         is_moved = await registry.run(opened.experiment.void, decision_id, data.action, **told)
         visit.notes.update(experiment=name, decision_id=decision_id, is_moved=is_moved)
-        return response_models.Voided(decision_id, is_moved)
+        return response_models.Voided(decision_id, is_moved, await registry.head(name))
 
     return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void]

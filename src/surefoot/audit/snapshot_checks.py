@@ -1,0 +1,73 @@
+"""Snapshots: what one says must be what the events say, for whoever opens the experiment goes on from there.
+
+Compared here is what can be told without the code that wrote it: where it stands, the mode, who played how often, and
+the answer to the alarm. `surefoot audit` also replays the events, and compares all of it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from surefoot import records
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.journal.events import Event
+
+FORMAT = 2
+
+
+class _Policy(msgspec.Struct):
+    policy: str
+    id: str
+    rounds: int
+
+
+class _Counts(msgspec.Struct):
+    learner_rounds: int
+    baseline_rounds: int
+    held_rounds: int
+    rewards: int
+    abandoned: int
+    voided: int = 0
+
+
+class _Snapshot(msgspec.Struct):
+    format: int
+    number: int
+    hash: str
+    time: float
+    mode: str
+    policy: _Policy
+    tally: _Counts
+    answer: records.Acknowledged | None
+
+
+def snapshot_faults(
+    data: bytes, event: Event, created: records.Created, mode: str, tally: AuditCounts
+) -> Iterator[str]:
+    """What the attachment of a snapshot says otherwise than the events before it, a sentence each."""
+    try:
+        # Arrays are opaque here.
+        found = msgspec.msgpack.decode(data, type=_Snapshot, ext_hook=lambda code, raw: None)
+    except msgspec.MsgspecError as error:
+        yield f"it cannot be read as a state: {error}"
+        return
+    if found.format != FORMAT:  # nobody goes on from a state of another format
+        return
+    answers = [answer for _, _, answer in tally.answers]
+    expected: dict[str, tuple[Any, Any]] = {
+        "head": ((found.number, found.hash), (event.number - 1, event.previous)),
+        "mode": (found.mode, mode),
+        "policy": ((found.policy.policy, found.policy.id), (created.policy, created.policy_id)),
+        "rounds": (found.policy.rounds, tally.decisions),
+        "learner's rounds": (found.tally.learner_rounds, tally.learner),
+        "baseline's rounds": (found.tally.baseline_rounds, tally.baseline),
+        "held rounds": (found.tally.held_rounds, tally.held),
+        "rewards": (found.tally.rewards, tally.rewards),
+        "abandoned rounds": (found.tally.abandoned, tally.abandoned),
+        "voided rounds": (found.tally.voided, tally.voided),
+        "answer to the alarm": (found.answer, answers[-1] if answers else None),
+    }
+    for what, (said, known) in expected.items():
+        if said != known:
+            yield f"of its {what} it says {said!r:.90}, but the events say {known!r:.90}"

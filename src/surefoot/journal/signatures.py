@@ -1,0 +1,73 @@
+"""Ed25519 signatures of heads: that a server gave a head out, at that time, can be shown to anybody who has its key.
+
+Signed is the text of five lines: the words `surefoot-head/1`, the experiment's name, the number, the hash, and the time
+as a hexadecimal float. Keys are PEM files as OpenSSL writes them: `openssl genpkey -algorithm ed25519 -out head.key`,
+`openssl pkey -in head.key -pubout -out head.pub`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import ConfigError
+from surefoot.journal.events import Head
+
+FORMAT = "surefoot-head/1"
+
+
+def message(name: str, head: Head, time: float) -> bytes:
+    """What is signed."""
+    return "\n".join((FORMAT, name, str(head.number), head.hash, time.hex())).encode()
+
+
+class SigningKey:
+    """A private key, read from a file."""
+
+    def __init__(self, path: Path | str) -> None:
+        serialization, ed25519 = _cryptography()
+        self._key = _read(path, lambda data: serialization.load_pem_private_key(data, None), "private")
+        if not isinstance(self._key, ed25519.Ed25519PrivateKey):
+            raise ConfigError(f"A signing key must be an Ed25519 key, but {path} holds another kind.")
+
+    def sign(self, name: str, head: Head, time: float) -> str:
+        """The signature of a head, in hexadecimal digits."""
+        signature: bytes = self._key.sign(message(name, head, time))
+        return signature.hex()
+
+
+class PublicKey:
+    """The key that signatures are checked with, read from a file."""
+
+    def __init__(self, path: Path | str) -> None:
+        serialization, ed25519 = _cryptography()
+        self._key = _read(path, serialization.load_pem_public_key, "public")
+        if not isinstance(self._key, ed25519.Ed25519PublicKey):
+            raise ConfigError(f"The key of signatures must be an Ed25519 key, but {path} holds another kind.")
+
+    def has_signed(self, signature: str, name: str, head: Head, time: float) -> bool:
+        """Whether the signature is this key's, of this head."""
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            self._key.verify(bytes.fromhex(signature), message(name, head, time))
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+
+def _cryptography() -> tuple[Any, Any]:
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError:
+        raise ConfigError("Signatures need one more package: pip install 'surefoot[signing]'.") from None
+    return serialization, ed25519
+
+
+def _read(path: Path | str, load: Any, kind: str) -> Any:
+    try:
+        return load(Path(path).read_bytes())
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"There must be an Ed25519 {kind} key in PEM form at {path}, but: {error}. "
+            "`openssl genpkey -algorithm ed25519` makes one, without a password."
+        ) from None

@@ -1,0 +1,70 @@
+"""Heads that leave the journal: to the log, to a file, to an address, so that a rewritten journal is found out."""
+
+import os
+import threading
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from surefoot.errors import JournalError
+from surefoot.journal import Head, Journal
+from surefoot.journal.events import JOURNAL
+from surefoot.journal.journal_chain import note_heads
+from surefoot.journal.signatures import SigningKey
+from surefoot.service.event_heads import NamedHead
+from surefoot.service.logs import log
+from surefoot.service.settings import Settings
+
+POST_SECONDS = 10.0
+
+
+class HeadKeeper:
+    """Notes where experiments stand, once in a while, in the journal's own chain and outside of it."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        self._settings, self._clock = settings, clock
+        self._key = None if settings.signing_key is None else SigningKey(settings.signing_key)
+        self._noted, self._alone = dict[str, Head](), threading.Lock()
+
+    def signed(self, name: str, head: Head) -> NamedHead:
+        """A head of this moment, with a signature where there is a key."""
+        now = self._clock()
+        signature = "" if self._key is None else self._key.sign(name, head, now)
+        return NamedHead(name, head.number, head.hash, now, signature)
+
+    def note(self, journal: Journal) -> None:
+        """Note the heads that have moved since the last time. May wait for the journal."""
+        with self._alone:
+            heads = dict(filter(None, (self._moved(journal, name) for name in journal.names())))
+            if not heads:
+                return
+            heads[JOURNAL] = note_heads(journal, heads, time=self._clock())
+            # Only what is durable outside counts as noted: after a failure it is tried again.
+            self._publish([self.signed(name, head) for name, head in heads.items()])
+            self._noted.update(heads)
+
+    def _moved(self, journal: Journal, name: str) -> tuple[str, Head] | None:
+        try:
+            head = journal.head(name)
+        except JournalError:  # a damaged experiment must not keep the heads of the others back
+            return None
+        return (name, head) if head != self._noted.get(name) else None
+
+    def _publish(self, heads: list[NamedHead]) -> None:
+        for head in heads:
+            told = msgspec.to_builtins(head)
+            log.info("head", extra=told | {"head_time": told.pop("time")})
+        body = b"".join(msgspec.json.encode(head) + b"\n" for head in heads)
+        if self._settings.heads is not None:
+            with Path(self._settings.heads).open("ab") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        if self._settings.heads_url is not None:
+            request = urllib.request.Request(
+                self._settings.heads_url, body, {"content-type": "application/x-ndjson"}, method="POST"
+            )
+            with urllib.request.urlopen(request, timeout=POST_SECONDS):
+                pass

@@ -1,0 +1,58 @@
+"""Where chains stand: receipts for everything that happened, to be kept outside and held against the journal later."""
+
+from typing import Annotated
+
+from litestar import get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import QueryParameter
+
+from surefoot.errors import JournalNotFoundError
+from surefoot.journal import Head
+from surefoot.journal.events import JOURNAL
+from surefoot.service.event_heads import NamedHead
+from surefoot.service.problems import ProblemError
+from surefoot.service.registry import Registry
+from surefoot.service.routes.route_options import TOKEN, ExperimentName, problems
+
+TAGS = ["reading"]
+EventNumber = Annotated[int | None, QueryParameter(description="Of an event that must exist.", ge=1, le=2**62)]
+
+
+def routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The handlers; heads hold no data, so that any token may ask for them."""
+
+    def head_at(name: str, number: int | None) -> Head:
+        view = registry.journal.view(name)
+        if number is None:
+            return view.head
+        found = next(view.read(number - 1, limit=1), None)
+        if found is None:
+            raise ProblemError("unknown-event", f"{name!r} ends with event {view.head.number}.")
+        return found.head
+
+    @get(
+        "/v1/experiments/{name:str}/head",
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="readHead",
+        responses=problems("unknown-experiment", "unknown-event"),
+    )
+    async def head(name: ExperimentName, number: EventNumber = None) -> NamedHead:
+        """Number and hash of the newest event, or of the event of that number; signed where the server has a key."""
+        return registry.heads.signed(name, await registry.run(head_at, name, number))
+
+    @get(
+        "/v1/head",
+        security=TOKEN,
+        tags=TAGS,
+        operation_id="readJournalHead",
+        responses=problems("unknown-event"),
+    )
+    async def journal_head(number: EventNumber = None) -> NamedHead:
+        """The head of the journal's own chain, which vouches for the heads of all experiments that it has noted."""
+        try:
+            return registry.heads.signed(JOURNAL, await registry.run(head_at, JOURNAL, number))
+        except JournalNotFoundError:
+            raise ProblemError("unknown-event", "The journal has no experiment yet.") from None
+
+    return [head, journal_head]
