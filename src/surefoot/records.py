@@ -11,6 +11,7 @@ voided     v:<decision_id>  `Voided`: the round was not played as decided, said 
 closed     -                `Closed`: windows that have closed, oldest decision first, and what was learned
 mode       -                `Mode`: from now on the experiment is in this mode
 acknowledged  -             `Acknowledged`: the alarm was answered
+erased     -                `Erased`: private texts of earlier events that are gone
 snapshot   -                `Snapshot`: the state at a head, as an attachment; it only ever saves time
 
 Of a guard, whose coin chooses between two actions of any kind:
@@ -35,6 +36,9 @@ once `unit_window` more rounds were decided), by `abandoned` at its worst, or on
 decided. A metric without a reward counts as its default where one was declared, and at its worst otherwise. A round
 whose two actions are equal teaches nothing.
 
+In a sealed experiment (`Created.format` 2) a decision's id is the commitment to its private text, which is kept beside
+the chain, and every event calls it by that (`surefoot.experiment.sealing`).
+
 Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
 occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its
 default.
@@ -47,17 +51,22 @@ from surefoot.record_format import Number as Number
 from surefoot.record_format import Record as Record
 from surefoot.record_format import encode as encode
 from surefoot.record_format import number as number
+from surefoot.records_of_operators import Abandoned as Abandoned
+from surefoot.records_of_operators import Acknowledged as Acknowledged
+from surefoot.records_of_operators import Erased as Erased
+from surefoot.records_of_operators import Mode as Mode
+from surefoot.records_of_operators import ModeName as ModeName
+from surefoot.records_of_operators import Response as Response
+from surefoot.records_of_operators import Voided as Voided
 
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
-ABANDONED, VOIDED, ACKNOWLEDGED = "abandoned", "voided", "acknowledged"
+ABANDONED, VOIDED, ACKNOWLEDGED, ERASED = "abandoned", "voided", "acknowledged", "erased"
 GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
 
 Source: TypeAlias = Literal["learner", "baseline"]
-ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
 Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict", "abandoned"]
-Response: TypeAlias = Literal["stay", "relearn", "renew"]
-FORMAT = 1
+FORMAT, SEALED = 1, 2  # of experiments; sealed ones keep what is about people beside the chain
 
 
 class History(Record):
@@ -330,41 +339,6 @@ class Closed(Record):
     learned: list[Learned]
 
 
-class Abandoned(Record):
-    """A decision whose reward will never be learned, and why: nothing that its reward can have influenced."""
-
-    decision_id: str
-    reason: str = ""
-
-
-class Voided(Record):
-    """What was really played in a round, by whose word and why.
-
-    action: the row, the baseline's among them; of a guard the action itself, None for the baseline
-    """
-
-    decision_id: str
-    action: Any = None
-    reason: str = ""
-    by: str = ""
-
-
-class Acknowledged(Record):
-    """The answer to the alarm that was raised after so many rounds (`surefoot.safety.alarm`), why, and by whom."""
-
-    response: Response
-    reason: str = ""
-    by: str = ""
-    alarm_round: int = 0
-
-
-class Mode(Record):
-    """The experiment's mode from now on, and why it was changed."""
-
-    mode: ModeName
-    reason: str = ""
-
-
 class Snapshot(Record):
     """Attachment `digest` is the state after event `number`; `previous` is the number of the snapshot event before.
 
@@ -388,6 +362,7 @@ RECORDS: dict[str, type[Record]] = {
     ABANDONED: Abandoned,
     VOIDED: Voided,
     ACKNOWLEDGED: Acknowledged,
+    ERASED: Erased,
     SNAPSHOT: Snapshot,
     GUARDED: Guarded,
     VISIT: Visit,

@@ -8,7 +8,8 @@ import pytest
 
 from surefoot import records
 from surefoot.audit import audit
-from surefoot.experiment.guard_decide import find_guarded
+from surefoot.experiment import GuardAnswer
+from surefoot.experiment.guard_decide import answer_of
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
 from tests.experiment.client import NAME
@@ -35,7 +36,8 @@ def check(journal: Journal, notes: Notes) -> None:
     coins, rewards, rounds = dict[str, str](), dict[str, float](), 0
     for event in journal.read(NAME):
         if event.kind in (records.GUARDED, records.VISIT):
-            answer = find_guarded(event)
+            answer = answer_of(event, journal.view(NAME), None)
+            assert isinstance(answer, GuardAnswer)
             assert answer.decision_id not in coins
             coins[answer.decision_id] = told(answer)
             rounds += not answer.is_visit

@@ -12,8 +12,9 @@ from surefoot import records
 from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
-from surefoot.experiment.state import decode
+from surefoot.experiment.sealing import read_decision
 from surefoot.journal import open_journal
+from surefoot.journal.private_text import by_alias
 from tests.service.servers import POLICY, Apart
 
 CONNECTIONS = 64
@@ -58,9 +59,8 @@ async def load(server: Apart, visits: int, kills: int) -> dict[str, Decision]:
 def check(database: Path, told: dict[str, Decision]) -> None:
     """What every caller was told is in the journal, once; and the audit finds nothing."""
     with open_journal(database) as journal:
-        made = [
-            decode(event, records.DecisionRecord) for event in journal.read("shop") if event.kind == records.DECISION
-        ]
+        view = journal.view("shop")
+        made = [read_decision(event, view) for event in view.read() if event.kind == records.DECISION]
         status = Experiment.open(journal, "shop").status()
         report = audit(journal, "shop")
     assert len({entry.decision_id for entry in made}) == len(made)
@@ -107,7 +107,7 @@ def test_a_stop_is_graceful_it_drains_and_takes_a_snapshot(tmp_path: Path) -> No
         done = asyncio.run(visit_while_stopping())
     with open_journal(tmp_path / "shop.journal") as journal:
         assert journal.latest("shop", records.SNAPSHOT) is not None
-        assert all(journal.find("shop", f"d:{decision.decision_id}") is not None for decision in done)
+        assert all(journal.find("shop", by_alias(decision.decision_id)) is not None for decision in done)
     assert '"event":"stopped"' in server.log.read_text()
 
 

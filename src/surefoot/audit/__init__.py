@@ -58,7 +58,7 @@ def audit(
     True
     """
     view = journal.view(name)
-    auditor = Auditor(name, view.attachment)
+    auditor = Auditor(view)
     start = _head(view, auditor)
     search, is_at_start = _search(expect), False
     try:
@@ -74,6 +74,7 @@ def audit(
     # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
     if end is not None and not (is_at_start and end.number > auditor.chain.head.number):
         auditor.chain.end(end)
+    auditor.private.end()
     search.end(auditor.chain.head.number, auditor.findings)
     return Report(
         name=name,

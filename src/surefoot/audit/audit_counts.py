@@ -45,6 +45,8 @@ class AuditCounts:
     is_refuted: bool = False  # whether the alarm is on
     abandoned: int = 0
     voided: int = 0  # rounds that were not played as decided
+    texts: int = 0  # private ones that are what their events commit to
+    erasures: list[tuple[int, records.Erased]] = field(default_factory=list)  # event, what and by whom
     alarms: list[tuple[int, str]] = field(default_factory=list)
     answers: list[tuple[int, int, records.Acknowledged]] = field(default_factory=list)  # event, round, answer
 

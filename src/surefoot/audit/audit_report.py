@@ -71,6 +71,11 @@ class Report:
                 }
                 for event, round_, answer in tally.answers
             ],
+            "private_texts": tally.texts,
+            "erasures": [
+                {"event": event, "texts": len(erased.events), "by": erased.by, "reason": erased.reason}
+                for event, erased in tally.erasures
+            ],
             "promise_from_round": tally.promise_round,
             "closest": {
                 "margin": _finite(tally.closest.margin),

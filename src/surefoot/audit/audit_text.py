@@ -144,6 +144,11 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
             f"  answered at event {event:,}{by}",
             f"{ANSWERS[answer.response]} after round {round_:,}: {answer.reason}",
         )
+    if tally.texts or tally.erasures:
+        yield "private texts", f"{tally.texts:,}, each what its event commits to"
+    for event, erased in tally.erasures[-SHOWN:]:
+        by = f" by {erased.by}" if erased.by else ""
+        yield f"  erased at event {event:,}{by}", f"{len(erased.events):,}: {erased.reason or 'no reason was given'}"
     yield "alarm is on", "YES: only the baseline is played" if tally.is_refuted else "no"
     yield "events checked", f"{tally.events:,}, each by its hash and the one before"
     yield "proofs checked", f"{tally.proofs:,}, in {tally.pieces:,} pieces"

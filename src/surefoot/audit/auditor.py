@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,10 @@ from surefoot.audit.hash_chain import HashChain
 from surefoot.audit.learned_rewards import LARGEST, LearnedRewards
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.payloads import read_payload, read_round
+from surefoot.audit.private_checks import PrivateChecks
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems
 from surefoot.audit.snapshot_checks import snapshot_faults
+from surefoot.journal import View
 from surefoot.journal.events import Event
 
 OF_GUARDS = (records.GUARDED, records.VISIT, records.METRIC_REWARD, records.SETTLED)
@@ -32,10 +33,11 @@ NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused":
 class Auditor:
     """The audit of one experiment, event by event."""
 
-    def __init__(self, name: str, attachment: Callable[[str], bytes | None]) -> None:
-        self._attachment = attachment
+    def __init__(self, view: View) -> None:
+        self._attachment = view.attachment
         self.findings, self.tally = Findings(), AuditCounts()
-        self.chain = HashChain(name, self.findings)
+        self.chain = HashChain(view.name, self.findings)
+        self.private = PrivateChecks(view, self.findings, self.tally)
         self.created: records.Created | None = None
         self._book: LinearChecks | ArmChecks | None = None
         self.guard: GuardChecks | None = None
@@ -66,7 +68,9 @@ class Auditor:
             self.findings.add(event.number, "numbers", f"its numbers cannot be worked with: {error}")
 
     def _take(self, event: Event, record: Any) -> None:
-        shared = (records.CREATED, records.MODE, records.SNAPSHOT)
+        shared = (records.CREATED, records.MODE, records.SNAPSHOT, records.ERASED)
+        if self.created is not None and self.created.format == records.SEALED:
+            self.private.take(event, record)
         if self.guard is not None and event.kind not in shared:
             self.guard.take(event, record, self._mode)
         elif event.kind in OF_GUARDS:
@@ -131,13 +135,20 @@ class Auditor:
         self._mode = mode.mode
         self.tally.modes.append((event.number, mode.mode))
 
+    def _take_erased(self, event: Event, erased: records.Erased) -> None:
+        if self.created is None or self.created.format != records.SEALED:
+            self.findings.add(event.number, "private", "nothing can be erased from an experiment that is not sealed")
+        self.private.erased(event, erased)
+
     def _take_snapshot(self, event: Event, snapshot: records.Snapshot) -> None:
         self.tally.snapshots += 1
         if (snapshot.number, snapshot.hash) != (event.number - 1, event.previous):
             self.findings.add(event.number, "snapshot", "a snapshot must be of the state at the event before it")
         # One that was removed since, for newer ones, is nobody's start any more.
         data = self._attachment(snapshot.digest)
-        if data is not None and self.created is not None:
+        # After any other finding, what the audit itself has counted may be beside the point.
+        is_clean = len(self.findings) == self.findings.counts["snapshot"]
+        if data is not None and self.created is not None and is_clean:
             for text in snapshot_faults(data, event, self.created, self._mode, self.tally):
                 self.findings.add(event.number, "snapshot", text)
 

@@ -12,7 +12,7 @@ from surefoot.audit.hash_chain import HashChain
 from surefoot.errors import JournalCorruptedError, JournalNotFoundError
 from surefoot.journal import Head, Journal
 from surefoot.journal.events import JOURNAL, START, Event
-from surefoot.journal.journal_chain import known_heads
+from surefoot.journal.journal_chain import Tombstone, known_heads, tombstones
 from surefoot.journal.signatures import PublicKey
 
 
@@ -28,6 +28,8 @@ class JournalReport:
         Where the journal's own chain ended.
     expected : dict of str to list of Head
         Heads by experiment that the events must have: give them to the audit of each.
+    deleted : list of Tombstone
+        Experiments that were removed, by whom and why.
     notes, signed : int
         Events of the journal's own chain, and heads whose signature was checked.
 
@@ -40,6 +42,7 @@ class JournalReport:
     findings: Findings = field(default_factory=Findings)
     head: Head = START
     expected: dict[str, list[Head]] = field(default_factory=dict)
+    deleted: list[Tombstone] = field(default_factory=list)
     notes: int = 0
     signed: int = 0
 
@@ -55,6 +58,7 @@ class JournalReport:
             "is_clean": self.is_clean,
             "head": {"number": self.head.number, "hash": self.head.hash},
             "notes": self.notes,
+            "deleted": [msgspec.to_builtins(one) for one in self.deleted],
             "signatures_checked": self.signed,
             "findings": len(self.findings),
             "findings_by_check": dict(self.findings.counts),
@@ -92,9 +96,15 @@ def audit_journal(
         _check_signatures(report, kept, key)
     for one in kept:
         report.expected.setdefault(one.experiment, []).append(Head(one.number, one.hash))
-    for name, heads in known_heads(_own_chain(journal, report)).items():
+    events = _own_chain(journal, report)
+    for name, heads in known_heads(events).items():
         report.expected.setdefault(name, []).extend(Head(*head) for head in heads.items())
+    report.deleted = tombstones(events)
+    gone = {one.name: one.number for one in report.deleted}
     for name in sorted(report.expected.keys() - {*journal.names(), JOURNAL}):
+        # What a tombstone does not cover was removed without a word.
+        if max(report.expected[name]).number <= gone.get(name, 0):
+            continue
         last = max(report.expected[name])
         text = f"experiment {name!r} is gone, which once had event {last.number}, hash {last.hash}"
         report.findings.add(0, "removed", text)
@@ -138,6 +148,7 @@ def _own_chain(journal: Journal, report: JournalReport) -> list[Event]:
 def _is_readable(event: Event, report: JournalReport) -> bool:
     try:
         known_heads([event])
+        tombstones([event])
     except msgspec.MsgspecError as error:
         report.findings.add(event.number, "payload", f"it cannot be read as {event.kind}: {error}")
         return False

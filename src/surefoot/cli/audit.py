@@ -50,7 +50,7 @@ def audit(
         hashes, kept = _expected(expect or [])
         whole = audit_journal(opened, expect=kept, key=None if key is None else PublicKey(key))
         names = opened.names() if experiment is None else [experiment]
-        if not names and whole.is_clean:
+        if not names and whole.is_clean and not whole.deleted:
             raise JournalNotFoundError(f"The journal {journal} has no experiment to audit.")
         if len(names) > 1 and (report is not None or hashes):
             raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
@@ -123,8 +123,11 @@ def _print(report: Report) -> None:
 
 
 def _print_whole(report: JournalReport) -> None:
+    console = Console()
+    for one in report.deleted:
+        how = "archived" if one.is_archived else "deleted"
+        console.print(Text(f"\n{one.name!r} was {how} by {one.by} at its event {one.number:,}: {one.reason}"))
     if not report.is_clean:
-        console = Console()
         console.print(Text.assemble("\nThe journal as a whole: ", (f"{len(report.findings):,} FINDINGS", "bold red")))
         _print_findings(console, report)
 

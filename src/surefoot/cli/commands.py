@@ -21,6 +21,9 @@ COMMANDS = {
     "fit-baseline": "replay",
     "experiment": "simulation",
     "config": "service",
+    "backup": "service",
+    "restore": "service",
+    "move": "service",
     "token": "service",
 }
 

@@ -1,7 +1,8 @@
-"""`surefoot experiment create|list|status|abandon|void|acknowledge|export`: experiments in a journal."""
+"""`surefoot experiment create|list|status|abandon|void|acknowledge|export|erase|archive|delete`: experiments."""
 
 import json
 import math
+import time
 import tomllib
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +20,8 @@ from surefoot.experiment import MODES, Experiment, Status, read_configuration
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
+from surefoot.experiment.removal import archive as write_archive
+from surefoot.experiment.removal import delete as remove
 from surefoot.journal import Journal, open_journal
 from surefoot.records import ModeName, Response
 
@@ -54,6 +57,9 @@ def create(
     despite_doubt: Annotated[
         bool, typer.Option("--despite-doubt", help="Begin guarded although the log spoke against a linear model.")
     ] = False,
+    sealed: Annotated[
+        bool, typer.Option(help="Keep ids, names and contexts beside the chain, so that they can be erased.")
+    ] = True,
 ) -> None:
     """Create an experiment, and the journal if there is none."""
     if config is not None and (policy or settings or set_):
@@ -75,6 +81,7 @@ def create(
             reward_bounds=None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
             description=description,
             despite_doubt=despite_doubt,
+            sealed=sealed,
         )
     shown = made.policy if isinstance(made, Configuration) else type(made).__name__
     typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {journal}.")
@@ -131,6 +138,62 @@ def abandon(
     with open_journal(journal) as opened:
         is_new = Experiment.open(opened, name).abandon(decision_id, reason=reason)
     typer.echo(f"Decision {decision_id!r} is settled without its reward{'' if is_new else ', as it was before'}.")
+
+
+By = Annotated[str, typer.Option(help="Who does this; kept in the journal.")]
+Why = Annotated[str, typer.Option(help="Why; kept in the journal.")]
+
+
+@experiment.command()
+def erase(
+    journal: JournalArgument,
+    name: NameArgument,
+    by: By,
+    reason: Why,
+    decision_id: Annotated[list[str] | None, typer.Option(help="A decision; repeat for several.")] = None,
+    person: Annotated[
+        str | None, typer.Option(help="All decisions of that unit, or with it as `person` of the context.")
+    ] = None,
+    older_than: Annotated[float | None, typer.Option(help="All decisions that are older, in days.")] = None,
+) -> None:
+    """Erase ids, names and contexts for good; features, proofs and rewards stay, and the audit stays clean."""
+    if decision_id is None and person is None and older_than is None:
+        raise ConfigError("Say what to erase: `--decision-id`, `--person` or `--older-than`.")
+    before = None if older_than is None else time.time() - 86_400.0 * older_than
+    with open_journal(journal) as opened:
+        found = Experiment.open(opened, name)
+        erased = found.erase(decision_id or (), person=person, before=before, by=by, reason=reason)
+    typer.echo(f"Erased {erased:,} private texts of {name!r}.")
+
+
+@experiment.command()
+def archive(
+    journal: JournalArgument,
+    name: NameArgument,
+    file: Annotated[Path, typer.Argument(help="A new SQLite file, which can be audited as any other.")],
+    by: By,
+    reason: Why,
+) -> None:
+    """Move an experiment to a journal of its own, and leave a tombstone. No server may be using it."""
+    with open_journal(journal) as opened:
+        head = write_archive(opened, name, file, by=by, reason=reason)
+    typer.echo(f"{name!r} is in {file}, up to event {head.number:,}, hash {head.hash}.")
+
+
+@experiment.command()
+def delete(
+    journal: JournalArgument,
+    name: NameArgument,
+    by: By,
+    reason: Why,
+    yes: Annotated[bool, typer.Option("--yes", help="Yes, for good.")] = False,
+) -> None:
+    """Remove an experiment for good, and leave a tombstone. No server may be using it."""
+    if not yes:
+        raise ConfigError("Deleting cannot be undone: say `--yes`, or `surefoot experiment archive` it.")
+    with open_journal(journal) as opened:
+        head = remove(opened, name, by=by, reason=reason)
+    typer.echo(f"{name!r} is gone; its tombstone says that it had {head.number:,} events, hash {head.hash}.")
 
 
 @experiment.command()

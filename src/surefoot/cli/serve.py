@@ -20,9 +20,12 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     tokens: Annotated[str | None, typer.Option(help="Token file, as `surefoot token` writes it.")] = None,
+    heads: Annotated[
+        str | None, typer.Option(help="File that heads are appended to, and held against at a start.")
+    ] = None,
 ) -> None:
     """Serve decisions over HTTP until told to stop (Ctrl-C, or SIGTERM)."""
-    settings = read_settings(config, database=database, host=host, port=port, tokens=tokens)
+    settings = read_settings(config, database=database, host=host, port=port, tokens=tokens, heads=heads)
     try:
         from surefoot.service.server import serve as run
     except ModuleNotFoundError as error:

@@ -17,7 +17,7 @@ from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
-from surefoot.records import FORMAT, Created, History, ModeName
+from surefoot.records import FORMAT, SEALED, Created, History, ModeName
 
 
 def read_settings(
@@ -30,6 +30,7 @@ def read_settings(
     history: tuple[ArrayLike, ArrayLike] | None,
     description: str,
     despite_doubt: bool = False,
+    sealed: bool = False,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -48,7 +49,7 @@ def read_settings(
     if isinstance(policy, Guard):
         _refuse_linear(policy, reward_window, default_reward, reward_bounds, history)
     created = Created(
-        format=FORMAT,
+        format=SEALED if sealed else FORMAT,
         policy=type(policy).__name__,
         policy_id=secrets.token_hex(8),
         settings=_plain(policy.settings),

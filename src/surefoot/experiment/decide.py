@@ -3,11 +3,14 @@
 import math
 from typing import Any
 
+import msgspec
+
 from surefoot import records
 from surefoot.errors import DecisionConflictError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.certificate_records import written
 from surefoot.experiment.question import Read
+from surefoot.experiment.sealing import is_sealed, opened, reference, seal
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.experiment.void import FALLBACK, find_voided, void
@@ -29,6 +32,7 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     asked = question.asked
     features: Any = question.rows if question.catalogue is None else question.catalogue
     try:
+        sealed = seal(question.decision_id, asked) if is_sealed(turn.state.created) else None
         decision = turn.state.linear.decide(
             features, baseline=asked.baseline, baseline_reward=asked.baseline_reward, hold=is_held
         )
@@ -38,13 +42,18 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     if question.catalogue is not None:
         _register(turn, question.catalogue)
     record = _record(turn, question, decision, is_held)
-    event = turn.write(records.DECISION, record, question.key)
-    turn.state.decided(record, event.time)
+    if sealed is None:
+        kept, private = record, None
+    else:
+        ref, without, private = sealed
+        kept = msgspec.structs.replace(record, decision_id=ref, asked=without)
+    event = turn.write(records.DECISION, kept, f"d:{kept.decision_id}", private)
+    turn.state.decided(kept, event.time)
     return Answer(record, event.time, head=event.head)
 
 
 def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootError:
-    record = decode(found, records.DecisionRecord)
+    record = opened(decode(found, records.DecisionRecord), turn.transaction.private(found.number))
     if record.asked != question.asked:
         return DecisionConflictError(
             f"A decision_id must stand for one question, but {question.decision_id!r} was asked before with other "
@@ -55,7 +64,7 @@ def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootE
         moved = void(turn, question.decision_id, None, FALLBACK, "")
         if isinstance(moved, SurefootError):
             return moved
-    return Answer(record, found.time, True, find_voided(turn.transaction, question.decision_id), found.head)
+    return Answer(record, found.time, True, find_voided(turn.transaction, reference(found)), found.head)
 
 
 def _refuse_actions(turn: UnitOfWork, question: Read) -> InputError | None:

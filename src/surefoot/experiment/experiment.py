@@ -2,28 +2,29 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from surefoot import records
-from surefoot.errors import ConfigError, DecisionError
+from surefoot.errors import ConfigError, DecisionError, JournalConflictError
 from surefoot.experiment.acknowledge import acknowledge
-from surefoot.experiment.answer import Answer, Receipt, or_raise
+from surefoot.experiment.answer import Receipt, or_raise
 from surefoot.experiment.creation import read_settings
-from surefoot.experiment.decisions import Decisions
+from surefoot.experiment.erasure import Erasures
 from surefoot.experiment.experiment_toml import Configuration
-from surefoot.experiment.guard_decide import find_guarded
+from surefoot.experiment.guard_decide import answer_of
 from surefoot.experiment.modes import change_mode
 from surefoot.experiment.question import read_id, read_text
 from surefoot.experiment.reward import abandon
-from surefoot.experiment.state import decode
+from surefoot.experiment.sealing import callers_id, find_decision, reference
 from surefoot.experiment.status import Status, status_of
 from surefoot.experiment.transacted_state import AnyAnswer, Call, caught_up
 from surefoot.experiment.unit_of_work import MOST_CLOSED
 from surefoot.experiment.void import find_voided, void
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
+from surefoot.journal.journal_chain import tombstone
 from surefoot.policies import Policy
 from surefoot.policies.guard import Guard
 from surefoot.records import Created, ModeName, Response, encode
@@ -31,7 +32,7 @@ from surefoot.records import Created, ModeName, Response, encode
 SNAPSHOT_EVERY = 2000
 
 
-class Experiment(Decisions):
+class Experiment(Erasures):
     """A policy whose every round is in a journal before it is answered: what an app or a service drives.
 
     Any number of threads may use it at once and, on PostgreSQL, of processes. Make one with `create` or `open`.
@@ -65,6 +66,7 @@ class Experiment(Decisions):
         history: tuple[ArrayLike, ArrayLike] | None = None,
         description: str = "",
         despite_doubt: bool = False,
+        sealed: bool = False,
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
@@ -97,6 +99,8 @@ class Experiment(Decisions):
             What the experiment is about.
         despite_doubt : bool
             Begin in guarded mode although the configuration's log spoke against a linear model.
+        sealed : bool
+            Keep ids, names and contexts beside the chain, so that they can be erased (`erase`).
         clock : callable
             Tells the time in seconds since 1970.
         snapshot_every : int
@@ -118,6 +122,8 @@ class Experiment(Decisions):
         """
         if name == JOURNAL:
             raise ConfigError(f"An experiment's name must not be {JOURNAL!r}: that is the journal's own chain.")
+        if tombstone(journal, name) is not None:
+            raise JournalConflictError(f"An experiment's name must be new, but {name!r} was used, and removed.")
         created = read_settings(
             policy,
             mode=mode,
@@ -127,6 +133,7 @@ class Experiment(Decisions):
             history=history,
             description=description,
             despite_doubt=despite_doubt,
+            sealed=sealed,
         )
         journal.create(name, encode(created), time=clock())
         # As any later process opens it, so that there is one way into the state.
@@ -226,7 +233,7 @@ class Experiment(Decisions):
             If its reward has come, or its window has closed.
         """
         known, why = read_id(decision_id), read_text("reason", reason)
-        keys = [f"d:{known}", f"r:{known}"]
+        keys = self._reward_keys([known])
         return or_raise(self._run(Call(lambda turn: abandon(turn, known, why), keys=keys)))
 
     def void(self, decision_id: str, action: Any = None, *, reason: str = "", by: str = "") -> bool:
@@ -259,7 +266,7 @@ class Experiment(Decisions):
             If something else was said before.
         """
         known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
-        keys = [f"{kind}:{known}" for kind in "drv"]
+        keys = [*self._reward_keys([known]), f"v:{known}"]
         return or_raise(self._run(Call(lambda turn: void(turn, known, action, why, who), keys=keys)))
 
     def acknowledge(self, response: Response, *, reason: str, by: str = "", alarm_round: int | None = None) -> None:
@@ -344,17 +351,19 @@ class Experiment(Decisions):
         DecisionError
             If there is no such decision.
         """
-        found = self._journal.find(self.name, f"d:{read_id(decision_id)}")
+        view = self._journal.view(self.name)
+        found = find_decision(self._created, view, read_id(decision_id))
         if found is None:
             raise DecisionError(f"Experiment {self.name!r} has no decision {decision_id!r:.80}.")
-        voided = find_voided(self._journal.view(self.name), decision_id)
-        if found.kind != records.DECISION:
-            return find_guarded(found, voided)
-        return Answer(decode(found, records.DecisionRecord), found.time, True, voided, found.head)
+        return answer_of(found, view, find_voided(view, reference(found)))
 
     def status(self) -> Status:
         """Where the experiment stands, events of other processes included."""
-        return self._look(lambda state: status_of(self.name, state))
+        status = self._look(lambda state: status_of(self.name, state))
+        if status.held_up_by is None or not self._is_sealed:
+            return status
+        # The state knows a reference.
+        return replace(status, held_up_by=callers_id(self._journal.view(self.name), status.held_up_by))
 
     def policy_state(self) -> dict[str, Any]:
         """Everything the policy knows, as `Policy.state` returns it."""

@@ -18,6 +18,7 @@ from surefoot import records
 from surefoot.errors import ConfigError
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.guard_export import guard_dsjson, guard_table, guarded_decisions
+from surefoot.experiment.sealing import opened, reference
 from surefoot.journal import Event, Journal
 
 if TYPE_CHECKING:
@@ -84,15 +85,16 @@ def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     catalogues: dict[str, list[list[float]]] = {}
     windowed = False
-    for event in journal.read(name):
+    view = journal.view(name)
+    for event in view.read():
         if event.kind == records.CREATED:
             windowed = decode(event, records.Created).reward_window is not None
         elif event.kind == records.CATALOGUE:
             catalogue = decode(event, records.CatalogueRecord)
             catalogues[catalogue.digest] = catalogue.rows
         elif event.kind == records.DECISION:
-            decision = decode(event, records.DecisionRecord)
-            rows[decision.decision_id] = _row(event, decision, catalogues)
+            decision = opened(decode(event, records.DecisionRecord), view.private(event.number))
+            rows[reference(event)] = _row(event, decision, catalogues)
         elif event.kind == records.VOIDED:
             _move(rows, decode(event, records.Voided))
         # With a window, what was learned stands in `closed`.

@@ -4,12 +4,14 @@ import math
 
 from surefoot import records
 from surefoot.errors import DecisionConflictError, SurefootError
-from surefoot.experiment.decoding import decode
+from surefoot.experiment.answer import Answer
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import ReadGuarded
+from surefoot.experiment.sealing import is_sealed, opened, read_decision, reference, seal_guarded
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.experiment.void import FALLBACK, find_voided, void
-from surefoot.journal import Event
+from surefoot.journal import Event, View
+from surefoot.journal.private_text import PrivateText
 from surefoot.policies import GuardDecision
 from surefoot.safety.bank_proof import BankProof
 from surefoot.safety.guard_certificate import GuardCertificate
@@ -20,10 +22,11 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
     found = turn.transaction.find(question.key)
     if found is not None:
         return _again(turn, found, question)
-    guard, asked = turn.state.guard, question.asked
+    guard = turn.state.guard
     is_held = question.is_fallback or turn.state.mode != "guarded"
     rounds = guard.rounds
     try:
+        kept, asked, private = _sealed(turn, question)
         decision = guard.decide(
             baseline=asked.baseline,
             proposal=asked.proposal,
@@ -35,9 +38,9 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
         return error
     # No new round: the unit is open, and its coin fell before.
     if decision.round <= rounds:
-        return _visit(turn, question, decision, is_held)
+        return _visit(turn, question, decision, is_held, (kept, asked, private))
     record = records.Guarded(
-        decision_id=question.decision_id,
+        decision_id=kept,
         round=decision.round,
         mode=turn.state.mode,
         asked=asked,
@@ -48,20 +51,31 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
         is_held=is_held,
         is_fallback=question.is_fallback,
     )
-    event = turn.write(records.GUARDED, record, question.key)
+    event = turn.write(records.GUARDED, record, f"d:{kept}", private)
     turn.state.decided(record, event.time)
-    return GuardAnswer(record, event.time, head=event.head)
+    return GuardAnswer(opened(record, private), event.time, head=event.head)
 
 
-def find_guarded(event: Event, voided: records.Voided | None = None, *, is_repeat: bool = True) -> GuardAnswer:
-    """The answer that an event holds, and what was really played."""
-    kind = records.Guarded if event.kind == records.GUARDED else records.Visit
-    return GuardAnswer(decode(event, kind), event.time, is_repeat, voided, event.head)
+def _sealed(turn: UnitOfWork, question: ReadGuarded) -> tuple[str, records.AskedGuard, PrivateText | None]:
+    """The decision's id and its question as the chain holds them, and what is kept beside."""
+    if not is_sealed(turn.state.created):
+        return question.decision_id, question.asked, None
+    return seal_guarded(question.decision_id, question.asked, turn.transaction)
+
+
+def answer_of(
+    event: Event, view: View, voided: records.Voided | None, *, is_repeat: bool = True
+) -> Answer | GuardAnswer:
+    """The decision that an event holds, of either kind, in the caller's own words."""
+    record = read_decision(event, view)
+    if isinstance(record, records.DecisionRecord):
+        return Answer(record, event.time, is_repeat, voided, event.head)
+    return GuardAnswer(record, event.time, is_repeat, voided, event.head)
 
 
 def _again(turn: UnitOfWork, found: Event, question: ReadGuarded) -> GuardAnswer | SurefootError:
-    answer = find_guarded(found)
-    if answer.record.asked != question.asked:
+    record = read_decision(found, turn.transaction)
+    if record.asked != question.asked:
         return DecisionConflictError(
             f"A decision_id must stand for one question, but {question.decision_id!r} was asked before with another "
             "baseline, proposal, unit, prediction or context. Use a new id for a new question."
@@ -70,25 +84,34 @@ def _again(turn: UnitOfWork, found: Event, question: ReadGuarded) -> GuardAnswer
         moved = void(turn, question.decision_id, None, FALLBACK, "")
         if isinstance(moved, SurefootError):
             return moved
-    return find_guarded(found, find_voided(turn.transaction, question.decision_id))
+    assert isinstance(record, records.Visit)
+    voided = find_voided(turn.transaction, reference(found))
+    return GuardAnswer(record, found.time, True, voided, found.head)
 
 
-def _visit(turn: UnitOfWork, question: ReadGuarded, decision: GuardDecision, is_held: bool) -> GuardAnswer:
+def _visit(
+    turn: UnitOfWork,
+    question: ReadGuarded,
+    decision: GuardDecision,
+    is_held: bool,
+    sealed: tuple[str, records.AskedGuard, PrivateText | None],
+) -> GuardAnswer:
     """A unit keeps its side; where the baseline is to be held, its round goes on, and its visit plays the baseline."""
+    kept, asked, private = sealed
     record = records.Visit(
-        decision_id=question.decision_id,
+        decision_id=kept,
         round=decision.round,
         mode=turn.state.mode,
-        asked=question.asked,
+        asked=asked,
         source=decision.source,
         share=0.0 if is_held else decision.share,
         draw=None if is_held else _coin(decision.draw),
         is_held=is_held,
         is_fallback=question.is_fallback,
     )
-    event = turn.write(records.VISIT, record, question.key)
+    event = turn.write(records.VISIT, record, f"d:{kept}", private)
     turn.state.visited(record)
-    return GuardAnswer(record, event.time, head=event.head)
+    return GuardAnswer(opened(record, private), event.time, head=event.head)
 
 
 def _coin(draw: float) -> float | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from surefoot import records
 from surefoot.experiment.decoding import decode
+from surefoot.experiment.sealing import read_decision, read_voided, reference
 from surefoot.journal import Event, Journal
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ ACTIONS = 2  # of a round in DSJSON: the baseline, then the proposal
 def guarded_decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
     """Every decision and every visit of a unit with the rewards that came for it, oldest first."""
     rows: dict[str, dict[str, Any]] = {}
-    for event in journal.read(name):
+    view = journal.view(name)
+    for event in view.read():
         if event.kind in (records.GUARDED, records.VISIT):
-            kind = records.Guarded if event.kind == records.GUARDED else records.Visit
-            decision = decode(event, kind)
-            rows[decision.decision_id] = _row(event, decision)
+            decision = read_decision(event, view)
+            assert isinstance(decision, records.Visit)
+            rows[reference(event)] = _row(event, decision)
         elif event.kind == records.VOIDED:
-            voided = decode(event, records.Voided)
+            voided = read_voided(event, view)
             row = rows[voided.decision_id]
             # What was assigned stays: a reward weighed by any other probability than the coin's would be biased.
             row.update(is_voided=True, played=row["baseline"] if voided.action is None else voided.action)

@@ -11,6 +11,7 @@ from surefoot.errors import InputError
 from surefoot.experiment.question import read_context, read_id
 from surefoot.ids import new_id
 from surefoot.journal import canonical
+from surefoot.journal.private_text import by_alias
 from surefoot.policies.guard_settings import REWARD
 from surefoot.records import AskedGuard, Created
 from surefoot.values import Value
@@ -55,7 +56,9 @@ def metric_names(created: Created) -> tuple[str, ...]:
     return tuple(created.settings.get("metrics") or (REWARD,))
 
 
-def read_guarded(question: Any, metrics: tuple[str, ...], *, is_fallback: bool = False) -> ReadGuarded:
+def read_guarded(
+    question: Any, metrics: tuple[str, ...], *, is_fallback: bool = False, sealed: bool = False
+) -> ReadGuarded:
     """Check the form of a question; the guard checks the unit."""
     if not isinstance(question, GuardQuestion):
         raise InputError(
@@ -71,7 +74,7 @@ def read_guarded(question: Any, metrics: tuple[str, ...], *, is_fallback: bool =
         context=read_context(question.context),
     )
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return ReadGuarded(chosen, f"d:{chosen}", asked, is_fallback)
+    return ReadGuarded(chosen, by_alias(chosen) if sealed else f"d:{chosen}", asked, is_fallback)
 
 
 def read_metrics(decision_id: str, value: Any, metrics: tuple[str, ...]) -> tuple[str, dict[str, float]]:

@@ -9,6 +9,7 @@ from surefoot.arrays import LARGEST
 from surefoot.experiment.answer import Receipt
 from surefoot.experiment.decoding import decode, side_of
 from surefoot.experiment.reward import Refuser
+from surefoot.experiment.sealing import find_decision, reference
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event
 from surefoot.policies import Guard
@@ -17,26 +18,27 @@ from surefoot.records import Reason
 
 def receive_metrics(turn: UnitOfWork, refuser: Refuser, decision_id: str, values: dict[str, float]) -> Receipt:
     """Accept or refuse the rewards of a decision."""
-    decision = turn.transaction.find(f"d:{decision_id}")
+    decision = find_decision(turn.state.created, turn.transaction, decision_id)
     if decision is None:
         return refuser.refuse(turn, decision_id, values, "unknown")
-    settled = turn.transaction.find(f"r:{decision_id}")
+    ref = reference(decision)
+    settled = turn.transaction.find(f"r:{ref}")
     if settled is not None and settled.kind == records.METRIC_REWARD:
         if decode(settled, records.MetricReward).values == values:
             return Receipt(decision_id, values, is_repeat=True, head=settled.head)
-        return refuser.refuse(turn, decision_id, values, "conflict")
-    reason = "abandoned" if settled is not None else _refusal(turn, decision_id, decision, values)
+        return refuser.refuse(turn, decision_id, values, "conflict", ref)
+    reason = "abandoned" if settled is not None else _refusal(turn, ref, decision, values)
     if reason is not None:
-        return refuser.refuse(turn, decision_id, values, reason)
-    record = records.MetricReward(decision_id=decision_id, values=dict(values))
-    event = turn.write(records.METRIC_REWARD, record, f"r:{decision_id}")
+        return refuser.refuse(turn, decision_id, values, reason, ref)
+    record = records.MetricReward(decision_id=ref, values=dict(values))
+    event = turn.write(records.METRIC_REWARD, record, f"r:{ref}")
     turn.state.metrics_rewarded(record, event.time, lambda: side_of(decision))
     return Receipt(decision_id, values, head=event.head)
 
 
-def _refusal(turn: UnitOfWork, decision_id: str, decision: Event, values: dict[str, float]) -> Reason | None:
+def _refusal(turn: UnitOfWork, ref: str, decision: Event, values: dict[str, float]) -> Reason | None:
     windows, guard = turn.state.windows, turn.state.guard
-    waiting = None if windows is None else windows.find(decision_id)
+    waiting = None if windows is None else windows.find(ref)
     # A window that is due may still be open: one transaction closes so many at most.
     if windows is not None and (waiting is None or waiting.closes <= turn.now):
         return "too_late"

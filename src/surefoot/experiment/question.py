@@ -12,6 +12,7 @@ from surefoot.errors import InputError
 from surefoot.ids import new_id
 from surefoot.journal import canonical
 from surefoot.journal.events import check_text
+from surefoot.journal.private_text import by_alias
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.records import Asked
 from surefoot.values import Value
@@ -55,7 +56,7 @@ class Read(Value, frozen=True):
     is_fallback: bool = False
 
 
-def read(question: Question, *, is_fallback: bool = False) -> Read:
+def read(question: Question, *, is_fallback: bool = False, sealed: bool = False) -> Read:
     """Check the form of a question; the policy checks its content."""
     if not isinstance(question, Question):
         raise InputError(f"Questions must be `surefoot.experiment.Question`s, but got {question!r:.80}.")
@@ -73,7 +74,7 @@ def read(question: Question, *, is_fallback: bool = False) -> Read:
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return Read(chosen, f"d:{chosen}", rows, catalogue, asked, is_fallback)
+    return Read(chosen, by_alias(chosen) if sealed else f"d:{chosen}", rows, catalogue, asked, is_fallback)
 
 
 def read_id(decision_id: str) -> str:

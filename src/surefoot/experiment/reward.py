@@ -23,6 +23,7 @@ from surefoot.experiment.answer import Receipt
 from surefoot.experiment.attribution_windows import OpenWindow
 from surefoot.experiment.counts import Refusals
 from surefoot.experiment.question import read_id
+from surefoot.experiment.sealing import find_decision, is_sealed, reference, stranger
 from surefoot.experiment.state import decode, round_of
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event
@@ -37,14 +38,22 @@ class Refuser:
     def __init__(self) -> None:
         self.unrecorded: dict[Reason, int] = {}
 
-    def refuse(self, turn: UnitOfWork, decision_id: str, value: float | dict[str, float], reason: Reason) -> Receipt:
-        """Record a refusal, or only count it if there were too many."""
+    def refuse(
+        self,
+        turn: UnitOfWork,
+        decision_id: str,
+        value: float | dict[str, float],
+        reason: Reason,
+        ref: str | None = None,
+    ) -> Receipt:
+        """Record a refusal under the decision's reference, or only count it if there were too many."""
         entry = turn.state.tally.refusals.get(reason, Refusals())
         if entry.recorded_in(turn.now) >= MOST_RECORDED:
             self.unrecorded[reason] = self.unrecorded.get(reason, 0) + 1
             return Receipt(decision_id, value, reason, is_recorded=False)
         unrecorded = self.unrecorded.pop(reason, 0)
-        told: dict[str, Any] = {"decision_id": decision_id, "refused": reason, "unrecorded": unrecorded}
+        ref = stranger(turn.state.created, decision_id) if ref is None else ref
+        told: dict[str, Any] = {"decision_id": ref, "refused": reason, "unrecorded": unrecorded}
         record: records.RewardRecord | records.MetricReward
         if isinstance(value, dict):
             record = records.MetricReward(values={name: number(one) for name, one in value.items()}, **told)
@@ -57,28 +66,29 @@ class Refuser:
 
 def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) -> Receipt:
     """Accept or refuse a reward."""
-    waiting = None if turn.state.windows is None else turn.state.windows.find(decision_id)
-    decision = None
-    if waiting is None:
-        decision = turn.transaction.find(f"d:{decision_id}")
+    created, windows, decision, ref = turn.state.created, turn.state.windows, None, decision_id
+    if is_sealed(created) or windows is None or windows.find(ref) is None:
+        decision = find_decision(created, turn.transaction, decision_id)
         if decision is None:
             return refuser.refuse(turn, decision_id, value, "unknown")
-    settled = None if waiting is not None else turn.transaction.find(f"r:{decision_id}")
+        ref = reference(decision)
+    waiting = None if windows is None else windows.find(ref)
+    settled = None if waiting is not None else turn.transaction.find(f"r:{ref}")
     if settled is not None and settled.kind == records.ABANDONED:
-        return refuser.refuse(turn, decision_id, value, "abandoned")
+        return refuser.refuse(turn, decision_id, value, "abandoned", ref)
     before = _accepted(settled) if waiting is None else waiting.value
     # Asked before the window: who repeats an accepted reward has only lost the receipt.
     if before is not None:
         if before == value:
-            settled = settled or turn.transaction.find(f"r:{decision_id}")
+            settled = settled or turn.transaction.find(f"r:{ref}")
             return Receipt(decision_id, value, is_repeat=True, head=None if settled is None else settled.head)
-        return refuser.refuse(turn, decision_id, value, "conflict")
+        return refuser.refuse(turn, decision_id, value, "conflict", ref)
     if _is_too_late(turn, waiting, decision):
-        return refuser.refuse(turn, decision_id, value, "too_late")
+        return refuser.refuse(turn, decision_id, value, "too_late", ref)
     if not (math.isfinite(value) and abs(value) <= LARGEST):
-        return refuser.refuse(turn, decision_id, value, "out_of_range")
-    record = records.RewardRecord(decision_id=decision_id, value=value)
-    event = turn.write(records.REWARD, record, f"r:{decision_id}")
+        return refuser.refuse(turn, decision_id, value, "out_of_range", ref)
+    record = records.RewardRecord(decision_id=ref, value=value)
+    event = turn.write(records.REWARD, record, f"r:{ref}")
     turn.state.rewarded(record, event.time, lambda: round_of(decision) if decision is not None else 0)
     return Receipt(decision_id, value, head=event.head)
 
@@ -93,21 +103,22 @@ def _is_too_late(turn: UnitOfWork, waiting: OpenWindow | None, decision: Event |
 
 def abandon(turn: UnitOfWork, decision_id: str, reason: str) -> bool | DecisionError:
     """Settle a decision without its reward; false if it was abandoned before."""
-    decision = turn.transaction.find(f"d:{decision_id}")
+    decision = find_decision(turn.state.created, turn.transaction, decision_id)
     if decision is None:
         return DecisionError(f"A decision must exist to be abandoned, but none has the id {decision_id!r:.80}.")
-    settled = turn.transaction.find(f"r:{decision_id}")
+    ref = reference(decision)
+    settled = turn.transaction.find(f"r:{ref}")
     if settled is not None and settled.kind == records.ABANDONED:
         return False
-    waiting = None if turn.state.windows is None else turn.state.windows.find(decision_id)
+    waiting = None if turn.state.windows is None else turn.state.windows.find(ref)
     is_late = waiting is not None and waiting.closes <= turn.now
     if settled is not None or is_late or not turn.state.policy.settlement.awaits(round_of(decision)):
         return DecisionSettledError(
             f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
             "or its window has closed. Dropping a known reward would select the data by their values."
         )
-    record = records.Abandoned(decision_id=decision_id, reason=reason)
-    turn.write(records.ABANDONED, record, f"r:{decision_id}")
+    record = records.Abandoned(decision_id=ref, reason=reason)
+    turn.write(records.ABANDONED, record, f"r:{ref}")
     turn.state.abandoned(record, round_of(decision))
     return True
 

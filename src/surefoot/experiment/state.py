@@ -31,7 +31,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.records import FORMAT, Created, ModeName
+from surefoot.records import FORMAT, SEALED, Created, ModeName
 
 MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
 
@@ -236,8 +236,10 @@ def begin(view: View) -> State:
     """The state after the first event."""
     event = next(view.read(limit=1))
     created = decode(event, Created)
-    if created.format != FORMAT:
-        raise JournalSchemaError(f"Experiment {view.name!r} has format {created.format}; this surefoot reads {FORMAT}.")
+    if created.format not in (FORMAT, SEALED):
+        raise JournalSchemaError(
+            f"Experiment {view.name!r} has format {created.format}; this surefoot reads {FORMAT} and {SEALED}."
+        )
     return State(created, new_policy(created), event.head, event.time)
 
 
@@ -364,6 +366,11 @@ def _snapshot(state: State, event: Event, view: View) -> None:
     state.snapshotted(decode(event, records.Snapshot), event.number)
 
 
+def _erased(state: State, event: Event, view: View) -> None:
+    # A state knows references alone.
+    decode(event, records.Erased)
+
+
 def _catalogue(state: State, event: Event, view: View) -> None:
     state.remember(Catalogue(decode(event, records.CatalogueRecord).rows))
 
@@ -377,6 +384,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.ABANDONED: _abandoned,
     records.VOIDED: _voided,
     records.ACKNOWLEDGED: _acknowledged,
+    records.ERASED: _erased,
     records.SNAPSHOT: _snapshot,
     records.GUARDED: _guarded,
     records.VISIT: _visit,

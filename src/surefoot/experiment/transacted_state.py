@@ -20,10 +20,12 @@ from surefoot.experiment.guard_question import GuardQuestion, ReadGuarded, metri
 from surefoot.experiment.guard_reward import receive_metrics
 from surefoot.experiment.question import Question, Read, read
 from surefoot.experiment.reward import Refuser, read_reward, receive
+from surefoot.experiment.sealing import is_sealed
 from surefoot.experiment.snapshots import rebuild
 from surefoot.experiment.state import State
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal, Transaction, View
+from surefoot.journal.private_text import by_alias
 from surefoot.policies import Guard
 from surefoot.values import Value
 
@@ -52,7 +54,7 @@ class TransactedState:
         self._created, self._refuser = state.created, Refuser()
         # A journal that is read only has no transactions in which a call would be alone.
         self._reading = threading.Lock()
-        self._is_guard = isinstance(state.policy, Guard)
+        self._is_guard, self._is_sealed = isinstance(state.policy, Guard), is_sealed(state.created)
         self._metrics = metric_names(state.created) if self._is_guard else ()
         told = state.created.configuration
         #: How contexts become rows, where the experiment was made by a configuration.
@@ -61,12 +63,12 @@ class TransactedState:
     def read_question(self, question: AnyQuestion, *, is_fallback: bool = False) -> AnyRead:
         """Check the form of a question, before anything is locked; the policy checks its content."""
         if self._is_guard:
-            return read_guarded(question, self._metrics, is_fallback=is_fallback)
+            return read_guarded(question, self._metrics, is_fallback=is_fallback, sealed=self._is_sealed)
         if isinstance(question, GuardQuestion):
             raise InputError(f"Only a guard takes a `proposal`, but the policy is {self._created.policy}.")
         if self.configuration is not None and isinstance(question, Question) and question.features is None:
             question = self.configuration.asked(question)
-        return read(question, is_fallback=is_fallback)
+        return read(question, is_fallback=is_fallback, sealed=self._is_sealed)
 
     def read_question_or_error(self, question: AnyQuestion) -> AnyRead | SurefootError:
         """The same, or the error instead of raising it."""
@@ -94,11 +96,17 @@ class TransactedState:
         return Call(lambda turn: [_decide(turn, entry) for entry in ready], keys=keys)
 
     def _rewarding(self, ready: Sequence[tuple[str, Any]]) -> "Call[list[Receipt]]":
-        # With a window, open decisions are in memory; only rewards that come too late need a lookup.
-        needed = () if self._created.reward_window is not None and not self._is_guard else ready
-        keys = [f"{kind}:{decision_id}" for decision_id, _ in needed for kind in "dr"]
+        keys = self._reward_keys([decision_id for decision_id, _ in ready])
         take: Any = receive_metrics if self._is_guard else receive
         return Call(lambda turn: [take(turn, self._refuser, *entry) for entry in ready], keys=keys)
+
+    def _reward_keys(self, decision_ids: list[str]) -> list[str]:
+        """What rewards of these decisions are going to look up."""
+        if self._is_sealed:
+            return [by_alias(decision_id) for decision_id in decision_ids]
+        # With a window, open decisions are in memory; only rewards that come too late need a lookup.
+        needed = () if self._created.reward_window is not None and not self._is_guard else decision_ids
+        return [f"{kind}:{decision_id}" for decision_id in needed for kind in "dr"]
 
     def _run(self, call: "Call[T]") -> T:
         return self._journal.transact(self.name, partial(self._answer, call), keys=call.keys)

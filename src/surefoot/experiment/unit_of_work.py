@@ -6,6 +6,7 @@ from surefoot.experiment.attribution_windows import AttributionWindows
 from surefoot.experiment.snapshots import freeze
 from surefoot.experiment.state import State
 from surefoot.journal import Event, Transaction
+from surefoot.journal.private_text import PrivateText
 from surefoot.policies import Guard
 from surefoot.records import Record, encode
 
@@ -19,9 +20,9 @@ class UnitOfWork:
     def __init__(self, transaction: Transaction, state: State, clock: float) -> None:
         self.transaction, self.state, self.now = transaction, state, max(clock, state.time)
 
-    def write(self, kind: str, record: Record, key: str | None = None) -> Event:
+    def write(self, kind: str, record: Record, key: str | None = None, private: PrivateText | None = None) -> Event:
         """Append an event; the caller brings the state to it."""
-        event = self.transaction.append(kind, encode(record), time=self.now, key=key)
+        event = self.transaction.append(kind, encode(record), time=self.now, key=key, private=private)
         self.state.reached(self.transaction.head, event.time)
         return event
 

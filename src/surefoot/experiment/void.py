@@ -9,8 +9,9 @@ from typing import Any
 
 from surefoot import records
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, SurefootError
-from surefoot.experiment.decoding import decode, round_of
+from surefoot.experiment.decoding import round_of
 from surefoot.experiment.guard_question import read_action
+from surefoot.experiment.sealing import find_decision, read_decision, read_voided, reference, seal_voided
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event, View
 from surefoot.records import DecisionRecord, Visit, Voided
@@ -18,42 +19,41 @@ from surefoot.records import DecisionRecord, Visit, Voided
 FALLBACK = "The caller did not hear of it in time, and played the baseline."
 
 
-def find_voided(view: View, decision_id: str) -> Voided | None:
-    """What was really played, where a decision was voided."""
-    found = view.find(f"v:{decision_id}")
-    return None if found is None else decode(found, Voided)
+def find_voided(view: View, ref: str) -> Voided | None:
+    """What was really played, where the decision of this reference was voided."""
+    found = view.find(f"v:{ref}")
+    return None if found is None else read_voided(found, view)
 
 
 def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) -> bool | SurefootError:
     """Move a round to what was played (None: the baseline); false where nothing is to be moved."""
-    decision = turn.transaction.find(f"d:{decision_id}")
+    decision = find_decision(turn.state.created, turn.transaction, decision_id)
     if decision is None:
         return DecisionError(f"A decision must exist to be voided, but none has the id {decision_id!r:.80}.")
     try:
-        if decision.kind == records.DECISION:
-            made = decode(decision, DecisionRecord)
-            played, is_as_decided = _row(made, action)
-        else:
-            visit = decode(decision, records.Guarded if decision.kind == records.GUARDED else Visit)
-            played, is_as_decided = _side(visit, action)
+        made = read_decision(decision, turn.transaction)
+        played, is_as_decided = _row(made, action) if isinstance(made, DecisionRecord) else _side(made, action)
     except InputError as error:
         return error
-    before = find_voided(turn.transaction, decision_id)
+    ref = reference(decision)
+    before = find_voided(turn.transaction, ref)
     if before is not None:
         return False if before.action == played else _conflict(before)
     if is_as_decided:
         return False
-    if not _is_open(turn, decision_id, decision):
+    if not _is_open(turn, ref, decision):
         return DecisionSettledError(
             f"A decision must be without a reward to be voided, but {decision_id!r} is settled: its reward has come or "
             "its window has closed. Moving it now could choose the data by their values."
         )
-    record = Voided(decision_id=decision_id, action=played, reason=reason, by=by)
+    record, text = Voided(decision_id=ref, action=played, reason=reason, by=by), None
+    if not isinstance(made, DecisionRecord):
+        record, text = seal_voided(record, turn.transaction.private(decision.number))
     try:
         turn.state.voided(record, decision, turn.transaction)
     except InputError as error:  # nothing has changed
         return error
-    turn.write(records.VOIDED, record, f"v:{decision_id}")
+    turn.write(records.VOIDED, record, f"v:{ref}", text)
     return True
 
 
@@ -77,13 +77,13 @@ def _side(visit: Visit, action: Any) -> tuple[Any, bool]:
     return None if played == visit.asked.baseline else played, played == visit.action
 
 
-def _is_open(turn: UnitOfWork, decision_id: str, decision: Event) -> bool:
+def _is_open(turn: UnitOfWork, ref: str, decision: Event) -> bool:
     """Whether no reward of the decision has come, nor anything in its place."""
-    if turn.transaction.find(f"r:{decision_id}") is not None:
+    if turn.transaction.find(f"r:{ref}") is not None:
         return False
     windows = turn.state.windows
     # A window that is due may still be open: one transaction closes so many at most.
-    waiting = None if windows is None else windows.find(decision_id)
+    waiting = None if windows is None else windows.find(ref)
     if windows is not None and (waiting is None or waiting.closes <= turn.now):
         return False
     return turn.state.policy.settlement.awaits(round_of(decision))

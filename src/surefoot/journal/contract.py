@@ -41,6 +41,10 @@ before `transact` has returned.
 which an event's payload should hold, so that the chain vouches for them. They only ever save time: `attachment` gives
 None for one that is missing or damaged, and callers must then be able to do without. `detach` removes one.
 
+**Private texts** are kept beside events, and can be erased (`surefoot.journal.private_text`). They are written with
+their event or not at all. An event is found by the alias of its text as by a key; when the text is erased, so is the
+alias. After an erasure is durable, no read gives the text back; `forget` has it leave the disk, as far as we can.
+
 **Reading** (`names`, `head`, `read`, `find`, `latest`, `attachment`) is allowed at any time, from any thread, and sees
 durable events only. `read` streams in bounded memory, holds no lock between pages, and ends at the head of the moment
 when it reaches it. Inside a transaction the same methods see the transaction's own events too.
@@ -61,7 +65,7 @@ from concurrent.futures import Executor, Future
 from types import TracebackType
 from typing import Self, TypeVar
 
-from surefoot.errors import JournalBusyError, JournalConflictError, JournalNotFoundError
+from surefoot.errors import JournalBusyError, JournalConflictError, JournalNotFoundError, JournalReadOnlyError
 from surefoot.journal.events import Event, Head
 from surefoot.journal.view import Transaction as Transaction
 from surefoot.journal.view import View as View
@@ -141,6 +145,21 @@ class Journal(ABC):
         """
         return executor.submit(self.transact, name, work, keys=keys)
 
+    def remove(self, name: str) -> None:
+        """Remove an experiment with everything that belongs to it, for good.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+
+        Raises
+        ------
+        JournalNotFoundError
+            If there is no such experiment.
+        """
+        raise JournalReadOnlyError("This kind of journal cannot remove an experiment.")
+
     @abstractmethod
     def names(self) -> list[str]:
         """The experiments, sorted by code point, without the journal's own chain."""
@@ -164,6 +183,10 @@ class Journal(ABC):
         JournalNotFoundError
             If there is no such experiment.
         """
+
+    def forget(self) -> None:
+        """Let what was erased leave the disk, too, where this journal has a say in that."""
+        return
 
     def probe(self) -> None:
         """Write and flush something that leaves no trace, to know whether a transaction would be durable now.

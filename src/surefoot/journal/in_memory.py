@@ -16,6 +16,7 @@ from typing import Self, TypeVar
 from surefoot.errors import JournalUnavailableError
 from surefoot.journal.contract import Journal, Transaction, View, not_found, refuse_nesting, taken
 from surefoot.journal.events import JOURNAL, START, Event, Head, next_event
+from surefoot.journal.private_text import ALIAS, PrivateText, by_alias
 from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
@@ -44,6 +45,8 @@ class MemoryView(View):
     def __init__(self, name: str) -> None:
         self.name, self._chain = name, MemoryChain()
         self._attachments: dict[str, bytes] = {}
+        self._texts: dict[int, PrivateText] = {}
+        self._by_alias: dict[str, int] = {}
 
     @property
     def head(self) -> Head:
@@ -55,8 +58,11 @@ class MemoryView(View):
         return self._chain.events[max(after, 0) : max(after, 0) + limit]
 
     def find(self, key: str) -> Event | None:
-        """The event that carries this key."""
-        return self._chain.by_key.get(key)
+        """The event that carries this key, or has this alias."""
+        if not key.startswith(ALIAS):
+            return self._chain.by_key.get(key)
+        number = self._by_alias.get(key)
+        return None if number is None else self._chain.events[number - 1]
 
     def latest(self, kind: str) -> Event | None:
         """The newest event of this kind."""
@@ -66,12 +72,37 @@ class MemoryView(View):
         """The attachment of this name."""
         return self._attachments.get(digest)
 
+    def private(self, number: int) -> PrivateText | None:
+        """The private text of an event."""
+        return self._texts.get(number)
+
+    def privates(self, after: int, limit: int) -> list[tuple[int, PrivateText]]:
+        """One page of private texts."""
+        return [(number, self._texts[number]) for number in sorted(self._texts) if number > after][:limit]
+
+    def about(self, person: str, *, newest: int | None = None) -> list[int]:
+        """The events about a person."""
+        found = sorted(number for number, text in self._texts.items() if text.person == person)
+        return found[-newest if newest else None :]
+
     def keep(self, pending: StagedTransaction[Self]) -> None:
         """Apply what a transaction gathered."""
         self.add(pending.events)
         self._attachments.update({digest: data for digest, data in pending.attachments.items() if data is not None})
         for digest in (digest for digest, data in pending.attachments.items() if data is None):
             self._attachments.pop(digest, None)
+
+        for number, text in pending.texts.items():
+            self._put_text(number, text)
+
+    def _put_text(self, number: int, text: PrivateText | None) -> None:
+        before = self._texts.pop(number, None)
+        if before is not None and before.alias is not None:
+            del self._by_alias[by_alias(before.alias)]
+        if text is not None:
+            self._texts[number] = text
+            if text.alias is not None:
+                self._by_alias[by_alias(text.alias)] = number
 
     def add(self, events: list[Event]) -> None:
         """Append events."""
@@ -104,6 +135,12 @@ class MemoryJournal(Journal):
             transaction.finish()
             experiment.keep(transaction)
             return result
+
+    def remove(self, name: str) -> None:
+        """Forget an experiment."""
+        with self._alone():
+            self.view(name)
+            del self._open()[name]
 
     def names(self) -> list[str]:
         """The experiments, sorted."""

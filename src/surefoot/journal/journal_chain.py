@@ -7,6 +7,8 @@ its own. Whoever keeps its newest head outside has a receipt for every experimen
 kind     holds
 created  nothing; always event 1
 heads    `Heads`: where experiments stood that have grown since the last of these
+restored `Restored`: an older copy took the journal's place
+deleted  `Tombstone`: an experiment was removed, under the key `deleted:<name>`
 
 >>> from surefoot.journal import canonical, open_journal
 >>> journal = open_journal("memory:")
@@ -27,7 +29,7 @@ from surefoot.errors import JournalConflictError, JournalNotFoundError
 from surefoot.journal.contract import Journal
 from surefoot.journal.events import JOURNAL, Event, Head, canonical
 
-HEADS = "heads"
+HEADS, RESTORED, DELETED = "heads", "restored", "deleted"
 
 
 class Heads(msgspec.Struct):
@@ -43,14 +45,14 @@ def note_heads(journal: Journal, heads: Mapping[str, Head], *, time: float) -> H
     ).head
 
 
-def append(journal: Journal, kind: str, payload: bytes, *, time: float) -> Event:
+def append(journal: Journal, kind: str, payload: bytes, *, time: float, key: str | None = None) -> Event:
     """Append to the journal's own chain, and begin it first if there is none."""
     try:
         journal.view(JOURNAL)
     except JournalNotFoundError:
         with suppress(JournalConflictError):  # another process was quicker
             journal.create(JOURNAL, canonical({}), time=time)
-    return journal.transact(JOURNAL, lambda transaction: transaction.append(kind, payload, time=time))
+    return journal.transact(JOURNAL, lambda transaction: transaction.append(kind, payload, time=time, key=key))
 
 
 def known_heads(events: Iterable[Event]) -> dict[str, dict[int, str]]:
@@ -61,3 +63,73 @@ def known_heads(events: Iterable[Event]) -> dict[str, dict[int, str]]:
             for name, (number, hash_) in msgspec.json.decode(event.payload, type=Heads).heads.items():
                 known.setdefault(name, {})[number] = hash_
     return known
+
+
+class Restored(msgspec.Struct):
+    """That an older copy took the journal's place: by whose word, why, and which heads are known to be lost."""
+
+    by: str
+    reason: str
+    lost: dict[str, tuple[int, str]] = {}
+
+
+def note_restored(journal: Journal, record: Restored, *, time: float) -> Head:
+    """Write down that the journal was restored."""
+    return append(journal, RESTORED, canonical(record), time=time).head
+
+
+def given_up(journal: Journal) -> set[tuple[str, Head]]:
+    """The heads that restores have given up, by experiment."""
+    try:
+        events = journal.read(JOURNAL)
+        restored = [msgspec.json.decode(event.payload, type=Restored) for event in events if event.kind == RESTORED]
+    except JournalNotFoundError:
+        return set()
+    return {(name, Head(*head)) for record in restored for name, head in record.lost.items()}
+
+
+def lost_heads(journal: Journal, known: Mapping[str, Head]) -> dict[str, Head]:
+    """Of heads that were known outside, those that the journal does not have."""
+    return {name: head for name, head in known.items() if not _has(journal, name, head)}
+
+
+def _has(journal: Journal, name: str, head: Head) -> bool:
+    try:
+        return journal.view(name).follows(head)
+    except JournalNotFoundError:
+        return False
+
+
+class Tombstone(msgspec.Struct):
+    """That an experiment was removed: where its chain stood, by whose word, why, and whether a copy was kept."""
+
+    name: str
+    number: int
+    hash: str
+    by: str
+    reason: str
+    is_archived: bool = False
+
+
+def bury(journal: Journal, record: Tombstone, *, time: float) -> None:
+    """Write a tombstone; once for each name, which is never used again."""
+    if tombstone(journal, record.name) is None:
+        append(journal, DELETED, canonical(record), time=time, key=_tombstone_key(record.name))
+
+
+def tombstone(journal: Journal, name: str) -> Tombstone | None:
+    """The tombstone of a name."""
+    try:
+        found = journal.find(JOURNAL, _tombstone_key(name))
+    except JournalNotFoundError:
+        return None
+    return None if found is None else msgspec.json.decode(found.payload, type=Tombstone)
+
+
+def tombstones(events: Iterable[Event]) -> list[Tombstone]:
+    """All tombstones of the chain."""
+    return [msgspec.json.decode(event.payload, type=Tombstone) for event in events if event.kind == DELETED]
+
+
+def _tombstone_key(name: str) -> str:
+    return f"{DELETED}:{name}"

@@ -30,6 +30,15 @@ def _tables(*, key: str, text: str, number: str, real: str, data: str) -> tuple[
     )
 
 
+def _private(*, text: str, number: str, data: str) -> tuple[str, ...]:
+    return (
+        f"CREATE TABLE private (experiment {number} NOT NULL REFERENCES experiments (id), number {number} NOT NULL, "
+        f"alias {text}, person {text}, salt {data} NOT NULL, text {data} NOT NULL, PRIMARY KEY (experiment, number))",
+        "CREATE UNIQUE INDEX private_by_alias ON private (experiment, alias) WHERE alias IS NOT NULL",
+        "CREATE INDEX private_by_person ON private (experiment, person) WHERE person IS NOT NULL",
+    )
+
+
 STEPS = (
     Step(
         sqlite=_tables(key="INTEGER PRIMARY KEY", text="TEXT", number="INTEGER", real="REAL", data="BLOB"),
@@ -41,7 +50,12 @@ STEPS = (
             data="BYTEA",
         ),
     ),
+    Step(
+        sqlite=_private(text="TEXT", number="INTEGER", data="BLOB"),
+        postgres=_private(text='TEXT COLLATE "C"', number="BIGINT", data="BYTEA"),
+    ),
 )
+WITH_PRIVATE = 2  # the first version that keeps private texts
 NEWEST = len(STEPS)
 
 
@@ -67,11 +81,12 @@ def check_version(query: Query, use: str) -> int:
     return version
 
 
-def check_readable(query: Query) -> None:
-    """An error unless the tables are of today's version, since a reader may not migrate them."""
+def check_readable(query: Query) -> int:
+    """The version of the tables, of any that a reader knows: it may not migrate them."""
     version = check_version(query, "read")
-    if version < NEWEST:
+    if version < 1:
         raise JournalSchemaError(
-            f"A reader needs version {NEWEST} of the tables, but this journal has version {version}. "
+            f"A reader needs the tables of a journal, but this one has version {version} of them. "
             "Open it once for writing, which brings it up to date."
         )
+    return version

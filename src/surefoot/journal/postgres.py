@@ -26,7 +26,7 @@ from surefoot.journal import sql
 from surefoot.journal.connection_pool import ConnectionPool, PooledConnection
 from surefoot.journal.contract import Journal, Transaction, View, refuse_nesting
 from surefoot.journal.events import Event, Head
-from surefoot.journal.migrations import NEWEST, check_readable, check_version, migrate
+from surefoot.journal.migrations import NEWEST, WITH_PRIVATE, check_readable, check_version, migrate
 from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class PostgresJournal(Journal):
     """Experiments on a PostgreSQL server."""
 
     def __init__(self, url: str, *, read_only: bool = False, sessions: int = 8, patience: float = 10.0) -> None:
-        self._read_only, self._patience = read_only, patience
+        self._read_only, self._patience, self._version = read_only, patience, NEWEST
         self._sessions = ConnectionPool(url, read_only=read_only, most=sessions)
         self._locks = [threading.Lock() for _ in range(256)]  # an experiment's is found by the hash of its name
         self._owners = set[int]()
@@ -67,10 +67,17 @@ class PostgresJournal(Journal):
             result = work(pending)
             pending.finish()
             # Otherwise the session's ROLLBACK ends it, and saves a flush.
-            if pending.events or pending.attachments:
+            if pending.events or pending.attachments or pending.texts:
                 view.keep(pending)
                 self._commit(session, name, pending.head)
             return result
+
+    def remove(self, name: str) -> None:
+        """Delete an experiment."""
+        with self._alone(name), self._sessions.lend("BEGIN") as session:
+            session.query(LOCK_NAME, (name,))
+            sql.SqlView(name, session.query, lock=" FOR UPDATE").remove()
+            session.commit()
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
@@ -91,7 +98,7 @@ class PostgresJournal(Journal):
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return sql.SqlView(name, self._read)
+        return sql.SqlView(name, self._read, has_private=self._version >= WITH_PRIVATE)
 
     def close(self) -> None:
         """Close the connections."""
@@ -103,7 +110,7 @@ class PostgresJournal(Journal):
             if self._read_only and not exists:
                 raise JournalNotFoundError("There must be a journal in the database, but it has no such tables.")
             if self._read_only:
-                check_readable(session.query)
+                self._version = check_readable(session.query)
             elif not exists or check_version(session.query, "written") < NEWEST:
                 self._migrate(session)
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal.contract import View, not_found, taken
 from surefoot.journal.events import JOURNAL, START, Event, Head, next_event, verified
+from surefoot.journal.private_text import ALIAS, PrivateText, by_alias
 from surefoot.journal.staged import StagedTransaction
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -33,6 +34,14 @@ ATTACH = "INSERT INTO attachments (experiment, digest, data) VALUES (?, ?, ?)"
 ATTACHMENT = "SELECT data FROM attachments WHERE experiment = ? AND digest = ?"
 DETACH = "DELETE FROM attachments WHERE experiment = ? AND digest = ?"
 # Byte order, as Python sorts: the columns are compared by their bytes in both databases.
+PRIVATE = "SELECT alias, person, salt, text FROM private WHERE experiment = ? AND number = ?"
+PRIVATES = (
+    "SELECT number, alias, person, salt, text FROM private WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
+)
+ABOUT = "SELECT number FROM private WHERE experiment = ? AND person = ? ORDER BY number DESC LIMIT ?"
+EVERY = 2**62  # a limit that is none
+ERASE = "DELETE FROM private WHERE experiment = ? AND number = ?"
+OF_EXPERIMENT = ("private", "attachments", "events")
 NAMES = f"SELECT name FROM experiments WHERE name <> '{JOURNAL}' ORDER BY name"
 MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
 
@@ -44,6 +53,23 @@ def find_many(count: int) -> str:
 
 
 @cache
+def find_aliases(count: int) -> str:
+    """The statement that looks up so many aliases."""
+    columns = ", ".join(f"events.{name}" for name in COLUMNS.split(", "))
+    return (
+        f"SELECT private.alias, {columns} FROM private JOIN events ON events.experiment = private.experiment AND "
+        f"events.number = private.number WHERE private.experiment = ? AND private.alias IN ({', '.join('?' * count)})"
+    )
+
+
+@cache
+def insert_texts(count: int) -> str:
+    """The statement that writes so many private texts."""
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO private (experiment, number, alias, person, salt, text) VALUES {rows}"
+
+
+@cache
 def insert_many(count: int) -> str:
     """The statement that writes so many events."""
     return f"INSERT INTO events (experiment, {COLUMNS}) VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?, ?)'] * count)}"
@@ -52,11 +78,11 @@ def insert_many(count: int) -> str:
 class SqlView(View):
     """An experiment's events, read through `query`."""
 
-    def __init__(self, name: str, query: Query, *, lock: str = "") -> None:
+    def __init__(self, name: str, query: Query, *, lock: str = "", has_private: bool = True) -> None:
         rows = query(f"SELECT id FROM experiments WHERE name = ?{lock}", (name,))
         if not rows:
             raise not_found(name)
-        self.name, self._query, self._id = name, query, rows[0][0]
+        self.name, self._query, self._id, self._has_private = name, query, rows[0][0], has_private
 
     @property
     def head(self) -> Head:
@@ -75,15 +101,47 @@ class SqlView(View):
         return [_event(self.name, row) for row in self._query(PAGE, (self._id, after, limit))]
 
     def find(self, key: str) -> Event | None:
-        """The event that carries this key."""
-        return self._one(find_many(1), key)
+        """The event that carries this key, or has this alias."""
+        return self.find_all([key]).get(key) if key.startswith(ALIAS) else self._one(find_many(1), key)
 
     def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
         """The events that carry these keys, with one statement for many of them."""
+        keys = list(keys)
+        aliases = [key for key in keys if key.startswith(ALIAS)]
+        found = self._find_aliases(aliases) if aliases and self._has_private else {}
         wanted = [key for key in keys if _is_possible(key)]
         parts = [wanted[at : at + MOST_AT_ONCE] for at in range(0, len(wanted), MOST_AT_ONCE)]
         events = (_event(self.name, row) for part in parts for row in self._carrying(part))
-        return {str(event.key): event for single in events for event in verified(self.name, [single])}
+        return found | {str(event.key): event for single in events for event in verified(self.name, [single])}
+
+    def _find_aliases(self, keys: list[str]) -> dict[str, Event]:
+        wanted = [alias for key in keys if _is_possible(alias := key[len(ALIAS) :])]
+        parts = [wanted[at : at + MOST_AT_ONCE] for at in range(0, len(wanted), MOST_AT_ONCE)]
+        rows = [row for part in parts for row in self._carrying(part, find_aliases)]
+        events = ((by_alias(alias), _event(self.name, tuple(row))) for alias, *row in rows)
+        return {key: event for key, single in events for event in verified(self.name, [single])}
+
+    def private(self, number: int) -> PrivateText | None:
+        """The private text of an event."""
+        rows = self._query(PRIVATE, (self._id, number)) if self._has_private else []
+        return _text(*rows[0]) if rows else None
+
+    def privates(self, after: int, limit: int) -> list[tuple[int, PrivateText]]:
+        """One page of private texts."""
+        rows = self._query(PRIVATES, (self._id, after, limit)) if self._has_private else []
+        return [(int(number), _text(*row)) for number, *row in rows]
+
+    def about(self, person: str, *, newest: int | None = None) -> list[int]:
+        """The events about a person."""
+        is_known = self._has_private and _is_possible(person)
+        rows = self._query(ABOUT, (self._id, person, newest or EVERY)) if is_known else []
+        return sorted(int(number) for (number,) in rows)
+
+    def remove(self) -> None:
+        """Delete everything of this experiment."""
+        for table in OF_EXPERIMENT:
+            self._query(f"DELETE FROM {table} WHERE experiment = ?", (self._id,))
+        self._query("DELETE FROM experiments WHERE id = ?", (self._id,))
 
     def latest(self, kind: str) -> Event | None:
         """The newest event of this kind."""
@@ -105,20 +163,33 @@ class SqlView(View):
             events = events[count:]
         if pending.events:
             self._query(MOVE_HEAD, (*pending.head, self._id))
+        self._keep_texts(pending.texts)
         for digest, data in pending.attachments.items():
             self._query(DETACH, (self._id, digest))  # what is stored under this name may be damaged
             if data is not None:
                 self._query(ATTACH, (self._id, digest, data))
 
+    def _keep_texts(self, texts: dict[int, PrivateText | None]) -> None:
+        new = [(number, text) for number, text in texts.items() if text is not None]
+        while new:
+            count = min(MOST_AT_ONCE, 1 << (len(new).bit_length() - 1))
+            values: list[object] = []
+            for number, text in new[:count]:
+                values += (self._id, number, text.alias, text.person, text.salt, text.text)
+            self._query(insert_texts(count), values)
+            new = new[count:]
+        for number in (number for number, text in texts.items() if text is None):
+            self._query(ERASE, (self._id, number))
+
     def _one(self, statement: str, value: str) -> Event | None:
         rows = self._query(statement, (self._id, value)) if _is_possible(value) else []
         return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
 
-    def _carrying(self, keys: list[str]) -> list[tuple[Any, ...]]:
+    def _carrying(self, keys: list[str], statement: Callable[[int], str] = find_many) -> list[tuple[Any, ...]]:
         places = 1 << (len(keys) - 1).bit_length()
         # The same key again finds nothing more.
         padded = keys + keys[:1] * (places - len(keys))
-        return self._query(find_many(places), (self._id, *padded))
+        return self._query(statement(places), (self._id, *padded))
 
 
 def create(query: Query, name: str, payload: bytes, time: float) -> Event:
@@ -136,6 +207,12 @@ def _insert(query: Query, experiment: int, events: Sequence[Event]) -> None:
     for each in events:
         values += (experiment, each.number, each.kind, each.time, each.payload, each.key, each.previous, each.hash)
     query(insert_many(len(events)), values)
+
+
+def _text(alias: str | None, person: str | None, *parts: Any) -> PrivateText:
+    # SQLite keeps what type it is given: a text that was edited by hand is still one to compare.
+    salt, text = (part.encode() if isinstance(part, str) else bytes(part) for part in parts)
+    return PrivateText(alias, person, salt, text)
 
 
 def _is_possible(text: str) -> bool:

@@ -19,11 +19,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from surefoot.errors import JournalError, JournalReadOnlyError, JournalUnavailableError, OutcomeUnknownError
+from surefoot.errors import (
+    JournalBusyError,
+    JournalError,
+    JournalReadOnlyError,
+    JournalUnavailableError,
+    OutcomeUnknownError,
+)
 from surefoot.journal import sql
 from surefoot.journal.contract import Journal, Transaction, View
 from surefoot.journal.events import Event
 from surefoot.journal.group_commit import Job, Writer
+from surefoot.journal.migrations import WITH_PRIVATE
 from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
 from surefoot.journal.staged import StagedTransaction
 from surefoot.values import Value
@@ -69,13 +76,22 @@ class SqliteJournal(Journal):
         """Run `work` in the writing thread; no other thread waits for it."""
         return self._writing().submit(Request(self._transact, name, work, tuple(keys)))
 
+    def remove(self, name: str) -> None:
+        """Delete an experiment, and what is left of it in the log."""
+        self._writing().run(lambda: self._remove(name))
+        self.forget()
+
+    def forget(self) -> None:
+        """Move the log into the file and empty it, so that nothing that was erased is left there."""
+        self._file.empty_log()
+
     def names(self) -> list[str]:
         """The experiments, sorted."""
         return [row[0] for row in self._file.read(sql.NAMES, ())]
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return sql.SqlView(name, self._file.read)
+        return sql.SqlView(name, self._file.read, has_private=self._file.version >= WITH_PRIVATE)
 
     def close(self) -> None:
         """Finish what is waiting, move the log into the file, and release the lock."""
@@ -160,6 +176,11 @@ class SqliteJournal(Journal):
             raise
         finally:
             self._file.write("RELEASE experiment", ())
+
+    def _remove(self, name: str) -> None:
+        if name in self._group:
+            raise JournalBusyError(f"{name!r} is being written to: try again.")
+        sql.SqlView(name, self._file.write).remove()
 
     def _flush(self) -> None:
         try:

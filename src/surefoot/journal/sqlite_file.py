@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,14 @@ class SqliteFile:
             while self._connections:
                 self._connections.pop().close()
 
+    def empty_log(self) -> None:
+        """Begin a new log; readers elsewhere may hold that up, and then the next checkpoint does it."""
+        with self._lock, closing(self._plain()) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _plain(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
+
     def reopen(self) -> None:
         """Open the file anew, whose log may hold what a failed flush has left; the lock is held all the while."""
         with self._lock:
@@ -86,7 +95,7 @@ class SqliteFile:
         if self.path.stat().st_size <= QUICKLY_CHECKED:
             self._check_pages()
         self._check_application(self._reader)
-        check_readable(self.read)
+        self.version = check_readable(self.read)
 
     def _hold_lock(self) -> None:
         beside = self.path.with_name(self.path.name + "-writer")
@@ -135,6 +144,8 @@ class SqliteFile:
         execute("PRAGMA synchronous = FULL")
         # On macOS a plain fsync leaves data in the drive's cache; elsewhere this does nothing.
         execute("PRAGMA fullfsync = ON")
+        # What is erased must not stay behind on a free page.
+        execute("PRAGMA secure_delete = ON")
         execute("BEGIN IMMEDIATE")
         migrate(self.write, dialect="sqlite")
         execute(f"PRAGMA application_id = {APPLICATION}")

@@ -5,13 +5,14 @@ be stacked: a transaction over its group, the group over the tables.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
 from surefoot.errors import JournalBusyError, JournalCorruptedError
 from surefoot.journal.contract import Transaction, View
 from surefoot.journal.events import Event, Head
+from surefoot.journal.private_text import ALIAS, PrivateText, by_alias
 
 V = TypeVar("V", bound=View)
 
@@ -23,6 +24,7 @@ class StagedTransaction(Transaction, Generic[V]):
         self.name, self.over, self.base = over.name, over, over.head
         self.events: list[Event] = []
         self.attachments: dict[str, bytes | None] = {}
+        self.texts: dict[int, PrivateText | None] = {}  # None: erased
         self._head, self._is_over = self.base, False
         # Known keys: those that wait here, and those that were looked up below; None if no event carries them.
         self._known: dict[str, Event | None] = {}
@@ -62,6 +64,36 @@ class StagedTransaction(Transaction, Generic[V]):
         """The attachment of this name."""
         return self.attachments[digest] if digest in self.attachments else self.over.attachment(digest)
 
+    def private(self, number: int) -> PrivateText | None:
+        """The private text of an event, unless it is about to be erased."""
+        return self.texts[number] if number in self.texts else self.over.private(number)
+
+    def privates(self, after: int, limit: int) -> list[tuple[int, PrivateText]]:
+        """One page of private texts, the waiting ones included."""
+        below = [entry for entry in self.over.privates(after, limit + len(self.texts)) if entry[0] not in self.texts]
+        waiting = [(number, text) for number, text in self.texts.items() if text is not None and number > after]
+        return sorted([*below, *waiting], key=lambda entry: entry[0])[:limit]
+
+    def about(self, person: str, *, newest: int | None = None) -> list[int]:
+        """The events about a person, the waiting ones included."""
+        most = None if newest is None else newest + len(self.texts)
+        below = [number for number in self.over.about(person, newest=most) if number not in self.texts]
+        waiting = (number for number, text in self.texts.items() if text is not None and text.person == person)
+        return sorted({*below, *waiting})[-newest if newest else None :]
+
+    def erase(self, numbers: Iterable[int]) -> int:
+        """Stage the removal of private texts, and of the aliases that events are found by."""
+        self._refuse_if_closed()
+        count = 0
+        for number in numbers:
+            found = self.private(number)
+            if found is not None:
+                count += 1
+                self.texts[number] = None
+                if found.alias is not None:
+                    self._known[by_alias(found.alias)] = None
+        return count
+
     def attach(self, data: bytes) -> str:
         """Stage bytes to be kept beside the chain."""
         self._refuse_if_closed()
@@ -83,10 +115,18 @@ class StagedTransaction(Transaction, Generic[V]):
         for event in other.events:
             self._add(event)
         self.attachments.update(other.attachments)
+        self.texts.update(other.texts)
+        # What it found by an alias is found here, too; and what it erased is not.
+        self._known.update((key, event) for key, event in other._known.items() if key.startswith(ALIAS))
 
     def _write(self, event: Event) -> None:
         self._refuse_if_closed()
         self._add(event)
+
+    def _write_private(self, event: Event, private: PrivateText) -> None:
+        self.texts[event.number] = private
+        if private.alias is not None:
+            self._known[by_alias(private.alias)] = event
 
     def _add(self, event: Event) -> None:
         self.events.append(event)

@@ -6,8 +6,9 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
-from surefoot.errors import JournalConflictError
+from surefoot.errors import JournalConflictError, JournalSchemaError
 from surefoot.journal.events import START, Event, Head, next_event, verified
+from surefoot.journal.private_text import PrivateText, by_alias
 
 PAGE = 256
 
@@ -99,6 +100,53 @@ class View(ABC):
             None if it is missing or damaged.
         """
 
+    def private(self, number: int) -> PrivateText | None:
+        """The private text of an event.
+
+        Parameters
+        ----------
+        number : int
+            The event's number.
+
+        Returns
+        -------
+        PrivateText or None
+            None if it has none, or none any more.
+        """
+        return None
+
+    def privates(self, after: int, limit: int) -> list[tuple[int, PrivateText]]:
+        """One page of private texts with their events' numbers, in order.
+
+        Parameters
+        ----------
+        after, limit : int
+            As in `page`.
+
+        Returns
+        -------
+        list of (int, PrivateText)
+            Empty at the end.
+        """
+        return []
+
+    def about(self, person: str, *, newest: int | None = None) -> list[int]:
+        """The events whose private text is about a person.
+
+        Parameters
+        ----------
+        person : str
+            As it was given with the text.
+        newest : int, optional
+            How many at most: the newest.
+
+        Returns
+        -------
+        list of int
+            Their numbers, in order.
+        """
+        return []
+
     def read(self, after: int = 0, *, limit: int | None = None, verify: bool = True) -> Iterator[Event]:
         """Stream events in order, in bounded memory.
 
@@ -151,7 +199,9 @@ class View(ABC):
 class Transaction(View):
     """What `work` is given: the experiment at its true head, and the means to append to it."""
 
-    def append(self, kind: str, payload: bytes, *, time: float, key: str | None = None) -> Event:
+    def append(
+        self, kind: str, payload: bytes, *, time: float, key: str | None = None, private: PrivateText | None = None
+    ) -> Event:
         """Append an event; it is durable when `transact` returns.
 
         Parameters
@@ -164,6 +214,8 @@ class Transaction(View):
             Seconds since 1970.
         key : str, optional
             Unique within the experiment; what a repeated request is found by.
+        private : PrivateText, optional
+            What is kept beside the event, and can be erased.
 
         Returns
         -------
@@ -173,19 +225,42 @@ class Transaction(View):
         Raises
         ------
         JournalConflictError
-            If an event has that key already.
+            If an event has that key, or that alias, already.
         InputError
             If a field is invalid.
         """
         # Made first, for it refuses keys that no backend could look up.
         event = next_event(self.name, self.head, kind=kind, payload=payload, time=time, key=key)
-        if key is not None and (found := self.find(key)) is not None:
-            raise JournalConflictError(
-                f"A key must be used once in an experiment, but event {found.number} ({found.kind}) of {self.name!r} "
-                f"has {key=} already. Look it up with `find` before you append."
-            )
+        alias = None if private is None or private.alias is None else by_alias(private.alias)
+        for one in (key, alias):
+            if one is not None and (found := self.find(one)) is not None:
+                raise JournalConflictError(
+                    f"A key must be used once in an experiment, but event {found.number} ({found.kind}) of "
+                    f"{self.name!r} has key={one!r} already. Look it up with `find` before you append."
+                )
         self._write(event)
+        if private is not None:
+            self._write_private(event, private)
         return event
+
+    def erase(self, numbers: Iterable[int]) -> int:
+        """Remove the private texts of events.
+
+        Parameters
+        ----------
+        numbers : iterable of int
+            The events' numbers.
+
+        Returns
+        -------
+        int
+            How many of them had one.
+        """
+        raise JournalSchemaError("This kind of journal keeps no private texts, so that none can be erased.")
+
+    def _write_private(self, event: Event, private: PrivateText) -> None:
+        """Keep the private text of an event that was just written."""
+        raise JournalSchemaError("This kind of journal keeps no private texts.")
 
     @abstractmethod
     def attach(self, data: bytes) -> str:

@@ -118,7 +118,11 @@ class Handlers:
 
     def _tell(self, name: str, answer: Answer | GuardAnswer, visit: RequestScope) -> tuple[int, AnyDecided]:
         visit.notes.update(
-            experiment=name, decision_id=answer.decision_id, source=answer.source, is_repeat=answer.is_repeat
+            experiment=name,
+            decision_id=answer.decision_id,
+            event_number=0 if answer.head is None else answer.head.number,
+            source=answer.source,
+            is_repeat=answer.is_repeat,
         )
         self._metrics.decided(name, answer)
         status = 200 if answer.is_repeat else 201

@@ -13,10 +13,11 @@ import msgspec
 
 from surefoot import records
 from surefoot.experiment import Answer, GuardAnswer
-from surefoot.experiment.guard_decide import find_guarded
+from surefoot.experiment.guard_decide import answer_of
+from surefoot.experiment.sealing import read_voided, reference
 from surefoot.experiment.state import begin, decode
 from surefoot.experiment.status import Status, status_of
-from surefoot.journal import Event, Journal, View
+from surefoot.journal import Journal, View
 from surefoot.service.numbers import finite
 
 MOST_KEPT, MOST_READ = 100, 400  # recent decisions; events looked at in one go
@@ -137,7 +138,8 @@ class RecentDecisions:
     """The newest decisions."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[int, Answer | GuardAnswer]] = deque(maxlen=MOST_KEPT)
+        # Number and reference of each, and the answer; a reference is the decision's id in the chain.
+        self._kept: deque[tuple[int, str, Answer | GuardAnswer]] = deque(maxlen=MOST_KEPT)
         self._seen, self._lock = 0, threading.Lock()
 
     def catch_up(self, journal: Journal, name: str) -> None:
@@ -148,23 +150,25 @@ class RecentDecisions:
             after = max(self._seen, view.head.number - MOST_READ)
             for event in view.read(after):
                 self._seen = event.number
-                if event.kind == records.DECISION:
-                    self._kept.append((event.number, _answer(event)))
-                elif event.kind in (records.GUARDED, records.VISIT):
-                    self._kept.append((event.number, find_guarded(event, is_repeat=False)))
+                if event.kind in (records.DECISION, records.GUARDED, records.VISIT):
+                    answer = answer_of(event, view, None, is_repeat=False)
+                    self._kept.append((event.number, reference(event), answer))
                 elif event.kind == records.VOIDED:
-                    self._void(decode(event, records.Voided))
+                    self._void(reference(event), read_voided(event, view))
+                elif event.kind == records.ERASED:
+                    self._forget(set(decode(event, records.Erased).events))
 
-    def _void(self, voided: records.Voided) -> None:
-        for at, (number, answer) in enumerate(self._kept):
-            if answer.decision_id == voided.decision_id:
-                self._kept[at] = number, msgspec.structs.replace(answer, voided=voided)
+    def _void(self, ref: str, voided: records.Voided) -> None:
+        for at, (number, known, answer) in enumerate(self._kept):
+            if known == ref:
+                self._kept[at] = number, known, msgspec.structs.replace(answer, voided=voided)
+
+    def _forget(self, erased: set[int]) -> None:
+        """Show what was erased no longer; those that come to be read again have nothing to show."""
+        kept = [entry for entry in self._kept if entry[0] not in erased]
+        self._kept = deque(kept, maxlen=MOST_KEPT)
 
     def newest(self, limit: int = MOST_KEPT, *, after: int = 0) -> list[Answer | GuardAnswer]:
         """The newest first, those of events above `after` only."""
         # A copy, since another thread may be catching up.
-        return [answer for number, answer in reversed(list(self._kept)) if number > after][:limit]
-
-
-def _answer(event: Event) -> Answer:
-    return Answer(decode(event, records.DecisionRecord), event.time, head=event.head)
+        return [answer for number, _, answer in reversed(list(self._kept)) if number > after][:limit]

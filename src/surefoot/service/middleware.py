@@ -143,9 +143,14 @@ class Middleware:
                 "status": status,
                 "seconds": round(seconds, 6),
                 "token": visit.token,
-                **visit.notes,
+                **(visit.notes if self._settings.log_ids else _without_ids(visit.notes)),
             }
         )
+
+
+def _without_ids(notes: dict[str, Any]) -> dict[str, Any]:
+    """What is logged of a request unless callers' own words are asked for."""
+    return {name: note for name, note in notes.items() if name != "decision_id"}
 
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

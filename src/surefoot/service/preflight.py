@@ -4,15 +4,17 @@ import os
 import socket
 from pathlib import Path
 
+from surefoot.audit.expected_heads import newest_heads, read_expected
 from surefoot.errors import ConfigError, JournalNotFoundError
-from surefoot.journal import open_journal
+from surefoot.journal import Journal, open_journal
+from surefoot.journal.journal_chain import given_up, lost_heads
 from surefoot.service.settings import Settings, without_password
 from surefoot.service.tokens import TokenFile
 
 
 def check_server(settings: Settings) -> list[str]:
     """What was found, line by line; the first thing that would keep a server from starting is raised."""
-    found = [_check_journal(settings.database)]
+    found = [_check_journal(settings)]
     if settings.tokens is not None:
         found.append(_check_tokens(settings.tokens))
     if settings.port:
@@ -42,10 +44,24 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def _check_journal(database: str) -> str:
-    shown = without_password(database)
+def check_heads(journal: Journal, path: str | None) -> None:
+    """Refuse a journal that lacks what this server has given out: an older copy, which would forget in silence."""
+    if path is None or not Path(path).exists() or not Path(path).stat().st_size:
+        return
+    lost = lost_heads(journal, newest_heads(read_expected(Path(path)), given_up=given_up(journal)))
+    if lost:
+        told = ", ".join(f"event {head.number} of {name!r}" for name, head in lost.items())
+        raise ConfigError(
+            f"The journal must hold every head of {path}, but lacks {told}: it is an older copy, or was rewritten. "
+            "Put the right one in its place, or say `surefoot restore --accept-loss`, which notes what is lost."
+        )
+
+
+def _check_journal(settings: Settings) -> str:
+    database, shown = settings.database, without_password(settings.database)
     try:
-        with open_journal(database, read_only=True) as journal:
+        with open_journal(settings.database, read_only=True) as journal:
+            check_heads(journal, settings.heads)
             return f"The journal {shown} can be read, and has {len(journal.names())} experiments."
     except JournalNotFoundError:
         if "://" not in database:

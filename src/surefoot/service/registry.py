@@ -18,6 +18,7 @@ from surefoot.experiment import Answer, AsyncExperiment, Experiment, GuardAnswer
 from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.policy_by_name import is_guard
+from surefoot.experiment.sealing import is_sealed
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.contract import not_found
 from surefoot.journal.events import JOURNAL
@@ -34,6 +35,7 @@ from surefoot.service.trusted_clock import TrustedClock
 
 T = TypeVar("T")
 THREADS = 16
+RETENTION_SECONDS = 3600.0  # between two looks for what is to be erased
 # What ails the journal, and not one experiment.
 PASSING = (JournalBusyError, JournalFullError, JournalUnavailableError, OutcomeUnknownError)
 
@@ -61,6 +63,7 @@ class OpenExperiment:
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
         self._most = settings.history_points // 2
         self._status: Status | None = None
+        self._erases = 0.0
         self._beliefs, self._believed, self._believing = NO_BELIEFS, (-1, 0.0), threading.Lock()
 
     def beliefs(self) -> Beliefs:
@@ -95,6 +98,13 @@ class OpenExperiment:
         """The newest decisions first, whichever server made them. May wait for the journal."""
         self.recent.catch_up(self._journal, self.name)
         return self.recent.newest(limit, after=after)
+
+    def retain(self, seconds: float) -> None:
+        """Erase what is older, once in a while."""
+        if is_sealed(self.experiment.settings) and time.monotonic() >= self._erases:
+            self._erases = time.monotonic() + min(RETENTION_SECONDS, seconds)
+            before = self.experiment.now() - seconds
+            self.experiment.erase(before=before, by="retention_days", reason="older than the server keeps them")
 
     def keep(self) -> None:
         """Close windows that are due even if nobody calls, and update the status."""
@@ -257,6 +267,8 @@ class Registry:
         try:
             opened = await self.find(name)
             await self.run(opened.keep)
+            if self.settings.retention_days is not None:
+                await self.run(opened.retain, 86_400.0 * self.settings.retention_days)
             self.health.damaged.pop(name, None)
         except Exception as error:  # a damaged experiment must not stop the others
             self.note_damage(name, error)

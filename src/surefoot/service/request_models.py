@@ -155,6 +155,8 @@ class CreateExperiment(Wire, kw_only=True):
     where none came; without one rewards are learned in the order of the decisions, as they come. A reward outside of
     `reward_bounds` raises the alarm.
 
+    Unless `sealed` is false, ids, names and contexts are kept beside the chain, so that they can be erased.
+
     A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
     from the system.
 
@@ -173,6 +175,7 @@ class CreateExperiment(Wire, kw_only=True):
     reward_bounds: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     history: History | None = None
     description: Text = ""
+    sealed: bool = True
 
 
 class ChangeMode(Wire, kw_only=True):
@@ -200,6 +203,18 @@ class Void(Wire, kw_only=True):
 
     action: Any = None
     reason: Text = ""
+
+
+class Erase(Wire, kw_only=True):
+    """Erase what is about people: of decisions by id, of a person, or of all decisions before a time.
+
+    `person` is the `unit` of a guard's decisions, or the `person` of their context. Features, proofs and rewards stay.
+    """
+
+    decision_ids: Annotated[list[Identifier], Meta(max_length=400)] = []
+    person: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    before: float | None = None
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
 
 
 class Acknowledge(Wire, kw_only=True):

@@ -91,6 +91,13 @@ class Voided(msgspec.Struct):
     head: EventHead
 
 
+class Erasure(msgspec.Struct):
+    """How many private texts were erased. `head` is the receipt."""
+
+    erased: int
+    head: EventHead
+
+
 class Outcome(msgspec.Struct, omit_defaults=True):
     """One entry of a batch: the decision, or the problem."""
 

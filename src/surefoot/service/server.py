@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from surefoot.errors import ConfigError
 from surefoot.service.app import Service, create_app
 from surefoot.service.logs import configure, log
-from surefoot.service.preflight import listen
+from surefoot.service.preflight import check_heads, listen
 from surefoot.service.problems import MEDIA_TYPE, encode, problem
 from surefoot.service.settings import Limits, Settings, without_password
 
@@ -235,6 +235,7 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
     listening = sockets or [listen(settings.host, settings.port)]
     try:
         service.registry.open()
+        check_heads(service.registry.journal, settings.heads)
     except BaseException:
         for one in listening:
             one.close()

@@ -99,6 +99,10 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         For requests in progress when the server is told to stop.
     history_points : int
         Points of each experiment's chart.
+    retention_days : float, optional
+        After so many days ids, names and contexts are erased.
+    log_ids : bool
+        Whether decision ids, which are the callers' own words, are logged.
     heads, heads_url : str, optional
         A file, best on another machine's disk, and an address that the heads of the experiments are sent to.
     head_seconds : float
@@ -125,6 +129,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     snapshot_every: Count = 2_000
     stop_seconds: Seconds = 20.0
     history_points: Annotated[int, Meta(ge=16)] = 512
+    retention_days: Annotated[float, Meta(gt=0)] | None = None
+    log_ids: bool = False
     heads: str | None = None
     heads_url: Annotated[str, Meta(pattern="^https?://")] | None = None
     head_seconds: Seconds = 60.0

@@ -7,7 +7,7 @@ A new backend passes every one of `CHECKS` on a fresh, empty journal:
 ...     rule(MemoryJournal())
 """
 
-from surefoot.journal.conformance import reads, transactions
+from surefoot.journal.conformance import private_texts, reads, transactions
 from surefoot.journal.conformance.rules import CHECKS
 
-__all__ = ["CHECKS", "reads", "transactions"]
+__all__ = ["CHECKS", "private_texts", "reads", "transactions"]

@@ -66,6 +66,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             history=history,
             description=data.description,
             despite_doubt=data.despite_doubt,
+            sealed=data.sealed,
         )
         visit_of(request.scope).notes["experiment"] = data.name
         return await summary(opened)
@@ -156,6 +157,22 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         return await summary(opened)
 
     @post(
+        "/v1/experiments/{name:str}/erasures",
+        **guarded("admin", TAGS, "erase"),
+        status_code=200,
+        responses=problems("unknown-experiment", "unknown-decision", "outcome-unknown", body=True),
+    )
+    async def erase(
+        name: ExperimentName, data: JSONBody[request_models.Erase], request: Request[Any, Any, Any]
+    ) -> response_models.Erasure:
+        """Erase ids, names, units and contexts for good; the audit stays clean, and says that it was done."""
+        opened, visit = await registry.find(name), visit_of(request.scope)
+        told = {"person": data.person, "before": data.before, "by": visit.token or "", "reason": data.reason}
+        erased = await registry.run(opened.experiment.erase, data.decision_ids, **told)
+        visit.notes.update(experiment=name, erased=erased)
+        return response_models.Erasure(erased, await registry.head(name))
+
+    @post(
         "/v1/experiments/{name:str}/catalogues",
         **guarded("decide", TAGS, "registerCatalogue"),
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
@@ -169,7 +186,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         digest, known = await catalogues.register(opened, data)
         return response_models.Registered(digest, len(known.names), known.dim)
 
-    return [create, list_, read, settings, change_mode, acknowledge, register]
+    return [create, list_, read, settings, change_mode, acknowledge, erase, register]
 
 
 def settings_read(created: Created) -> SettingsRead:

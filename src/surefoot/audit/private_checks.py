@@ -1,0 +1,81 @@
+"""Private texts of a sealed experiment: each is what its event commits to, or its erasure was written down."""
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from surefoot import records
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.findings import Findings
+from surefoot.journal import View
+from surefoot.journal.events import Event
+from surefoot.journal.private_text import PrivateText
+
+PAGE = 256
+
+
+class _Actions(msgspec.Struct):
+    baseline: msgspec.Raw = msgspec.Raw(b"null")
+    proposal: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class PrivateChecks:
+    """Follows the texts of an experiment beside its events."""
+
+    def __init__(self, view: View, findings: Findings, tally: AuditCounts) -> None:
+        self._texts, self._findings, self._tally = _stream(view), findings, tally
+        self._next = next(self._texts, None)
+        self._missing, self._erased = set[int](), set[int]()
+
+    def take(self, event: Event, record: records.Record) -> None:
+        """Check the text of an event that commits to one."""
+        text = self._text_of(event.number)
+        if isinstance(record, records.DecisionRecord | records.Visit):
+            if text is None:
+                self._missing.add(event.number)
+            elif _digest(text.salt, text.text) != record.decision_id or not _are_actions(record, text):
+                self._findings.add(event.number, "private", "its private text is not what the event commits to")
+        elif isinstance(record, records.Voided):
+            if text is not None and _digest(text.salt, text.text) != record.action:
+                self._findings.add(event.number, "private", "its private text is not what the event commits to")
+        elif text is not None:
+            self._findings.add(event.number, "private", f"a {event.kind} has no private text")
+        self._tally.texts += text is not None
+
+    def erased(self, event: Event, record: records.Erased) -> None:
+        """Texts that are gone, by somebody's word."""
+        if any(not 0 < number < event.number for number in record.events):
+            self._findings.add(event.number, "private", "it erases what is not there yet")
+        self._erased.update(record.events)
+        self._tally.erasures.append((event.number, record))
+
+    def end(self) -> None:
+        """Name the texts that went without a word."""
+        for number in sorted(self._missing - self._erased):
+            self._findings.add(number, "private", "its private text is gone, and nobody has said that it was erased")
+
+    def _text_of(self, number: int) -> PrivateText | None:
+        while self._next is not None and self._next[0] < number:
+            self._next = next(self._texts, None)
+        return self._next[1] if self._next is not None and self._next[0] == number else None
+
+
+def _are_actions(record: records.DecisionRecord | records.Visit, text: PrivateText) -> bool:
+    """Whether the actions of a guard are those whose hashes the event holds."""
+    if isinstance(record, records.DecisionRecord):
+        return True
+    actions = msgspec.json.decode(text.text, type=_Actions)
+    pairs = ((record.asked.baseline, actions.baseline), (record.asked.proposal, actions.proposal))
+    return all(said == _digest(text.salt + b"action", bytes(action)) for said, action in pairs)
+
+
+def _digest(salt: bytes, text: bytes) -> str:
+    return hashlib.sha256(salt + text).hexdigest()
+
+
+def _stream(view: View) -> Iterator[tuple[int, PrivateText]]:
+    after = 0
+    while page := view.privates(after, PAGE):
+        yield from page
+        after = page[-1][0]

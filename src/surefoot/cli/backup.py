@@ -1,0 +1,33 @@
+"""`surefoot backup JOURNAL FILE`: a copy of a journal that is in use."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.errors import ConfigError
+
+
+def backup(
+    journal: Annotated[str, typer.Argument(help="A SQLite file; a server may be using it.")],
+    file: Annotated[Path, typer.Argument(help="Where to write the copy; a new file.")],
+) -> None:
+    """Copy a SQLite journal while it is in use, check every event of the copy, and print its heads.
+
+    Keep the heads, one JSON object a line, away from the copy: `surefoot restore --expect` tells by them what is lost.
+    """
+    from surefoot.audit import ExpectedHead
+    from surefoot.journal.copying import backup as copy
+
+    if "://" in journal and not journal.startswith("sqlite:///"):
+        raise ConfigError("`surefoot backup` copies SQLite files, but this is a server's: use its own `pg_dump`.")
+    heads = copy(journal.removeprefix("sqlite:///"), file)
+    for name, head in heads.items():
+        typer.echo(_line(ExpectedHead(name, *head)))
+    typer.echo(f"{file} holds {len(heads)} chains, every event of which was checked.", err=True)
+
+
+def _line(head: object) -> str:
+    import msgspec
+
+    return msgspec.json.encode(head).decode()

@@ -1,0 +1,28 @@
+"""`surefoot move SOURCE TARGET`: a journal goes to another kind of place, such as from SQLite to PostgreSQL."""
+
+from typing import Annotated
+
+import typer
+
+
+def move(
+    source: Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...; no server may use it.")],
+    target: Annotated[str, typer.Argument(help="The same, new or begun by a move that was interrupted.")],
+) -> None:
+    """Copy every event of a journal to another one, with the same hashes; the source stays as it is.
+
+    Stop every server first. Receipts that were kept stay valid: the chains are the same. A move that was interrupted
+    goes on where it stopped.
+    """
+    from surefoot.errors import JournalCorruptedError
+    from surefoot.journal import open_journal
+    from surefoot.journal.copying import copy_journal, verify_all
+
+    # Opened for writing, so that no server has a SQLite file open meanwhile.
+    with open_journal(source) as old, open_journal(target) as new:
+        heads = copy_journal(old, new)
+        if verify_all(new) != heads:
+            raise JournalCorruptedError("What was copied must read back as it was, but does not. Start over.")
+    for name, head in heads.items():
+        typer.echo(f"{name}: {head.number:,} events, head {head.hash}")
+    typer.echo("Every event was read back and checked. Point the servers to the new journal, and keep the old one.")

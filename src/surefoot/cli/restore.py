@@ -1,0 +1,56 @@
+"""`surefoot restore JOURNAL`: an older copy takes the journal's place, by a person's word."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surefoot.errors import ConfigError
+from surefoot.journal import Head
+
+
+def restore(
+    journal: Annotated[str, typer.Argument(help="Where servers will find it: a SQLite file, or postgresql://...")],
+    by: Annotated[str, typer.Option(help="Who restores it; kept in the journal.")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the journal.")],
+    copy: Annotated[
+        Path | None, typer.Option("--from", help="A backup to put there; without one the journal is there already.")
+    ] = None,
+    expect: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file of the last known heads: a server's, or receipts of a client. Repeat for several."),
+    ] = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on though events are lost, or no head is known.")
+    ] = False,
+) -> None:
+    """Take an older copy of a journal into use: say what is lost, write that down, and pause what may play.
+
+    Without `--accept-loss` the copy must hold every head that is expected, and nothing is changed otherwise. A server
+    starts on it again; an admin lets each learner in again by its mode.
+    """
+    from surefoot.audit.expected_heads import newest_heads, read_expected
+    from surefoot.experiment.restored_journal import check_loss
+    from surefoot.experiment.restored_journal import restore as take_into_use
+    from surefoot.journal import Journal, open_journal
+    from surefoot.journal.copying import backup, verify_all
+    from surefoot.journal.journal_chain import given_up
+
+    expected = None if expect is None else [head for path in expect for head in read_expected(path)]
+
+    def known(opened: Journal) -> dict[str, Head] | None:
+        return None if expected is None else newest_heads(expected, given_up=given_up(opened))
+
+    with open_journal(copy or journal, read_only=True) as found:
+        verify_all(found)
+        check_loss(found, known(found), accept_loss=accept_loss)
+    if copy is not None:
+        if "://" in journal:
+            raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")
+        backup(copy, journal)
+    with open_journal(journal) as opened:
+        lost = take_into_use(opened, by=by, reason=reason, known=known(opened), accept_loss=accept_loss)
+        names = opened.names()
+    for name, head in lost.items():
+        typer.echo(f"Lost: {name} had event {head.number}, hash {head.hash}.")
+    typer.echo(f"{journal} is restored, with {len(names)} experiments. Those that were guarded are paused.")

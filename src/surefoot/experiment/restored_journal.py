@@ -1,0 +1,83 @@
+"""Restoring: an older copy takes the journal's place only by a person's word, and begins paused.
+
+What was acknowledged after the copy was made is lost: decisions that were played, rewards that were learned. The ledger
+knows nothing of them, so that nothing is proved until a person has looked and lets the learner in again.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+from surefoot.errors import ConfigError
+from surefoot.experiment.experiment import Experiment
+from surefoot.journal import Head, Journal
+from surefoot.journal.events import JOURNAL
+from surefoot.journal.journal_chain import Restored, lost_heads, note_restored
+
+
+def restore(
+    journal: Journal,
+    *,
+    by: str,
+    reason: str,
+    known: Mapping[str, Head] | None = None,
+    accept_loss: bool = False,
+    clock: Callable[[], float] = time.time,
+) -> dict[str, Head]:
+    """Take a journal that was put back into use: write that down, and pause every experiment that may play.
+
+    Parameters
+    ----------
+    journal : Journal
+        The copy, where servers are going to find it.
+    by, reason : str
+        Who restores it, and why; kept in the journal.
+    known : mapping of str to Head, optional
+        The last heads that are known from outside, by experiment.
+    accept_loss : bool
+        Go on though these are not all there, or none is known.
+    clock : callable
+        Tells the time in seconds since 1970.
+
+    Returns
+    -------
+    dict of str to Head
+        The heads that are lost.
+
+    Raises
+    ------
+    ConfigError
+        If something is lost or nothing is known, and that was not accepted; or nobody answers for it.
+    """
+    if not by.strip() or not reason.strip():
+        raise ConfigError("`by` and `reason` must say who restores the journal, and why: an auditor will ask.")
+    lost = check_loss(journal, known, accept_loss=accept_loss)
+    record = Restored(by, reason, {name: (head.number, head.hash) for name, head in lost.items()})
+    note_restored(journal, record, time=clock())
+    for name in journal.names():
+        experiment = Experiment.open(journal, name, clock=clock)
+        if experiment.status().mode == "guarded":
+            experiment.set_mode("paused", reason=f"restored from a copy by {by}: {reason}")
+    return lost
+
+
+def check_loss(journal: Journal, known: Mapping[str, Head] | None, *, accept_loss: bool) -> dict[str, Head]:
+    """The heads that a copy lacks; an error where there are any, or none is known, and that is not accepted."""
+    lost = lost_heads(journal, known or {})
+    if not accept_loss:
+        _refuse(journal, known, lost)
+    return lost
+
+
+def _refuse(journal: Journal, known: Mapping[str, Head] | None, lost: Mapping[str, Head]) -> None:
+    if known is None:
+        raise ConfigError(
+            "The last known heads must be given, as a file of heads or receipts, to tell what is lost. "
+            "If there are none, say that you accept any loss (`--accept-loss`)."
+        )
+    if lost:
+        ends = {name: journal.head(name).number if name in (*journal.names(), JOURNAL) else 0 for name in lost}
+        told = ", ".join(f"{name!r} had event {head.number} and ends with {ends[name]}" for name, head in lost.items())
+        raise ConfigError(
+            f"The copy must hold everything that is known from outside, but {told}. Find a newer copy, or accept the "
+            "loss (`--accept-loss`)."
+        )

@@ -1,0 +1,176 @@
+"""Sealing: what is about people stays out of the chain, so that it can be erased and the mathematics still be audited.
+
+In a sealed experiment the chain holds a decision's features, its proof and its reward, under a *reference* in place of
+its id: the commitment to a private text, which has the id, the names of actions, the unit and the context (of a guard
+the actions themselves, too; the chain has salted hashes of them, by which one can tell whether they were the same).
+State, snapshots and events know the reference alone. Answers are given in the caller's own words as long as the text is
+there; of one that was erased they have the reference.
+"""
+
+import hashlib
+import secrets
+from typing import Any, TypeVar
+
+import msgspec
+
+from surefoot.errors import InputError
+from surefoot.experiment.decoding import decode
+from surefoot.journal import Event, View, canonical
+from surefoot.journal.events import check_text
+from surefoot.journal.private_text import PrivateText, by_alias, new_salt
+from surefoot.records import (
+    DECISION,
+    GUARDED,
+    SEALED,
+    Asked,
+    AskedGuard,
+    Created,
+    DecisionRecord,
+    Guarded,
+    Visit,
+    Voided,
+)
+
+D = TypeVar("D", DecisionRecord, Visit)
+PERSON = "person"  # the field of a context that says whom the decision is about
+
+
+class DecisionText(msgspec.Struct, omit_defaults=True):
+    """What a decision's private text holds."""
+
+    decision_id: str
+    actions: list[str] | None = None
+    context: dict[str, Any] | None = None
+    unit: str | None = None
+    baseline: Any = None
+    proposal: Any = None
+
+
+class _Reference(msgspec.Struct):
+    decision_id: str
+
+
+class _Unit(msgspec.Struct, frozen=True):
+    unit: str | None = None
+
+
+class _AskedUnit(msgspec.Struct):
+    asked: _Unit = _Unit()
+
+
+def is_sealed(created: Created) -> bool:
+    """Whether an experiment keeps what is about people beside its chain."""
+    return created.format == SEALED
+
+
+def key_of(created: Created, decision_id: str) -> str:
+    """What the decision of a caller's id is found by."""
+    return by_alias(decision_id) if is_sealed(created) else f"d:{decision_id}"
+
+
+def find_decision(created: Created, view: View, decision_id: str) -> Event | None:
+    """The decision of a caller's id, or of a reference, which is all that is left once the id is erased."""
+    found = view.find(key_of(created, decision_id))
+    if found is None and is_sealed(created):
+        found = view.find(f"d:{decision_id}")
+    return found
+
+
+def reference(decision: Event) -> str:
+    """A decision's id in the chain: the caller's own where nothing is sealed."""
+    return msgspec.json.decode(decision.payload, type=_Reference).decision_id
+
+
+def stranger(created: Created, decision_id: str) -> str:
+    """How an id that no decision has may be written down."""
+    return hashlib.sha256(new_salt() + decision_id.encode()).hexdigest() if is_sealed(created) else decision_id
+
+
+def seal(decision_id: str, asked: Asked) -> tuple[str, Asked, PrivateText]:
+    """A decision's reference, its question as the chain holds it, and the private text."""
+    text = DecisionText(decision_id, asked.actions, asked.context)
+    private = PrivateText(decision_id, _person(asked.context), new_salt(), canonical(text))
+    return private.commitment(), msgspec.structs.replace(asked, actions=None, context=None), private
+
+
+def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[str, AskedGuard, PrivateText]:
+    """The same of a guard. A unit keeps its reference as long as any of its visits has its text."""
+    text = DecisionText(decision_id, None, asked.context, asked.unit, asked.baseline, asked.proposal)
+    if asked.unit is not None:
+        check_text("unit", asked.unit, 200)
+    person = _person(asked.context) if asked.unit is None else asked.unit
+    private = PrivateText(decision_id, person, new_salt(), canonical(text))
+    sealed = msgspec.structs.replace(
+        asked,
+        baseline=sealed_action(private.salt, asked.baseline),
+        proposal=sealed_action(private.salt, asked.proposal),
+        unit=None if asked.unit is None else _unit_reference(asked.unit, view),
+        context=None,
+    )
+    return private.commitment(), sealed, private
+
+
+def sealed_action(salt: bytes, action: Any) -> str:
+    """A guard's action as the chain holds it: equal for equal actions of one decision."""
+    return hashlib.sha256(salt + b"action" + canonical(action)).hexdigest()
+
+
+def opened(record: D, private: PrivateText | None) -> D:
+    """A decision in the caller's own words, as far as they are there."""
+    if private is None:
+        return record
+    text = msgspec.json.decode(private.text, type=DecisionText)
+    if isinstance(record, DecisionRecord):
+        asked: Any = msgspec.structs.replace(record.asked, actions=text.actions, context=text.context)
+    else:
+        asked = msgspec.structs.replace(
+            record.asked, baseline=text.baseline, proposal=text.proposal, unit=text.unit, context=text.context
+        )
+    return msgspec.structs.replace(record, decision_id=text.decision_id, asked=asked)
+
+
+def callers_id(view: View, ref: str) -> str:
+    """The id that a caller gave to the decision of a reference; the reference where it is erased."""
+    event = view.find(f"d:{ref}")
+    private = None if event is None else view.private(event.number)
+    return ref if private is None or private.alias is None else private.alias
+
+
+def read_decision(event: Event, view: View) -> DecisionRecord | Visit:
+    """A decision of any kind, in the caller's own words."""
+    kind: Any = DecisionRecord if event.kind == DECISION else Guarded if event.kind == GUARDED else Visit
+    found: DecisionRecord | Visit = opened(decode(event, kind), view.private(event.number))
+    return found
+
+
+def seal_voided(record: Voided, private: PrivateText | None) -> tuple[Voided, PrivateText | None]:
+    """What a guard really played, as the chain holds it, and the text; the baseline needs none."""
+    if private is None or record.action is None:
+        return record, None
+    text = PrivateText(None, private.person, new_salt(), canonical(record.action))
+    return msgspec.structs.replace(record, action=text.commitment()), text
+
+
+def read_voided(event: Event, view: View) -> Voided:
+    """What was really played, in the caller's own words."""
+    record, private = decode(event, Voided), view.private(event.number)
+    return record if private is None else msgspec.structs.replace(record, action=msgspec.json.decode(private.text))
+
+
+def _person(context: dict[str, Any] | None) -> str | None:
+    found = None if context is None else context.get(PERSON)
+    if found is None:
+        return None
+    if not isinstance(found, str | int) or not str(found).isprintable() or not 0 < len(str(found)) <= 200:
+        raise InputError(f"`person` of a context must be 1 to 200 printable characters, but got {found!r:.80}.")
+    return str(found)
+
+
+def _unit_reference(unit: str, view: View) -> str:
+    # The newest are enough, but where the last words were all that something else was played.
+    for most in (8, None):
+        for number in reversed(view.about(unit, newest=most)):
+            (event,) = view.page(number - 1, 1)
+            if (found := msgspec.json.decode(event.payload, type=_AskedUnit).asked.unit) is not None:
+                return found
+    return secrets.token_hex(16)

@@ -1,0 +1,100 @@
+"""Checks of private texts: found by their alias, written with their event, and gone once they are erased."""
+
+from surefoot.errors import JournalConflictError
+from surefoot.journal.conformance.rules import NAME, begin, check, refused
+from surefoot.journal.contract import Journal, Transaction
+from surefoot.journal.private_text import PrivateText, by_alias
+
+
+def _text(n: int, person: str | None = None) -> PrivateText:
+    return PrivateText(f"visit 'ä' {n}", person, bytes([n]) * 16, b'{"n":%d}' % n)
+
+
+def _write(journal: Journal, count: int, person: str | None = None) -> None:
+    def work(transaction: Transaction) -> None:
+        for n in range(count):
+            transaction.append("decision", b"{}", time=0.0, key=f"d:{n}", private=_text(n, person))
+
+    journal.transact(NAME, work, keys=[by_alias(str(_text(n).alias)) for n in range(count)])
+
+
+@check
+def a_private_text_is_found_by_its_alias_and_its_person(journal: Journal) -> None:
+    begin(journal)
+    _write(journal, 70, "user-17")
+    view = journal.view(NAME)
+    assert view.find(by_alias(str(_text(5).alias))) == view.find("d:5")
+    assert view.find("visit 'ä' 5") is None
+    assert view.find(by_alias("nobody")) is None
+    assert view.private(7) == _text(5, "user-17")
+    assert view.private(1) is None
+    assert view.about("user-17") == list(range(2, 72))
+    assert view.about("user-17", newest=2) == [70, 71]
+    assert view.about("user-18") == []
+    assert view.privates(60, 3) == [(n, _text(n - 2, "user-17")) for n in (61, 62, 63)]
+    keys = [by_alias(str(_text(n).alias)) for n in range(70)]
+    assert set(view.find_all([*keys, "d:3", by_alias("nobody")])) == {*keys, "d:3"}
+
+
+@check
+def an_alias_is_used_once(journal: Journal) -> None:
+    begin(journal)
+    _write(journal, 1)
+    again = lambda t: t.append("decision", b"{}", time=0.0, private=_text(0))  # noqa: E731
+    refused(JournalConflictError, lambda: journal.transact(NAME, again))
+    assert journal.head(NAME).number == 2
+
+
+@check
+def an_erased_text_is_gone_and_its_event_stays(journal: Journal) -> None:
+    begin(journal)
+    _write(journal, 3, "user-17")
+    alias = by_alias(str(_text(1).alias))
+
+    def work(transaction: Transaction) -> int:
+        assert transaction.private(3) is not None
+        erased = transaction.erase([3, 99])
+        assert transaction.private(3) is None
+        assert transaction.find(alias) is None
+        assert transaction.about("user-17") == [2, 4]
+        return erased
+
+    head = journal.head(NAME)
+    assert journal.transact(NAME, work) == 1
+    view = journal.view(NAME)
+    assert view.private(3) is None
+    assert view.find(alias) is None
+    assert view.about("user-17") == [2, 4]
+    assert [number for number, _ in view.privates(0, 10)] == [2, 4]
+    assert view.head == head
+    assert len(list(view.read())) == 4
+    # The alias may be used again.
+    journal.transact(NAME, lambda t: t.append("decision", b"{}", time=0.0, private=_text(1)))
+    assert journal.find(NAME, alias) == journal.latest(NAME, "decision")
+
+
+@check
+def a_text_is_written_with_its_event_or_not_at_all(journal: Journal) -> None:
+    begin(journal)
+
+    def work(transaction: Transaction) -> None:
+        event = transaction.append("decision", b"{}", time=0.0, private=_text(0))
+        assert transaction.private(event.number) == _text(0)
+        assert transaction.find(by_alias(str(_text(0).alias))) == event
+        raise KeyError
+
+    refused(KeyError, lambda: journal.transact(NAME, work))
+    assert journal.view(NAME).privates(0, 10) == []
+
+
+@check
+def a_removed_experiment_is_gone_with_all_that_belongs_to_it(journal: Journal) -> None:
+    begin(journal)
+    begin(journal, "other")
+    _write(journal, 3, "user-17")
+    journal.transact(NAME, lambda t: t.attach(b"a state"))
+    journal.remove(NAME)
+    assert journal.names() == ["other"]
+    assert begin(journal).number == 1
+    view = journal.view(NAME)
+    assert (view.privates(0, 10), view.about("user-17"), view.find("d:1")) == ([], [], None)

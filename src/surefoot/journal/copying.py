@@ -1,0 +1,127 @@
+"""Copies of journals: a backup of a file that is in use, and a journal that moves to another kind of place."""
+
+import os
+import sqlite3
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from surefoot.errors import ConfigError, JournalConflictError, JournalNotFoundError
+from surefoot.journal.contract import Journal, Transaction
+from surefoot.journal.events import JOURNAL, Event, Head
+from surefoot.journal.private_text import PrivateText
+from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_file import explained
+
+AT_ONCE = 500  # events of a copy in one transaction
+
+
+def heads_of(journal: Journal) -> dict[str, Head]:
+    """Where every chain of a journal stands, its own included."""
+    names = [*journal.names(), JOURNAL]
+    return {name: head for name in names if (head := _head(journal, name)) is not None}
+
+
+def verify_all(journal: Journal) -> dict[str, Head]:
+    """Read every event and check its hash; the heads of all chains."""
+    heads = heads_of(journal)
+    for name in heads:
+        for _ in journal.read(name):
+            pass
+    return heads
+
+
+def backup(source: Path | str, target: Path | str) -> dict[str, Head]:
+    """Copy a SQLite journal that may be in use, verify the copy, and return its heads.
+
+    The copy appears under its name when it is whole and flushed; what is written meanwhile may or may not be in it.
+    """
+    target = Path(target)
+    if target.exists():
+        raise ConfigError(f"A backup must be a new file, but {target} exists. Name another one.")
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    with SqliteJournal(source, read_only=True):  # says what is wrong with it, if something is
+        _copy_pages(Path(source), part)
+    with SqliteJournal(part, read_only=True) as copy:
+        heads = verify_all(copy)
+    _settle(part, target)
+    return heads
+
+
+def _copy_pages(source: Path, part: Path) -> None:
+    uri = f"{source.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as old, closing(sqlite3.connect(part)) as new:
+            old.backup(new)
+            # One file, which a read-only place can be read from.
+            new.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except sqlite3.Error as error:
+        part.unlink(missing_ok=True)
+        raise explained(error, source) from error
+
+
+def _settle(part: Path, target: Path) -> None:
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.rename(target)
+    folder = os.open(target.absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def copy_journal(source: Journal, target: Journal) -> dict[str, Head]:
+    """Copy every chain of a journal to another one, event by event, with the same hashes; returns the heads.
+
+    A copy that was interrupted goes on where it stopped. Nothing may write to the source meanwhile.
+    """
+    heads = heads_of(source)
+    for name in heads:
+        copy_experiment(source, target, name)
+    return heads
+
+
+def copy_experiment(source: Journal, target: Journal, name: str) -> Head:
+    """Copy one chain, or the rest of it."""
+    events = source.read(name)
+    first, there = next(events), _head(target, name)
+    if there is None:
+        target.create(name, first.payload, time=first.time)
+        there = first.head
+    if not source.view(name).follows(there):
+        raise JournalConflictError(
+            f"The target must be without an experiment {name!r}, or have the beginning of this one, but its chain is "
+            "another. Name an empty target."
+        )
+    rest = source.read(name, there.number)
+    view = source.view(name)
+    while part := list(islice(rest, AT_ONCE)):
+        texts = dict(view.privates(part[0].number - 1, len(part)))
+        target.transact(name, partial(_append, events=part, texts=texts))
+    _copy_snapshot(source, target, name)
+    return target.head(name)
+
+
+def _append(transaction: Transaction, *, events: list[Event], texts: dict[int, PrivateText]) -> None:
+    for event in events:
+        private = texts.get(event.number)
+        made = transaction.append(event.kind, event.payload, time=event.time, key=event.key, private=private)
+        assert made.hash == event.hash, "the same event after the same events has the same hash"
+
+
+def _copy_snapshot(source: Journal, target: Journal, name: str) -> None:
+    """The newest snapshot only saves time, so that any other may stay behind."""
+    newest = source.latest(name, "snapshot")
+    data = None if newest is None else source.attachment(name, str(newest.value().get("digest")))
+    if data is not None:
+        target.transact(name, lambda transaction: transaction.attach(data))
+
+
+def _head(journal: Journal, name: str) -> Head | None:
+    try:
+        return journal.head(name)
+    except JournalNotFoundError:
+        return None

@@ -1,0 +1,52 @@
+"""What people say of an experiment, as its events hold it: who answered, moved, paused or erased, and why."""
+
+from typing import Any, Literal, TypeAlias
+
+from surefoot.record_format import Record
+
+ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
+Response: TypeAlias = Literal["stay", "relearn", "renew"]
+
+
+class Abandoned(Record):
+    """A decision whose reward will never be learned, and why: nothing that its reward can have influenced."""
+
+    decision_id: str
+    reason: str = ""
+
+
+class Voided(Record):
+    """What was really played in a round, by whose word and why.
+
+    action: the row, the baseline's among them; of a guard the action itself (sealed: its commitment), None for the
+            baseline
+    """
+
+    decision_id: str
+    action: Any = None
+    reason: str = ""
+    by: str = ""
+
+
+class Acknowledged(Record):
+    """The answer to the alarm that was raised after so many rounds (`surefoot.safety.alarm`), why, and by whom."""
+
+    response: Response
+    reason: str = ""
+    by: str = ""
+    alarm_round: int = 0
+
+
+class Mode(Record):
+    """The experiment's mode from now on, and why it was changed."""
+
+    mode: ModeName
+    reason: str = ""
+
+
+class Erased(Record):
+    """Events whose private text was erased, by whose word and why; whom they were about is not said."""
+
+    events: list[int]
+    reason: str = ""
+    by: str = ""

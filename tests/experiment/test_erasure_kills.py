@@ -1,0 +1,98 @@
+"""Processes that are killed while they erase: what was erased is gone, what was acknowledged is there, once."""
+
+import multiprocessing
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from surefoot.audit import audit
+from surefoot.experiment import Answer, Experiment
+from surefoot.experiment.export import decisions
+from surefoot.journal import open_journal
+from tests.experiment.client import NAME, told
+from tests.experiment.erasing_client import begin, is_gone, live
+from tests.experiment.killing import Notes, check_bits
+from tests.journal.servers import PostgresServer, new_database, running_server
+
+FORKS = multiprocessing.get_context("forkserver")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_server() as server:
+        yield server
+
+
+def words(notes: Notes) -> dict[str, set[str]]:
+    """What was noted, by the first word of its line."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in notes.path.read_text().splitlines() if notes.path.exists() else []:
+        word, _, rest = line.partition(" ")
+        found[word].add(rest)
+    return found
+
+
+def kills(address: str, notes: Notes, count: int, clients: int, seed: int) -> None:
+    rng = random.Random(seed)
+    begin(address)
+    for life in range(count):
+        noted, before = words(notes), notes.ready
+        doubtful = sorted(noted["erasing"] - noted["erased"])
+        names = [f"life{life}.{n}" for n in range(clients)]
+        processes = [
+            FORKS.Process(target=live, args=(address, name, str(notes.path), doubtful[n::clients]), daemon=True)
+            for n, name in enumerate(names)
+        ]
+        for process in processes:
+            process.start()
+        notes.await_ready(before + clients)
+        time.sleep(rng.uniform(0.0, 0.15 * clients))  # two wait for each other
+        for process in processes:
+            process.kill()
+            process.join()
+        notes.catch_up()
+    check(address, notes, count)
+
+
+def check(address: str, notes: Notes, count: int) -> None:
+    noted = words(notes)
+    with open_journal(address) as journal:
+        experiment = Experiment.open(journal, NAME)
+        assert all(is_gone(experiment, name) for name in noted["erased"])
+        for name in noted["paid"] - noted["erasing"]:
+            answer = experiment.find(name)
+            assert isinstance(answer, Answer)
+            assert told(answer) == notes.got[name]
+        rows = list(decisions(journal, NAME))
+        assert len({row["decision_id"] for row in rows}) == len(rows) == experiment.status().rounds
+        assert len(noted["paid"]) <= sum(row["reward"] is not None for row in rows) + experiment.status().waiting
+        assert len(rows) >= len(notes.got)
+        held = b"".join(event.payload for event in journal.read(NAME))
+        assert not any(name.encode() in held for name in notes.asked)
+        check_bits(journal)
+        report = audit(journal, NAME)
+    assert report.is_clean, list(report.findings)
+    assert len(noted["erased"]) > count / 2
+    assert not noted["refused"]
+
+
+def test_sqlite_erases_for_good_though_its_process_is_killed(tmp_path: Path) -> None:
+    kills(str(tmp_path / "shop.db"), Notes(tmp_path / "notes"), count=10, clients=1, seed=1)
+
+
+def test_postgres_erases_for_good_though_two_processes_are_killed(tmp_path: Path, server: PostgresServer) -> None:
+    kills(new_database(server), Notes(tmp_path / "notes"), count=6, clients=2, seed=2)
+
+
+@pytest.mark.long
+def test_sqlite_erases_for_good_in_two_hundred_kills(tmp_path: Path) -> None:
+    kills(str(tmp_path / "shop.db"), Notes(tmp_path / "notes"), count=200, clients=1, seed=3)
+
+
+@pytest.mark.long
+def test_postgres_erases_for_good_in_sixty_kills(tmp_path: Path, server: PostgresServer) -> None:
+    kills(new_database(server), Notes(tmp_path / "notes"), count=60, clients=2, seed=4)

@@ -1,0 +1,216 @@
+"""Backups of a journal in use, older copies that no server takes in silence, and journals that move."""
+
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from surefoot.audit import ExpectedHead, audit, audit_journal
+from surefoot.audit.expected_heads import read_expected
+from surefoot.cli import main
+from surefoot.client import Client
+from surefoot.errors import ConfigError, JournalConflictError
+from surefoot.experiment import Experiment
+from surefoot.journal import Head, open_journal
+from surefoot.journal.copying import copy_experiment, copy_journal, heads_of
+from surefoot.journal.events import JOURNAL
+from surefoot.service.preflight import check_heads
+from surefoot.service.settings import Settings
+from tests.experiment.honest import played, safe
+from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.service.servers import POLICY, Apart, running
+
+ROWS = {"blue": [0.6, 0.1], "red": [0.9, 0.3]}
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def surefoot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The program as it is called: its exit code, what it prints, and what it says of a mistake."""
+
+    def call(*args: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["surefoot", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_server() as server:
+        yield server
+
+
+def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(
+    database: str, tmp_path: Path, surefoot: Command
+) -> None:
+    copy, ended = tmp_path / "copy.journal", threading.Event()
+    with running(Settings(database=database)) as address, Client(address, timeout=60) as client:
+        client.create_experiment("shop", POLICY, mode="guarded")
+        before = [client.decide("shop", ROWS).head for _ in range(20)]
+
+        def load() -> None:
+            while not ended.is_set():
+                client.decide("shop", ROWS)
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        code, said, _ = surefoot("backup", database, copy)
+        ended.set()
+        thread.join()
+        after = client.decide("shop", ROWS).head
+    assert code == 0
+    heads = [msgspec.json.decode(line, type=ExpectedHead) for line in said.splitlines()]
+    assert {one.experiment for one in heads} == {"shop", JOURNAL}
+    with open_journal(copy, read_only=True) as journal:
+        assert all(journal.view("shop").follows(Head(head.number, head.hash)) for head in before if head is not None)
+        assert after is not None
+        assert journal.head("shop").number < after.number
+        whole = audit_journal(journal, expect=heads)
+        assert whole.is_clean
+        assert audit(journal, "shop", expect=whole.expected["shop"]).is_clean
+    assert [path.name for path in tmp_path.iterdir() if "copy" in path.name] == ["copy.journal"]
+
+
+def test_a_backup_never_writes_over_a_file(database: str, tmp_path: Path, surefoot: Command) -> None:
+    open_journal(database).close()
+    (tmp_path / "copy").write_text("precious")
+    assert surefoot("backup", database, tmp_path / "copy")[0] == 2
+    assert (tmp_path / "copy").read_text() == "precious"
+    code, _, error = surefoot("backup", "postgresql://nobody@127.0.0.1:1/none", tmp_path / "other")
+    assert code == 2
+    assert "pg_dump" in error
+
+
+def old_copy(database: str, heads: Path) -> Path:
+    """A copy of the journal from before its last decisions, which the head file knows of."""
+    copy = Path(database).with_name("older.journal")
+    settings = Settings(database=database, heads=str(heads))
+    with running(settings) as address, Client(address, timeout=60) as client:
+        client.create_experiment("shop", POLICY, mode="guarded")
+        client.create_experiment("blue", POLICY)
+        client.decide("shop", ROWS)
+    shutil.copy(database, copy)
+    with running(settings) as address, Client(address, timeout=60) as client:
+        client.decide("shop", ROWS, decision_id="lost")
+    return copy
+
+
+def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: Command) -> None:
+    database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
+    copy = old_copy(database, heads)
+    with open_journal(database, read_only=True) as journal:
+        check_heads(journal, str(heads))
+    Path(database).rename(tmp_path / "dead.journal")
+    shutil.copy(copy, database)
+    with (
+        open_journal(database, read_only=True) as journal,
+        pytest.raises(ConfigError, match=r"lacks event \d+ of 'shop'.*surefoot restore --accept-loss"),
+    ):
+        check_heads(journal, str(heads))
+    server = Apart(tmp_path, database=database, heads=heads)
+    server.start(wait=False)
+    assert server.process is not None
+    assert server.process.wait(60) == 2
+    assert "it is an older copy, or was rewritten" in server.log.read_text()
+    Path(database).unlink()
+
+    told = ("--by", "ops", "--reason", "the disk died", "--from", copy, "--expect", heads)
+    code, _, error = surefoot("restore", database, *told)
+    assert code == 2
+    assert "had event" in error
+    assert not Path(database).exists(), "a refusal changes nothing"
+    code, _, error = surefoot("restore", database, *told[:-2])
+    assert code == 2
+    assert "The last known heads must be given" in error
+
+    code, said, _ = surefoot("restore", database, *told, "--accept-loss")
+    assert code == 0
+    assert "Lost: shop had event" in said
+    with open_journal(database, read_only=True) as journal:
+        assert {name: Experiment.open(journal, name).status().mode for name in journal.names()} == {
+            "shop": "paused",
+            "blue": "shadow",
+        }
+        (noted,) = [event.value() for event in journal.read(JOURNAL) if event.kind == "restored"]
+        assert (noted["by"], noted["reason"], set(noted["lost"])) == ("ops", "the disk died", {"shop", "blue", JOURNAL})
+        whole = audit_journal(journal, expect=read_expected(heads))
+        found = audit(journal, "shop", expect=whole.expected["shop"])
+        assert "expected" in found.findings.counts, "what was acknowledged and lost stays a finding"
+        assert audit(journal, "shop").is_clean
+    with Apart(tmp_path, database=database, heads=heads) as server, Client(server.address, timeout=60) as client:
+        assert client.decide("shop", ROWS).source == "baseline"
+        assert client.set_mode("shop", "guarded")["mode"] == "guarded"
+        assert server.stop() == 0
+    with open_journal(database, read_only=True) as journal:
+        check_heads(journal, str(heads))
+
+
+def test_a_copy_that_holds_every_known_head_is_restored_without_a_word_of_loss(
+    tmp_path: Path, surefoot: Command
+) -> None:
+    database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
+    old_copy(database, heads)
+    told = ("--by", "ops", "--reason", "a new disk", "--from", database, "--expect", heads)
+    code, said, _ = surefoot("restore", tmp_path / "new.journal", *told)
+    assert code == 0
+    assert "Lost" not in said
+
+
+def test_a_journal_moves_to_postgres_and_back_with_every_hash(
+    tmp_path: Path, server: PostgresServer, surefoot: Command
+) -> None:
+    source, back, url = tmp_path / "shop.db", tmp_path / "back.db", new_database(server)
+    with open_journal(source) as journal:
+        played(safe(), 120, journal=journal)
+        Experiment.open(journal, "shop").snapshot()
+        heads = heads_of(journal)
+        receipts = [event.head for event in journal.read("shop")][::7]
+    assert surefoot("move", source, url)[0] == 0
+    code, said, _ = surefoot("move", url, back)
+    assert code == 0
+    assert heads["shop"].hash in said
+    for address in (url, back):
+        with open_journal(address) as journal:
+            assert heads_of(journal) == heads
+            assert audit(journal, "shop", expect=receipts).is_clean
+            assert journal.attachment("shop", journal.latest("shop", "snapshot").value()["digest"])  # type: ignore[union-attr]
+            assert Experiment.open(journal, "shop").status().rounds == 120
+
+
+def test_a_move_that_was_interrupted_goes_on(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as source, open_journal("memory:") as target:
+        played(safe(), 30, journal=source)
+        first = next(source.read("shop"))
+        target.create("shop", first.payload, time=first.time)
+        second = list(source.read("shop", 1, limit=5))
+        target.transact("shop", lambda t: [t.append(e.kind, e.payload, time=e.time, key=e.key) for e in second])
+        assert copy_journal(source, target) == heads_of(target) == heads_of(source)
+
+
+def test_a_move_onto_another_chain_is_refused(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as source, open_journal("memory:") as target:
+        played(safe(), 5, journal=source)
+        played(safe(), 5, journal=target, seed=9)
+        before = target.head("shop")
+        with pytest.raises(JournalConflictError, match="its chain is another"):
+            copy_experiment(source, target, "shop")
+        assert target.head("shop") == before
+
+
+def test_config_check_finds_an_older_copy(tmp_path: Path, surefoot: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, heads = str(tmp_path / "shop.journal"), tmp_path / "heads.jsonl"
+    copy = old_copy(database, heads)
+    for name, path in (("SUREFOOT_HEADS", heads), ("SUREFOOT_PORT", "0")):
+        monkeypatch.setenv(name, str(path))
+    monkeypatch.setenv("SUREFOOT_DATABASE", database)
+    assert surefoot("config", "check")[0] == 0
+    monkeypatch.setenv("SUREFOOT_DATABASE", str(copy))
+    assert surefoot("config", "check")[0] == 2
