@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 from typer.testing import CliRunner
 
 from surefoot.cli.commands import app
