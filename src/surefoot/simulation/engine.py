@@ -25,7 +25,7 @@ from surefoot.simulation.problem import Problem, seed_of_run
 from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.worlds import World
 
-BLOCK = 8_000  # rounds unrolled at once
+BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
 CHUNK = 20  # runs that one task plays
 # In the order of the core's `Tally`; violations follow, one column per watched alpha.
@@ -141,9 +141,10 @@ class Runner:
 
 
 def _least_owed(block: Block) -> float:
-    """The least mean of the baseline in these rounds."""
+    """The least mean of the baseline in these rounds, or of all actions where that is not negative."""
     if len(block.means) == 1:  # the same ones in all rounds
-        return float(block.means[0].take(block.baselines).min())
+        least = float(block.means.min())
+        return least if least >= 0 else float(block.means[0].take(block.baselines).min())
     return float(block.means[np.arange(block.draws.size), block.baselines].min())
 
 

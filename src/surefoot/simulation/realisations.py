@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,9 +164,17 @@ class Realisation(ABC):
         self.theta_bound = theta_bound
         self.feature_bound = feature_bound
         self._delay = delay
-        streams = children(seed, 3)
-        self._feature_rng, self._delay_rng = np.random.default_rng(streams[0]), np.random.default_rng(streams[2])
-        self._noise_rng = RoundDraws(int(streams[1].generate_state(1, np.uint64)[0]))
+        self._seed = seed
+        self._noise_rng = RoundDraws(int(child(seed, 1).generate_state(1, np.uint64)[0]))
+
+    # A generator takes as long to make as hundreds of rounds to play, and few worlds need these two.
+    @cached_property
+    def _feature_rng(self) -> np.random.Generator:
+        return np.random.default_rng(child(self._seed, 0))
+
+    @cached_property
+    def _delay_rng(self) -> np.random.Generator:
+        return np.random.default_rng(child(self._seed, 2))
 
     @abstractmethod
     def _features(self, rounds: int) -> NDArray[np.float64]:
@@ -305,7 +314,7 @@ class FreshRealisation(Realisation):
         return np.stack([self._draw(self._feature_rng) for _ in range(rounds)])
 
 
-def children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
-    """The children that `seed.spawn` gives first, without changing `seed`, so that it draws the same world again."""
-    keys = [(*seed.spawn_key, child) for child in range(number)]
-    return [np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size) for key in keys]
+def child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    """The child that `seed.spawn` gives there, without changing `seed`, so that it draws the same world again."""
+    key = (*seed.spawn_key, number)
+    return np.random.SeedSequence(seed.entropy, spawn_key=key, pool_size=seed.pool_size)

@@ -16,7 +16,7 @@ from surefoot.simulation.realisations import Block as Block
 from surefoot.simulation.realisations import FixedRealisation as FixedRealisation
 from surefoot.simulation.realisations import FreshRealisation as FreshRealisation
 from surefoot.simulation.realisations import Realisation as Realisation
-from surefoot.simulation.realisations import children
+from surefoot.simulation.realisations import child
 from surefoot.simulation.rewards import Gaussian, Rewards
 
 Instance = Literal["as-written", "normalized"]
@@ -110,9 +110,8 @@ class World(ABC):
 
     def _parts(self, seed: np.random.SeedSequence) -> tuple[np.random.Generator, dict[str, Any]]:
         # Apart, so that the noise stays the same however many numbers a world draws for itself.
-        own, rest = children(seed, 2)
-        shared = {"rewards": self.rewards, "baseline": self.baseline, "delay": self.delay, "seed": rest}
-        return np.random.default_rng(own), shared
+        shared = {"rewards": self.rewards, "baseline": self.baseline, "delay": self.delay, "seed": child(seed, 1)}
+        return np.random.default_rng(child(seed, 0)), shared
 
 
 @dataclass(frozen=True)
