@@ -1,7 +1,6 @@
 // Eight places at a time, as many of them side by side as a register of this processor holds.
 //
-// Compilers keep what is wider than a register in memory, which takes up to ten times as long. Work over actions never
-// adds up over them (`team.hpp`), so the bits are the same for any width.
+// Work over actions never adds up over them (`team.hpp`), so the bits are the same for any width.
 #pragma once
 #include <type_traits>
 
@@ -9,12 +8,6 @@
 #include "team.hpp"
 
 namespace surefoot {
-
-using Pair = double __attribute__((vector_size(2 * sizeof(double))));
-using Register = std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Lanes)), Lanes,
-                                    std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Quad)), Quad, Pair>>;
-template <class Number>
-inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));
 
 // Calls `work(number, at)` for each place or, where a team takes eight at once, for as many as a register holds.
 template <class Team, class Work>

@@ -252,14 +252,13 @@ double factor_of(const LinearSettings& s, const Ridge<D>& ridge, double beta) {
 template <int D, class Team>
 Proposal optimistic(const LinearSettings& s, Ridge<D>& ridge, const Scores& scores, int actions, double beta,
                     const Team& team) {
-  using Number = typename Team::Number;
   const double factor = factor_of(s, ridge, beta);
   const double *means = scores.means.data(), *squares = scores.squares.data();
   const int guess = ridge.favourite < actions ? ridge.favourite : 0;
   const double bar = means[guess] + factor * std::sqrt(squares[guess]);
   const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(bar);
   int rivals = -1;  // the guess itself
-  team.each(padded(actions), [&](int at) {
+  each_register(team, padded(actions), actions, [&]<class Number>(Number, int at) {
     const Number mean = take<Number>(means + at);
     // A row that may reach the bar, rounding included, counts as a rival; so does one that ties with the guess: among
     // equals the first must win, not the last best.

@@ -39,7 +39,7 @@ template <class Mask>
   requires(!std::is_same_v<Mask, bool>)
 inline int holding(Mask tests) {
   int count = 0;
-  for (int i = 0; i < WIDE; ++i) count += tests[i] != 0;
+  for (int i = 0; i < WIDTH<Mask>; ++i) count += tests[i] != 0;
   return count;
 }
 
