@@ -79,6 +79,31 @@ double square_of_product(const Matrix<D>& lower, const double* x) {
   return square;
 }
 
+// Calls `work<Number, Many>(j)` for columns in strips: Many times a Number side by side, from column j on. What is
+// added up along columns stays in registers from row to row.
+template <class Work>
+[[gnu::always_inline]] inline void each_strip(int begin, int end, Work work) {
+  constexpr int MANY = 2 * WIDE / WIDTH<Register>;  // while one sum waits, the others continue
+  int j = begin;
+  for (; j + 2 * WIDE <= end; j += 2 * WIDE) work.template operator()<Register, MANY>(j);
+  side_by_side(end - j, [&]<class Number>(int behind) { work.template operator()<Number, 1>(j + behind); });
+}
+
+// M^T x for a lower triangular M, of some coordinates that M ties to no others; zeros above its diagonal are read, too.
+template <int D>
+[[gnu::always_inline]] inline void multiply_transposed(const Matrix<D>& lower, int begin, int end, const double* x,
+                                                       double* out) {
+  each_strip(begin, end, [&]<class Number, int Many>(int j) {
+    Number sums[Many] = {};
+    for (int i = j; i < end; ++i) {
+      const double* row = lower.row(i) + j;
+      const double scale = x[i];
+      for (int k = 0; k < Many; ++k) sums[k] += scale * take<Number>(row + k * WIDTH<Number>);
+    }
+    for (int k = 0; k < Many; ++k) put(out + j + k * WIDTH<Number>, sums[k]);
+  });
+}
+
 // The largest row sum and the largest column sum of |M||L|, of the rows and columns from `first` on.
 struct LargestSums {
   double row = 0.0, column = 0.0;

@@ -42,6 +42,7 @@ struct Ridge {
   Matrix<D> gram, gram_carry;  // V, without the rows that wait
   Vector<D, RECENT> recent;
   Vector<D, 2> scratch;
+  Vector<D> shrinks, shares;  // room to work
   Blocks<D> blocks;
   double ridge;
   // Whether `surprises` must be as small as can be shown, which costs O(d^2) where a row lies beyond what was seen.
@@ -58,6 +59,8 @@ struct Ridge {
         gram_carry(dim),
         recent(dim),
         scratch(dim),
+        shrinks(dim),
+        shares(dim),
         blocks(dim),
         ridge(ridge_) {
     whitener.identity(1.0 / std::sqrt(ridge));
@@ -90,6 +93,7 @@ struct Ridge {
     visit(surprises);
     visit(theta);
     visit(whitener);
+    if (!whitener.is_lower_triangular()) throw DamagedState("its whitener has numbers above the diagonal");
     visit(step);
     visit(moment);
     visit(gram);
@@ -314,7 +318,7 @@ struct Ridge {
     for (int i = 0; i < d && waiting > 0; ++i) {
       const Span block = blocks.at(i);
       if (D == any && block.size() < d && is_idle(i)) continue;
-      side_by_side(block.size(), [&]<class Number>(int j) { fold_at<Number>(i, block.begin + j); });
+      each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) { fold_at<Number, Many>(i, j); });
     }
     waiting = 0;
   }
@@ -327,49 +331,61 @@ struct Ridge {
     return true;
   }
 
-  // One entry of it, or several side by side.
-  template <class Number>
-  void fold_at(int i, int j) {
+  // Some entries of it side by side.
+  template <class Number, int Many>
+  [[gnu::always_inline]] void fold_at(int i, int j) {
     const int d = dim();
-    Number terms{};
-    for (int k = 0; k < waiting; ++k) terms += recent[k * d + i] * take<Number>(recent.data() + k * d + j);
-    double *sum = gram.row(i) + j, *carry = gram_carry.row(i) + j;
-    const auto [value, lost] = two_sum(take<Number>(sum), terms);
-    put(sum, value);
-    put(carry, take<Number>(carry) + lost);
+    Number terms[Many] = {};
+    for (int row = 0; row < waiting; ++row) {
+      const double* x = recent.data() + row * d;
+      for (int k = 0; k < Many; ++k) terms[k] += x[i] * take<Number>(x + j + k * WIDTH<Number>);
+    }
+    for (int k = 0; k < Many; ++k) {
+      double *sum = gram.row(i) + j + k * WIDTH<Number>, *carry = gram_carry.row(i) + j + k * WIDTH<Number>;
+      const auto [value, lost] = two_sum(take<Number>(sum), terms[k]);
+      put(sum, value);
+      put(carry, take<Number>(carry) + lost);
+    }
   }
 
   // Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)
   [[gnu::always_inline]] void update_whitener(const Matrix<D>& old, Span block) {
-    step.fill(0.0);
+    if (D == any) step.fill(0.0);
     double before = 1.0;
     int i = block.begin;
-    // Quotients and roots of four rows side by side; where rows are long, those of one are ready before the last is.
-    for (; D != any && i + 4 <= block.end; i += 4) {
+    for (; i + 4 <= block.end; i += 4) {  // quotients and roots of four rows side by side
       const Quad entries = take<Quad>(scratch.data() + i), squares = entries * entries;
       const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
       const Quad befores{before, first, second, third};
       before = third + squares[3];
-      const Quad shrinks = root(befores / Quad{first, second, third, before}), shares = entries / befores;
-      for (int k = 0; k < 4; ++k) carry_over(old, i + k, block, shrinks[k], shares[k], entries[k]);
+      put(shrinks.data() + i, root(befores / Quad{first, second, third, before}));
+      put(shares.data() + i, entries / befores);
     }
     for (; i < block.end; ++i) {
       const double entry = scratch[i], after = before + entry * entry;
-      carry_over(old, i, block, root(before / after), entry / before, entry);
+      shrinks[i] = root(before / after);
+      shares[i] = entry / before;
       before = after;
     }
+    each_strip(block.begin, block.end,
+               [&]<class Number, int Many>(int j) { carry_over<Number, Many>(old, j, block.end); });
   }
 
-  // One row of that: the new row may stand where the old one does.
-  [[gnu::always_inline]] void carry_over(const Matrix<D>& old, int i, Span block, double shrink, double share,
-                                         double entry) {
-    const double* from = old.row(i) + block.begin;
-    double *to = whitener.row(i) + block.begin, *along = step.data() + block.begin;
-    side_by_side(old.reach(i) - block.begin, [&]<class Number>(int j) {
-      const auto was = take<Number>(from + j), so_far = take<Number>(along + j);
-      put(to + j, shrink * (was - share * so_far));
-      put(along + j, so_far + entry * was);
-    });
+  // Some columns of that: the new ones may stand where the old ones do.
+  template <class Number, int Many>
+  [[gnu::always_inline]] void carry_over(const Matrix<D>& old, int j, int end) {
+    Number so_far[Many] = {};
+    for (int i = j; i < end; ++i) {
+      const double* from = old.row(i) + j;
+      double* to = whitener.row(i) + j;
+      const double shrink = shrinks[i], share = shares[i], entry = scratch[i];
+      for (int k = 0; k < Many; ++k) {
+        const auto was = take<Number>(from + k * WIDTH<Number>);
+        put(to + k * WIDTH<Number>, shrink * (was - share * so_far[k]));
+        so_far[k] += entry * was;
+      }
+    }
+    for (int k = 0; k < Many; ++k) put(step.data() + j + k * WIDTH<Number>, so_far[k]);
   }
 
   // theta = M^T (M b), of the coordinates that changed, and the energy b^T V^-1 b.
@@ -377,17 +393,19 @@ struct Ridge {
     const int d = dim();
     side_by_side(d, [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
     const Product<D> whitened{whitener, scratch.data()};
-    std::fill(theta.data() + changed.begin, theta.data() + changed.end, 0.0);
     energy = 0.0;
     for (int i = changed.begin; i < changed.end; ++i) {
       const double entry = whitened[i];
-      const int from = whitener.from(i);
+      shares[i] = entry;
       if constexpr (D == any) {
         projected_[static_cast<std::size_t>(i)] = entry;
       } else {
         energy += entry * entry;
       }
-      add_scaled(theta.data() + from, entry, whitener.row(i) + from, whitener.reach(i) - from);
+    }
+    for (Span block = changed; block.begin < changed.end; block.begin = block.end) {
+      block = blocks.at(block.begin);
+      multiply_transposed(whitener, block.begin, block.end, shares.data(), theta.data());
     }
     if constexpr (D == any) {
       for (const double entry : projected_) energy += entry * entry;
