@@ -66,14 +66,22 @@ struct ShortList {
   }
 
   // The best row of the list; -1 where one that is not on it might be better.
-  Proposal best(double beta) const {
+  Proposal best(double beta) {
     Proposal found{-1, bar};
     // Beyond the reach a row that is not listed may have overtaken.
     if (!(beta + travel <= reach)) return found;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const double upper = scores_.means[i] + beta * std::sqrt(scores_.squares[i]);
-      if (upper > found.upper) found = {rows[i], upper};
+    Register most = Register{} + bar;
+    for (std::size_t at = 0; at < uppers_.size(); at += WIDTH<Register>) {
+      const auto mean = take<Register>(scores_.means.data() + at), square = take<Register>(scores_.squares.data() + at);
+      const Register upper = mean + beta * root(square);
+      most = larger(upper, most);
+      put(uppers_.data() + at, upper);
     }
+    for (int k = 0; k < WIDTH<Register>; ++k) found.upper = larger(most[k], found.upper);
+    if (!(found.upper > bar)) return found;
+    std::size_t first = 0;
+    while (uppers_[first] != found.upper) ++first;
+    found.action = rows[first];
     return found;
   }
 
@@ -99,7 +107,8 @@ struct ShortList {
  private:
   Columns<D> columns_;  // of the rows on the list
   Scores scores_;
-  std::vector<double> steps_;  // V^-1 x of what the others miss
+  std::vector<double> uppers_;  // room to work
+  std::vector<double> steps_;   // V^-1 x of what the others miss
   std::vector<Change> changes_;
   std::vector<double> rooms_;
   int most_kept_ = 0;  // where more are missed, scoring again is quicker
@@ -145,6 +154,7 @@ struct ShortList {
     for (const int i : rows) values.insert(values.end(), all[i].begin(), all[i].end());
     columns_.assign({values.data(), static_cast<int>(rows.size()), d});
     scores_.resize(static_cast<int>(rows.size()));
+    uppers_.resize(scores_.means.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       scores_.means[i] = scores.means[static_cast<std::size_t>(rows[i])];
       scores_.squares[i] = scores.squares[static_cast<std::size_t>(rows[i])];
