@@ -22,7 +22,7 @@ struct Clucb {
   }
 
   // LCB(z + phi_a) + sum over S^c of r_b >= (1 - alpha) sum over all rounds of r_b.  (Algorithm 1, line 5)
-  static bool judge(State& state, const Offer& offer, Record& record) {
+  [[gnu::always_inline]] static bool judge(State& state, const Offer& offer, Record& record) {
     const bool is_odd = is_too_high(state, offer.displaced(record.action), offer.known);
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);

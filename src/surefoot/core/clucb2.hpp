@@ -36,7 +36,7 @@ struct Clucb2 {
     return settle(s, guaranteed, (1.0 - s.alpha) * upper_displaced, size, record);
   }
 
-  static bool judge(State& state, const Offer& offer, Record& record) {
+  [[gnu::always_inline]] static bool judge(State& state, const Offer& offer, Record& record) {
     const bool is_odd = is_too_high(state, offer.displaced(record.action), 0.0);
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     // One set for all three pieces, chosen for the first: any choice is valid (docs, "Radius dual").

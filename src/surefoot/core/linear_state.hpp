@@ -117,7 +117,8 @@ Offer<D> linear_offer(const Situation& now) {
 
 // The row with the largest UCB over the confidence set.
 template <int D, class Team>
-Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record, const Team& team) {
+[[gnu::always_inline]] inline Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record,
+                                                       const Team& team) {
   record.beta = state.radius();
   const double beta = state.likelihood ? state.optimism() : record.beta;
   if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
@@ -141,7 +142,8 @@ bool is_too_high(LinearState<D>& state, View<D> displaced, double least) {
 
 // Counts the round: z and v if the learner plays, w if the baseline does.  (paper, Algorithms 1 and 2)
 template <int D>
-void book_linear(LinearState<D>& state, const Offer<D>& offer, Record<D>& record, double known) {
+[[gnu::always_inline]] inline void book_linear(LinearState<D>& state, const Offer<D>& offer, Record<D>& record,
+                                               double known) {
   const View<D> proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
   if (record.is_learner) {
     state.ledger.book_learner(proposal, displaced, known);

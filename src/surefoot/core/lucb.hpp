@@ -26,7 +26,7 @@ struct Lucb {
   }
 
   // Always yes; notes the least that the optimistic action leaves us with.
-  static bool judge(State& state, const Offer& offer, Record& record) {
+  [[gnu::always_inline]] static bool judge(State& state, const Offer& offer, Record& record) {
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
     record.guaranteed = state.range(record.radius, record.played).low();

@@ -46,16 +46,18 @@ concept Policy = requires(typename P::State& state, const typename P::State& sam
 
 // Judges a proposal that is in the record, and books what is played: the learner's by order, or where the gate agrees.
 template <Policy P>
-void conclude(typename P::State& state, const typename P::Offer& offer, typename P::Record& record) {
+[[gnu::always_inline]] inline void conclude(typename P::State& state, const typename P::Offer& offer,
+                                            typename P::Record& record) {
   const bool is_safe = P::judge(state, offer, record);
   record.is_learner = offer.order >= 0 || (offer.order == FREE && is_safe);
   P::book(state, offer, record);
 }
 
-// One round: what the policy proposes, and whether it is played. A row that breaks the bound D leaves -1 - row as the
-// record's action, and everything as it was.
+// One round, inlined into the loops that play many: what the policy proposes, and whether it is played. A row that
+// breaks the bound D leaves -1 - row as the record's action, and everything as it was.
 template <Policy P, class Team>
-void decide(typename P::State& state, const typename P::Offer& offer, typename P::Record& record, const Team& team) {
+[[gnu::always_inline]] inline void decide(typename P::State& state, const typename P::Offer& offer,
+                                          typename P::Record& record, const Team& team) {
   const Proposal proposal = P::propose(state, offer, record, team);
   record.action = proposal.action;
   record.optimism = proposal.upper;

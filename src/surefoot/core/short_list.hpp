@@ -66,7 +66,7 @@ struct ShortList {
   }
 
   // The best row of the list; -1 where one that is not on it might be better.
-  Proposal best(double beta) {
+  [[gnu::always_inline]] Proposal best(double beta) {
     Proposal found{-1, bar};
     // Beyond the reach a row that is not listed may have overtaken.
     if (!(beta + travel <= reach)) return found;
