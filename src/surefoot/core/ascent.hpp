@@ -4,6 +4,7 @@
 // way there a weight that would turn negative leaves (`search.hpp` says what the letters mean). If the value would rise
 // without bound, no theta satisfies all facts.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -39,7 +40,7 @@ struct Whitened {
         rest(line(dim)) {}
 
   double* normal(int k) { return normals.data() + static_cast<std::ptrdiff_t>(k) * dim; }
-  double& factor(int i, int j) { return lower[static_cast<std::size_t>(i * room + j)]; }
+  double& factor(int i, int j) { return factor_row(i)[j]; }
   double* factor_row(int i) { return lower.data() + static_cast<std::ptrdiff_t>(i) * room; }
 
  private:
@@ -223,7 +224,7 @@ class Ascent {
     solve(inward, count);
     rest(inward);
     // As many facts as dimensions leave nothing but rounding.
-    if (count == d) std::fill(at_.rest.begin(), at_.rest.end(), 0.0);
+    if (count == d) std::ranges::fill(at_.rest, 0.0);
     double scale = 1.0;
     Block block{-1, 0.0};
     const std::vector<double>* direction = &outward;

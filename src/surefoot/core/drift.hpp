@@ -96,7 +96,7 @@ constexpr double log_evidence(const Bets& bets, double surprises, double noise, 
 
 // What the wealthiest bettor has seen.
 constexpr Drift seen_by_best(const Bets& bets, double noise) {
-  const Bettor* best = &bets.baseline.bettors[0];
+  const Bettor* best = bets.baseline.bettors.data();
   bool is_learner = false;
   for (const SideBets* side : {&bets.baseline, &bets.learner}) {
     for (const Bettor& bettor : side->bettors) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "guard.hpp"
@@ -31,7 +32,7 @@ struct GuardRuns {
   std::vector<RoundOfRuns> rounds;  // a ring: the place of a round is free again once its rewards have entered
   std::size_t round = 0;
 
-  GuardRuns(const GuardSettings& given, std::size_t runs_, std::size_t delay) : settings(given), runs(runs_) {
+  GuardRuns(GuardSettings given, std::size_t runs_, std::size_t delay) : settings(std::move(given)), runs(runs_) {
     for (std::size_t run = 0; run < runs; ++run) {
       for (const MetricSettings& metric : settings.metrics) banks.push_back(new_bank(metric));
     }

@@ -12,7 +12,7 @@ namespace surefoot {
 // Calls `work(number, at)` for each place or, where a team takes eight at once, for as many as a register holds.
 template <class Team, class Work>
 void each_register(const Team& team, int places, int actions, Work work) {
-  using Number = typename Team::Number;
+  using Number = Team::Number;
   team.each(places, [&](int at) {
     if constexpr (std::is_same_v<Number, double>) {
       work(Number{}, at);

@@ -180,7 +180,7 @@ void score_by_blocks(const Ridge<D>& ridge, Rows<D> rows, Scores& scores) {
 
 // A mean and a square after an observation x, given <V^-1 x, phi>.
 template <class Number, class Change>
-void move_score(const Change& change, Number along, int at, Scores& scores) {
+void move_score(const Change& change, Number along, std::ptrdiff_t at, Scores& scores) {
   double *mean = scores.means.data() + at, *square = scores.squares.data() + at;
   put(mean, take<Number>(mean) + change.error * along);
   put(square, larger(Number{} + 0.0, take<Number>(square) - change.gain * along * along));
@@ -190,7 +190,7 @@ void move_score(const Change& change, Number along, int at, Scores& scores) {
 // waits, the others continue.
 template <int Many, class Number, int D>
 void follow_at(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, int at,
-               int apart, Scores& scores) {
+               std::ptrdiff_t apart, Scores& scores) {
   Number along[Many];
   const double* first = columns.column(0) + at;
   for (int k = 0; k < Many; ++k) along[k] = take<Number>(first + k * apart) * step[0];

@@ -21,7 +21,7 @@ using Pair = double __attribute__((vector_size(2 * sizeof(double))));
 using Register = std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Lanes)), Lanes,
                                     std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Quad)), Quad, Pair>>;
 template <class Number>
-inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));
+inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));  // NOLINT(bugprone-sizeof-expression)
 
 // One number, or several.
 template <class Number>

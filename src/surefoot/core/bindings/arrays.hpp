@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "exact.hpp"
@@ -31,8 +32,10 @@ inline std::span<const double> numbers(const VectorIn& array) { return {array.da
 inline Array array_of(std::vector<double> values, std::initializer_list<std::size_t> shape) {
   auto kept = std::make_unique<std::vector<double>>(std::move(values));
   double* first = kept->data();
-  nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return Array(first, shape, owner);
+  const nb::capsule owner(kept.release(), [](void* p) noexcept {
+    const std::unique_ptr<std::vector<double>> last(static_cast<std::vector<double>*>(p));
+  });
+  return {first, shape, owner};
 }
 
 template <class Numbers>
@@ -56,7 +59,7 @@ Array total_of(const SumVector<D>& sums) {
 
 // Features that must have this dimension: the Python side has checked them, and this keeps every pointer honest.
 inline void check_size(std::size_t found, int dim) {
-  if (found != static_cast<std::size_t>(dim)) throw nb::value_error("arrays must have the policy's dimension");
+  if (std::cmp_not_equal(found, dim)) throw nb::value_error("arrays must have the policy's dimension");
 }
 
 // Numbers of rows, each of them one of so many.

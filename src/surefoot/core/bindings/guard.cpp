@@ -93,6 +93,7 @@ GuardSettings settings_of(const std::vector<MetricSettings>& metrics, const std:
 
 Array held_by_runs(const GuardRuns& all) {
   std::vector<double> held;
+  held.reserve(all.banks.size());
   for (std::size_t i = 0; i < all.banks.size(); ++i) {
     held.push_back(all.settings.metrics[i % all.metrics()].is_played ? all.banks[i].played : all.banks[i].carried);
   }

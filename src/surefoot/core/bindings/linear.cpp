@@ -93,7 +93,7 @@ void bind_ridge(nb::module_& module) {
       "The dual set that bounds <theta, q> best: radius (-1: contradicted), center, whitener.");
   type.def(
       "learn_rows",
-      [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, MatrixOut predicted) {
+      [](R& r, const CubeIn& features, const CountsIn& actions, const VectorIn& rewards, const MatrixOut& predicted) {
         const int d = r.dim(), count = static_cast<int>(features.shape(1));
         check_size(features.shape(2), d);
         if (actions.size() != features.shape(0) || rewards.size() != features.shape(0) ||
@@ -105,7 +105,7 @@ void bind_ridge(nb::module_& module) {
           const double* rows = features.data() + t * features.shape(1) * features.shape(2);
           for (int a = 0; a < count; ++a)
             predicted.data()[t * predicted.shape(1) + static_cast<std::size_t>(a)] =
-                dot(r.theta.data(), rows + a * d, d);
+                dot(r.theta.data(), rows + static_cast<std::ptrdiff_t>(a) * d, d);
           r.absorb(view<D>(rows + actions.data()[t] * d, d), rewards.data()[t]);
         }
       },
@@ -227,6 +227,7 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
   const Sources<any> from{rows_of<any>(rows, d), low, high, facts};
   const Found found = search(region, q.data(), from, work, target, budget, space);
   std::vector<PlainFact> split;
+  split.reserve(static_cast<std::size_t>(work.count));
   for (int k = 0; k < work.count; ++k)
     split.emplace_back(work[k].kind, work[k].level, work[k].weight, copied(work[k].normal));
   return {found.value, found.error, found.status == Status::refuted, std::move(split), copied(space.theta)};
@@ -287,7 +288,7 @@ void bind_linear(nb::module_& module) {
   module.attr("TANGENT") = static_cast<int>(tangent);
   module.attr("OTHER") = static_cast<int>(other);
   module.attr("LIKELIHOOD") = static_cast<int>(likelihood);
-  nb::exception<DamagedState>(module, "DamagedState", PyExc_ValueError);
+  const nb::exception<DamagedState> damaged(module, "DamagedState", PyExc_ValueError);
 }
 
 }  // namespace surefoot

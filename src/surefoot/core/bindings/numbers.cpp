@@ -15,7 +15,7 @@ template <class Fill>
 Array drawn(int count, Fill fill) {
   std::vector<double> values(static_cast<std::size_t>(count));
   {
-    nb::gil_scoped_release unlocked;
+    const nb::gil_scoped_release unlocked;
     fill(values.data());
   }
   return array_of(std::move(values), {static_cast<std::size_t>(count)});

@@ -131,7 +131,7 @@ std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const Cou
     throw nb::value_error("`trace` is too short");
   const Checkpoints points{checkpoints.data(), static_cast<int>(checkpoints.size()), kept.data()};
   std::int64_t* actions = trace.size() == 0 ? nullptr : trace.data();
-  nb::gil_scoped_release unlocked;
+  const nb::gil_scoped_release unlocked;
   return lanes == 0 ? player.play(block, tally, points, actions, Solo{})
                     : player.play(block, tally, points, actions, Emulated{lanes});
 }
@@ -450,7 +450,7 @@ void bind_linear_policy(nb::module_& module) {
                          usable.data(),
                          known,
                          is_told};
-    nb::gil_scoped_release unlocked;
+    const nb::gil_scoped_release unlocked;
     replay(b.player, static_cast<Evaluator>(evaluator), log, {chosen.data(), fates.data(), margins.data()});
   });
 }
