@@ -7,12 +7,12 @@
 // afresh from V. Where rows fall into blocks (`blocks.hpp`), d is the width of a block in both.
 #pragma once
 #include <cmath>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "archive.hpp"
 #include "blocks.hpp"
+#include "carlson.hpp"
 #include "elementary.hpp"
 #include "exact.hpp"
 #include "factor.hpp"
@@ -42,7 +42,7 @@ struct Ridge {
   Matrix<D> gram, gram_carry;  // V, without the rows that wait
   Vector<D, RECENT> recent;
   Vector<D, 2> scratch;
-  Vector<D> shrinks, shares;  // room to work
+  Carlson<D> carlson;
   Blocks<D> blocks;
   double ridge;
   // Whether `surprises` must be as small as can be shown, which costs O(d^2) where a row lies beyond what was seen.
@@ -59,16 +59,13 @@ struct Ridge {
         gram_carry(dim),
         recent(dim),
         scratch(dim),
-        shrinks(dim),
-        shares(dim),
+        carlson(dim),
         blocks(dim),
-        ridge(ridge_) {
+        ridge(ridge_),
+        projected_(dim) {
     whitener.identity(1.0 / std::sqrt(ridge));
     gram.identity(ridge);
-    if constexpr (D == any) {
-      projected_.resize(static_cast<std::size_t>(dim));
-      begin_rows();
-    }
+    if constexpr (D == any) begin_rows();
   }
 
   int dim() const { return theta.size(); }
@@ -149,7 +146,8 @@ struct Ridge {
     // Before theta and M change: what counts is the error of the prediction made without this reward.
     book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage);
     accumulate(x, reward);
-    update_whitener(before, block);
+    if (D == any) step.fill(0.0);
+    carlson.update(before, scratch.data(), block, whitener, step);
     count += 1.0;
     age += 1.0;
     growth *= 1.0 + leverage;
@@ -227,9 +225,8 @@ struct Ridge {
   }
 
  private:
-  struct Nothing {};
   // M b: an observation changes that of its own block alone, unless M is new throughout.
-  [[no_unique_address]] std::conditional_t<D == any, std::vector<double>, Nothing> projected_;
+  Vector<D> projected_;
   bool is_new_ = false;
 
   // Where the copy of a block begins: at a group of eight, so that sums over it keep their order.
@@ -348,68 +345,17 @@ struct Ridge {
     }
   }
 
-  // Carlson's update of M for V + x x^T, given M x in the scratch; leaves V^-1 x in `step`.  (Carlson 1973)
-  [[gnu::always_inline]] void update_whitener(const Matrix<D>& old, Span block) {
-    if (D == any) step.fill(0.0);
-    double before = 1.0;
-    int i = block.begin;
-    for (; i + 4 <= block.end; i += 4) {  // quotients and roots of four rows side by side
-      const Quad entries = take<Quad>(scratch.data() + i), squares = entries * entries;
-      const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
-      const Quad befores{before, first, second, third};
-      before = third + squares[3];
-      put(shrinks.data() + i, root(befores / Quad{first, second, third, before}));
-      put(shares.data() + i, entries / befores);
-    }
-    for (; i < block.end; ++i) {
-      const double entry = scratch[i], after = before + entry * entry;
-      shrinks[i] = root(before / after);
-      shares[i] = entry / before;
-      before = after;
-    }
-    each_strip(block.begin, block.end,
-               [&]<class Number, int Many>(int j) { carry_over<Number, Many>(old, j, block.end); });
-  }
-
-  // Some columns of that: the new ones may stand where the old ones do.
-  template <class Number, int Many>
-  [[gnu::always_inline]] void carry_over(const Matrix<D>& old, int j, int end) {
-    Number so_far[Many] = {};
-    for (int i = j; i < end; ++i) {
-      const double* from = old.row(i) + j;
-      double* to = whitener.row(i) + j;
-      const double shrink = shrinks[i], share = shares[i], entry = scratch[i];
-      for (int k = 0; k < Many; ++k) {
-        const auto was = take<Number>(from + k * WIDTH<Number>);
-        put(to + k * WIDTH<Number>, shrink * (was - share * so_far[k]));
-        so_far[k] += entry * was;
-      }
-    }
-    for (int k = 0; k < Many; ++k) put(step.data() + j + k * WIDTH<Number>, so_far[k]);
-  }
-
   // theta = M^T (M b), of the coordinates that changed, and the energy b^T V^-1 b.
   [[gnu::always_inline]] void estimate(Span changed) {
-    const int d = dim();
-    side_by_side(d, [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
+    side_by_side(dim(), [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
     const Product<D> whitened{whitener, scratch.data()};
-    energy = 0.0;
-    for (int i = changed.begin; i < changed.end; ++i) {
-      const double entry = whitened[i];
-      shares[i] = entry;
-      if constexpr (D == any) {
-        projected_[static_cast<std::size_t>(i)] = entry;
-      } else {
-        energy += entry * entry;
-      }
-    }
+    for (int i = changed.begin; i < changed.end; ++i) projected_[i] = whitened[i];
     for (Span block = changed; block.begin < changed.end; block.begin = block.end) {
       block = blocks.at(block.begin);
-      multiply_transposed(whitener, block.begin, block.end, shares.data(), theta.data());
+      multiply_transposed(whitener, block.begin, block.end, projected_.data(), theta.data());
     }
-    if constexpr (D == any) {
-      for (const double entry : projected_) energy += entry * entry;
-    }
+    energy = 0.0;
+    for (int i = 0; i < dim(); ++i) energy += projected_[i] * projected_[i];
   }
 };
 

@@ -1,0 +1,60 @@
+// Carlson's square-root update: the whitener M after one more observation.  (Carlson 1973)
+#pragma once
+#include "blocks.hpp"
+#include "factor.hpp"
+#include "sums.hpp"
+#include "vector.hpp"
+
+namespace surefoot {
+
+template <int D>
+class Carlson {
+ public:
+  explicit Carlson(int dim) : shrinks_(dim), shares_(dim) {}
+
+  // M for V + x x^T, given M x: in x's block, from the old M, which may be the same. Leaves V^-1 x in the block of
+  // `step`.
+  [[gnu::always_inline]] void update(const Matrix<D>& old, const double* projected, Span block, Matrix<D>& whitener,
+                                     Vector<D>& step) {
+    weigh(projected, block);
+    each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) {
+      Number so_far[Many] = {};
+      for (int i = j; i < block.end; ++i) {
+        const double* from = old.row(i) + j;
+        double* to = whitener.row(i) + j;
+        const double shrink = shrinks_[i], share = shares_[i], entry = projected[i];
+        for (int k = 0; k < Many; ++k) {
+          const auto was = take<Number>(from + k * WIDTH<Number>);
+          put(to + k * WIDTH<Number>, shrink * (was - share * so_far[k]));
+          so_far[k] += entry * was;
+        }
+      }
+      for (int k = 0; k < Many; ++k) put(step.data() + j + k * WIDTH<Number>, so_far[k]);
+    });
+  }
+
+ private:
+  Vector<D> shrinks_, shares_;  // of every row
+
+  // Quotients and roots, of four rows side by side.
+  [[gnu::always_inline]] void weigh(const double* projected, Span block) {
+    double before = 1.0;
+    int i = block.begin;
+    for (; i + 4 <= block.end; i += 4) {
+      const Quad entries = take<Quad>(projected + i), squares = entries * entries;
+      const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
+      const Quad befores{before, first, second, third};
+      before = third + squares[3];
+      put(shrinks_.data() + i, root(befores / Quad{first, second, third, before}));
+      put(shares_.data() + i, entries / befores);
+    }
+    for (; i < block.end; ++i) {
+      const double entry = projected[i], after = before + entry * entry;
+      shrinks_[i] = root(before / after);
+      shares_[i] = entry / before;
+      before = after;
+    }
+  }
+};
+
+}  // namespace surefoot
