@@ -206,8 +206,8 @@ struct Ridge {
       block = blocks.at(block.end);
       const int first = first_of(block);
       for (int i = block.begin; i < block.end; ++i) {
-        std::copy_n(inverse.row(i - first) + (block.begin - first), whitener.reach(i) - block.begin,
-                    whitener.row(i) + block.begin);
+        // With the zeros above the diagonal, which an overflow may have turned into NaN.
+        std::copy_n(inverse.row(i - first) + (block.begin - first), block.size(), whitener.row(i) + block.begin);
       }
     }
     fresh_log_det = log_det;
