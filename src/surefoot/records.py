@@ -36,8 +36,9 @@ once `unit_window` more rounds were decided), by `abandoned` at its worst, or on
 decided. A metric without a reward counts as its default where one was declared, and at its worst otherwise. A round
 whose two actions are equal teaches nothing.
 
-In a sealed experiment (`Created.format` 2) a decision's id is the commitment to its private text, which is kept beside
-the chain, and every event calls it by that (`surefoot.experiment.sealing`).
+In a sealed experiment (`Created.format` 2) a decision's id is its event's number and the commitment to its private
+text, which is kept beside the chain; every event calls it by that, and its own has no key
+(`surefoot.experiment.sealing`).
 
 Numbers are written with as many digits as it takes to read them back to the bit. JSON has no infinities: where one may
 occur the type is `Number`, which writes them as the strings "inf", "-inf" and "nan". A field that is missing has its

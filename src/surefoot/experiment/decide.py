@@ -10,7 +10,7 @@ from surefoot.errors import DecisionConflictError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.certificate_records import written
 from surefoot.experiment.question import Read
-from surefoot.experiment.sealing import is_sealed, opened, reference, seal
+from surefoot.experiment.sealing import is_sealed, new_reference, opened, reference, seal
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.experiment.void import FALLBACK, find_voided, void
@@ -45,9 +45,10 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     if sealed is None:
         kept, private = record, None
     else:
-        ref, without, private = sealed
+        without, private = sealed
+        ref = new_reference(turn.transaction, private)
         kept = msgspec.structs.replace(record, decision_id=ref, asked=without)
-    event = turn.write(records.DECISION, kept, f"d:{kept.decision_id}", private)
+    event = turn.write(records.DECISION, kept, question.key if sealed is None else None, private)
     turn.state.decided(kept, event.time)
     return Answer(record, event.time, head=event.head)
 

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from surefoot.errors import JournalSchemaError
-from surefoot.journal import Event
-from surefoot.records import Record, Source
+from surefoot.journal import Event, View
+from surefoot.records import DECISION, GUARDED, SEALED, VISIT, Created, Record, Source
 
 R = TypeVar("R", bound=Record)
+DECISIONS = (DECISION, GUARDED, VISIT)
 MOST_NEW = 100  # fields of one event that may be passed over
 UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.+?)`(?: - at `(?P<path>.+)`)?")
 
@@ -63,6 +64,24 @@ def _values(place: Any) -> Any:
 
 class _Round(msgspec.Struct):
     round: int
+
+
+class _Reference(msgspec.Struct):
+    decision_id: str
+
+
+def reference(decision: Event) -> str:
+    """A decision's id in the chain: the caller's own where nothing is sealed."""
+    return msgspec.json.decode(decision.payload, type=_Reference).decision_id
+
+
+def find_reference(created: Created, view: View, ref: str) -> Event | None:
+    """The decision of an id in the chain; of a sealed one the id begins with the event's number."""
+    if created.format != SEALED:
+        return view.find(f"d:{ref}")
+    number = ref.partition(".")[0]
+    event = next(view.read(int(number) - 1, limit=1), None) if number.isdecimal() and int(number) > 0 else None
+    return event if event is not None and event.kind in DECISIONS and reference(event) == ref else None
 
 
 class _Side(msgspec.Struct):

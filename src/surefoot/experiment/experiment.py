@@ -363,7 +363,7 @@ class Experiment(Erasures):
         if status.held_up_by is None or not self._is_sealed:
             return status
         # The state knows a reference.
-        return replace(status, held_up_by=callers_id(self._journal.view(self.name), status.held_up_by))
+        return replace(status, held_up_by=callers_id(self._created, self._journal.view(self.name), status.held_up_by))
 
     def policy_state(self) -> dict[str, Any]:
         """Everything the policy knows, as `Policy.state` returns it."""

@@ -7,7 +7,7 @@ from surefoot.errors import DecisionConflictError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import ReadGuarded
-from surefoot.experiment.sealing import is_sealed, opened, read_decision, reference, seal_guarded
+from surefoot.experiment.sealing import is_sealed, new_reference, opened, read_decision, reference, seal_guarded
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.experiment.void import FALLBACK, find_voided, void
 from surefoot.journal import Event, View
@@ -51,7 +51,7 @@ def decide_guarded(turn: UnitOfWork, question: ReadGuarded) -> GuardAnswer | Sur
         is_held=is_held,
         is_fallback=question.is_fallback,
     )
-    event = turn.write(records.GUARDED, record, f"d:{kept}", private)
+    event = turn.write(records.GUARDED, record, question.key if private is None else None, private)
     turn.state.decided(record, event.time)
     return GuardAnswer(opened(record, private), event.time, head=event.head)
 
@@ -60,7 +60,8 @@ def _sealed(turn: UnitOfWork, question: ReadGuarded) -> tuple[str, records.Asked
     """The decision's id and its question as the chain holds them, and what is kept beside."""
     if not is_sealed(turn.state.created):
         return question.decision_id, question.asked, None
-    return seal_guarded(question.decision_id, question.asked, turn.transaction)
+    asked, private = seal_guarded(question.decision_id, question.asked, turn.transaction)
+    return new_reference(turn.transaction, private), asked, private
 
 
 def answer_of(
@@ -109,7 +110,7 @@ def _visit(
         is_held=is_held,
         is_fallback=question.is_fallback,
     )
-    event = turn.write(records.VISIT, record, f"d:{kept}", private)
+    event = turn.write(records.VISIT, record, question.key if private is None else None, private)
     turn.state.visited(record)
     return GuardAnswer(opened(record, private), event.time, head=event.head)
 

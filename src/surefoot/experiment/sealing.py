@@ -1,10 +1,10 @@
 """Sealing: what is about people stays out of the chain, so that it can be erased and the mathematics still be audited.
 
 In a sealed experiment the chain holds a decision's features, its proof and its reward, under a *reference* in place of
-its id: the commitment to a private text, which has the id, the names of actions, the unit and the context (of a guard
-the actions themselves, too; the chain has salted hashes of them, by which one can tell whether they were the same).
-State, snapshots and events know the reference alone. Answers are given in the caller's own words as long as the text is
-there; of one that was erased they have the reference.
+its id: the event's number, and the commitment to a private text, which has the id, the names of actions, the unit and
+the context (of a guard the actions themselves, too; the chain has salted hashes of them, by which one can tell whether
+they were the same). State, snapshots and events know the reference alone. Answers are given in the caller's own words
+as long as the text is there; of one that was erased they have the reference.
 """
 
 import hashlib
@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from surefoot.errors import InputError
-from surefoot.experiment.decoding import decode
+from surefoot.experiment.decoding import decode, find_reference
+from surefoot.experiment.decoding import reference as reference
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text
 from surefoot.journal.private_text import PrivateText, by_alias, new_salt
@@ -46,10 +47,6 @@ class DecisionText(msgspec.Struct, omit_defaults=True):
     proposal: Any = None
 
 
-class _Reference(msgspec.Struct):
-    decision_id: str
-
-
 class _Unit(msgspec.Struct, frozen=True):
     unit: str | None = None
 
@@ -72,13 +69,8 @@ def find_decision(created: Created, view: View, decision_id: str) -> Event | Non
     """The decision of a caller's id, or of a reference, which is all that is left once the id is erased."""
     found = view.find(key_of(created, decision_id))
     if found is None and is_sealed(created):
-        found = view.find(f"d:{decision_id}")
+        found = find_reference(created, view, decision_id)
     return found
-
-
-def reference(decision: Event) -> str:
-    """A decision's id in the chain: the caller's own where nothing is sealed."""
-    return msgspec.json.decode(decision.payload, type=_Reference).decision_id
 
 
 def stranger(created: Created, decision_id: str) -> str:
@@ -86,14 +78,19 @@ def stranger(created: Created, decision_id: str) -> str:
     return hashlib.sha256(new_salt() + decision_id.encode()).hexdigest() if is_sealed(created) else decision_id
 
 
-def seal(decision_id: str, asked: Asked) -> tuple[str, Asked, PrivateText]:
-    """A decision's reference, its question as the chain holds it, and the private text."""
+def new_reference(view: View, private: PrivateText) -> str:
+    """The reference of the decision that is about to be appended; by its number, so that indexes grow at one end."""
+    return f"{view.head.number + 1:011d}.{private.commitment()}"
+
+
+def seal(decision_id: str, asked: Asked) -> tuple[Asked, PrivateText]:
+    """A decision's question as the chain holds it, and the private text."""
     text = DecisionText(decision_id, asked.actions, asked.context)
     private = PrivateText(decision_id, _person(asked.context), new_salt(), canonical(text))
-    return private.commitment(), msgspec.structs.replace(asked, actions=None, context=None), private
+    return msgspec.structs.replace(asked, actions=None, context=None), private
 
 
-def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[str, AskedGuard, PrivateText]:
+def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[AskedGuard, PrivateText]:
     """The same of a guard. A unit keeps its reference as long as any of its visits has its text."""
     text = DecisionText(decision_id, None, asked.context, asked.unit, asked.baseline, asked.proposal)
     if asked.unit is not None:
@@ -107,7 +104,7 @@ def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[str, 
         unit=None if asked.unit is None else _unit_reference(asked.unit, view),
         context=None,
     )
-    return private.commitment(), sealed, private
+    return sealed, private
 
 
 def sealed_action(salt: bytes, action: Any) -> str:
@@ -129,9 +126,9 @@ def opened(record: D, private: PrivateText | None) -> D:
     return msgspec.structs.replace(record, decision_id=text.decision_id, asked=asked)
 
 
-def callers_id(view: View, ref: str) -> str:
+def callers_id(created: Created, view: View, ref: str) -> str:
     """The id that a caller gave to the decision of a reference; the reference where it is erased."""
-    event = view.find(f"d:{ref}")
+    event = find_reference(created, view, ref)
     private = None if event is None else view.private(event.number)
     return ref if private is None or private.alias is None else private.alias
 

@@ -22,8 +22,8 @@ from surefoot.errors import (
 from surefoot.experiment.attribution_windows import AttributionWindows
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.decoding import decode as decode
+from surefoot.experiment.decoding import find_reference, side_of
 from surefoot.experiment.decoding import round_of as round_of
-from surefoot.experiment.decoding import side_of
 from surefoot.experiment.estimates import estimates
 from surefoot.experiment.policy_by_name import is_guard, make_policy, policy_kind
 from surefoot.journal import Event, Head, View
@@ -311,7 +311,7 @@ def _visit(state: State, event: Event, view: View) -> None:
 
 def _metric_reward(state: State, event: Event, view: View) -> None:
     record = decode(event, records.MetricReward)
-    state.metrics_rewarded(record, event.time, lambda: side_of(_decision_of(record.decision_id, view)))
+    state.metrics_rewarded(record, event.time, lambda: side_of(_decision_of(state, record.decision_id, view)))
 
 
 def _settled(state: State, event: Event, view: View) -> None:
@@ -326,15 +326,15 @@ def _features(state: State, asked: records.Asked, view: View) -> Any:
 
 def _reward(state: State, event: Event, view: View) -> None:
     record = decode(event, records.RewardRecord)
-    state.rewarded(record, event.time, lambda: _round_of(record.decision_id, view))
+    state.rewarded(record, event.time, lambda: _round_of(state, record.decision_id, view))
 
 
-def _round_of(decision_id: str, view: View) -> int:
-    return round_of(_decision_of(decision_id, view))
+def _round_of(state: State, decision_id: str, view: View) -> int:
+    return round_of(_decision_of(state, decision_id, view))
 
 
-def _decision_of(decision_id: str, view: View) -> Event:
-    found = view.find(f"d:{decision_id}")
+def _decision_of(state: State, decision_id: str, view: View) -> Event:
+    found = find_reference(state.created, view, decision_id)
     if found is None:
         raise JournalCorruptedError(f"The journal must hold decision {decision_id!r}, but does not.")
     return found
@@ -350,12 +350,12 @@ def _mode(state: State, event: Event, view: View) -> None:
 
 def _abandoned(state: State, event: Event, view: View) -> None:
     record = decode(event, records.Abandoned)
-    state.abandoned(record, _round_of(record.decision_id, view))
+    state.abandoned(record, _round_of(state, record.decision_id, view))
 
 
 def _voided(state: State, event: Event, view: View) -> None:
     record = decode(event, records.Voided)
-    state.voided(record, _decision_of(record.decision_id, view), view)
+    state.voided(record, _decision_of(state, record.decision_id, view), view)
 
 
 def _acknowledged(state: State, event: Event, view: View) -> None:

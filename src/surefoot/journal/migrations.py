@@ -30,10 +30,11 @@ def _tables(*, key: str, text: str, number: str, real: str, data: str) -> tuple[
     )
 
 
-def _private(*, text: str, number: str, data: str) -> tuple[str, ...]:
+def _private(*, text: str, number: str, data: str, rest: str = "") -> tuple[str, ...]:
     return (
         f"CREATE TABLE private (experiment {number} NOT NULL REFERENCES experiments (id), number {number} NOT NULL, "
-        f"alias {text}, person {text}, salt {data} NOT NULL, text {data} NOT NULL, PRIMARY KEY (experiment, number))",
+        f"alias {text}, person {text}, salt {data} NOT NULL, text {data} NOT NULL, PRIMARY KEY (experiment, number))"
+        f"{rest}",
         "CREATE UNIQUE INDEX private_by_alias ON private (experiment, alias) WHERE alias IS NOT NULL",
         "CREATE INDEX private_by_person ON private (experiment, person) WHERE person IS NOT NULL",
     )
@@ -51,7 +52,8 @@ STEPS = (
         ),
     ),
     Step(
-        sqlite=_private(text="TEXT", number="INTEGER", data="BLOB"),
+        # Found by its number, it is written once, and not once more in an index.
+        sqlite=_private(text="TEXT", number="INTEGER", data="BLOB", rest=" WITHOUT ROWID"),
         postgres=_private(text='TEXT COLLATE "C"', number="BIGINT", data="BYTEA"),
     ),
 )
