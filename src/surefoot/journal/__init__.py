@@ -5,8 +5,22 @@ from pathlib import Path
 from surefoot.errors import ConfigError
 from surefoot.journal.contract import Journal, Transaction, View
 from surefoot.journal.events import START, Event, Head, canonical, verify
+from surefoot.journal.private_text import PrivateText, by_alias, new_salt
 
-__all__ = ["START", "Event", "Head", "Journal", "Transaction", "View", "canonical", "open_journal", "verify"]
+__all__ = [
+    "START",
+    "Event",
+    "Head",
+    "Journal",
+    "PrivateText",
+    "Transaction",
+    "View",
+    "by_alias",
+    "canonical",
+    "new_salt",
+    "open_journal",
+    "verify",
+]
 
 
 def open_journal(url: str | Path, *, read_only: bool = False) -> Journal:

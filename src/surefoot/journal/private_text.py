@@ -21,8 +21,19 @@ SALT_BYTES = 16
 class PrivateText(msgspec.Struct, frozen=True, gc=False):
     """What is kept beside an event.
 
-    alias:  what the event is found by, unique within the experiment; None if nobody looks for it
-    person: whom it is about, so that all of it can be found and erased
+    Attributes
+    ----------
+    alias : str or None
+        What the event is found by, unique within the experiment; None if nobody looks for it.
+    person : str or None
+        Whom it is about, so that all of it can be found and erased.
+    salt, text : bytes
+        Random bytes, and the text.
+
+    Examples
+    --------
+    >>> PrivateText(None, None, b"salt", b"text").commitment()[:8]
+    '8f40d2c1'
     """
 
     alias: str | None
@@ -36,10 +47,37 @@ class PrivateText(msgspec.Struct, frozen=True, gc=False):
 
 
 def new_salt() -> bytes:
-    """A salt that nobody can guess."""
+    """A salt that nobody can guess.
+
+    Returns
+    -------
+    bytes
+        16 of them.
+
+    Examples
+    --------
+    >>> len(new_salt())
+    16
+    """
     return secrets.token_bytes(SALT_BYTES)
 
 
 def by_alias(alias: str) -> str:
-    """What `View.find` is asked for an event by its alias."""
+    """What `View.find` is asked for an event by its alias.
+
+    Parameters
+    ----------
+    alias : str
+        The alias.
+
+    Returns
+    -------
+    str
+        A key that no event can carry.
+
+    Examples
+    --------
+    >>> by_alias("visit-1").isprintable()
+    False
+    """
     return ALIAS + alias

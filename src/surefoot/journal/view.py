@@ -255,6 +255,11 @@ class Transaction(View):
         -------
         int
             How many of them had one.
+
+        Raises
+        ------
+        JournalSchemaError
+            If this kind of journal keeps none.
         """
         raise JournalSchemaError("This kind of journal keeps no private texts, so that none can be erased.")
 
