@@ -170,6 +170,9 @@ class SqlView(View):
                 self._query(ATTACH, (self._id, digest, data))
 
     def _keep_texts(self, texts: dict[int, PrivateText | None]) -> None:
+        # First, for an alias that is erased may be used again at once.
+        for number in (number for number, text in texts.items() if text is None):
+            self._query(ERASE, (self._id, number))
         new = [(number, text) for number, text in texts.items() if text is not None]
         while new:
             count = min(MOST_AT_ONCE, 1 << (len(new).bit_length() - 1))
@@ -178,8 +181,6 @@ class SqlView(View):
                 values += (self._id, number, text.alias, text.person, text.salt, text.text)
             self._query(insert_texts(count), values)
             new = new[count:]
-        for number in (number for number, text in texts.items() if text is None):
-            self._query(ERASE, (self._id, number))
 
     def _one(self, statement: str, value: str) -> Event | None:
         rows = self._query(statement, (self._id, value)) if _is_possible(value) else []

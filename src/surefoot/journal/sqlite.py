@@ -167,10 +167,13 @@ class SqliteJournal(Journal):
             raise JournalUnavailableError(f"{self.path}: the transaction was undone ({job.error}).") from job.error
 
     def _create(self, name: str, payload: bytes, time: float) -> Event:
+        return self._whole(lambda: sql.create(self._file.write, name, payload, time))
+
+    def _whole(self, write: Callable[[], T]) -> T:
         # A failure must undo this alone, and not what else the group has written.
         self._file.write("SAVEPOINT experiment", ())
         try:
-            return sql.create(self._file.write, name, payload, time)
+            return write()
         except BaseException:
             self._file.write("ROLLBACK TO experiment", ())
             raise
@@ -180,7 +183,7 @@ class SqliteJournal(Journal):
     def _remove(self, name: str) -> None:
         if name in self._group:
             raise JournalBusyError(f"{name!r} is being written to: try again.")
-        sql.SqlView(name, self._file.write).remove()
+        self._whole(sql.SqlView(name, self._file.write).remove)
 
     def _flush(self) -> None:
         try:

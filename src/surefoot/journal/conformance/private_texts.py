@@ -74,6 +74,20 @@ def an_erased_text_is_gone_and_its_event_stays(journal: Journal) -> None:
 
 
 @check
+def an_alias_that_is_erased_may_be_used_again_at_once(journal: Journal) -> None:
+    begin(journal)
+    _write(journal, 2)
+
+    def work(transaction: Transaction) -> int:
+        transaction.erase([2])
+        return transaction.append("decision", b"{}", time=0.0, private=_text(0)).number
+
+    assert journal.transact(NAME, work) == 4
+    assert journal.find(NAME, by_alias(str(_text(0).alias))) == journal.latest(NAME, "decision")
+    assert journal.view(NAME).private(2) is None
+
+
+@check
 def a_text_is_written_with_its_event_or_not_at_all(journal: Journal) -> None:
     begin(journal)
 
