@@ -3,6 +3,10 @@
 Names and values are hashed into `dim` numbers, as VW does it: constant, shared features, action features and every
 product of a shared and an action feature; each row is then divided by its length. The first action of an event is
 the baseline, as VW's own counterfactual reports have it. Costs are negative rewards.
+
+As in VW, names that begin with an underscore are no features, but the words of a `_text` are; and events that say
+`_skipLearn` are left out. Where events were dropped with different chances when they were logged (`pdrop`), those that
+were dropped less often are thinned until all have the same chance: what is left is a smaller log, drawn evenly.
 """
 
 import hashlib
@@ -36,13 +40,17 @@ class DsjsonLog(Log):
         self.bad, self.feature_bound = BadRows(max_bad), 1.0 + 1e-9
         if not self._path.exists():
             raise LogError(f"`{path}` must be a log, but there is no such file. Check the path.")
-        if actions is None:
-            events = [(len(event.rows), event.propensity) for event in self._events(hashed=False)]
-            if not events:
-                raise LogError(f"`{path}` must have at least one usable event, but it has none.")
-            self.rows, actions = len(events), max(size for size, _ in events)
-            self.propensity_range = min(p for _, p in events), max(p for _, p in events)
-        self.actions = tuple(str(slot) for slot in range(1, actions + 1))
+        self._chance = 0.0  # with which every event was logged once they are thinned; not known before the first pass
+        found = [
+            (len(event.rows), event.propensity, event.chance, event.draw()) for event in self._events(hashed=False)
+        ]
+        if not found:
+            raise LogError(f"`{path}` must have at least one usable event, but it has none.")
+        self._chance = min(chance for *_, chance, _ in found)
+        events = [(size, p) for size, p, chance, draw in found if draw * chance < self._chance]
+        self.rows = len(events)
+        self.propensity_range = min(p for _, p in events), max(p for _, p in events)
+        self.actions = tuple(str(slot) for slot in range(1, (actions or max(size for size, _ in events)) + 1))
 
     def batches(self) -> Iterator[Batch]:
         """All events, in order."""
@@ -87,7 +95,8 @@ class DsjsonLog(Log):
                     reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
                     self.bad.add([(line, reason)], self._path)
                     continue
-                yield event
+                if not event.is_skipped and (not self._chance or event.draw() * event.chance < self._chance):
+                    yield event
 
 
 class _Event:
@@ -99,13 +108,22 @@ class _Event:
         self.propensity = _number("_label_probability", data["_label_probability"])
         if not 0 < self.propensity <= 1:
             raise ValueError(f"0 < _label_probability <= 1 must hold, not {self.propensity:g}")
+        dropped = _number("pdrop", data.get("pdrop", 0.0))
+        if not 0 <= dropped < 1:
+            raise ValueError(f"0 <= pdrop < 1 must hold, not {dropped:g}")
+        self.chance = 1.0 - dropped
+        self.is_skipped = data.get("_skipLearn") is True
         choices = data["c"]["_multi"]
         # One counts from 0, the other from 1.
         self.action = int(data["_labelIndex"]) if "_labelIndex" in data else int(data["_label_Action"]) - 1
         if not 0 <= self.action < len(choices):
             raise ValueError(f"action {self.action + 1} is not one of the {len(choices)} of this event")
-        shared = _flat({key: value for key, value in data["c"].items() if key != "_multi"})
+        shared = _flat(data["c"])
         self.rows = [hash_row(shared, _flat(choice), dim) if dim else np.zeros(0) for choice in choices]
+
+    def draw(self) -> float:
+        """A number of its own in [0, 1), the same in every pass over the log."""
+        return int(_digest(f"{self.id} {self.line}")[0] >> np.uint64(11)) / 2**53
 
 
 def hash_row(shared: Weights, action: Weights, dim: int) -> Vector:
@@ -126,6 +144,10 @@ def _flat(namespaces: Any, above: str = "") -> Weights:
     items = namespaces.items() if isinstance(namespaces, Mapping) else enumerate(namespaces)
     for key, value in items:
         name = f"{above}{key}"
+        if str(key).startswith("_"):
+            if key == "_text":
+                found |= {f"{above}{word}": 1.0 for word in str(value).split()}
+            continue
         if isinstance(value, (Mapping, list)):
             found |= _flat(value, f"{name}|")
         elif isinstance(value, (bool, str)):
