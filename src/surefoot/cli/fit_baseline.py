@@ -21,6 +21,7 @@ from surefoot.cli.log_options import (
     IdColumn,
     LogArgument,
     MaxBad,
+    OfferedColumn,
     PropensityColumn,
     RewardBounds,
     RewardColumn,
@@ -48,6 +49,7 @@ def fit_baseline(
     categorical: Categorical = None,
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
+    offered: OfferedColumn = None,
     action_features: ActionFeatures = None,
     estimate_chances: EstimatePropensities = False,
     reward_bounds: RewardBounds = None,
@@ -72,13 +74,15 @@ def fit_baseline(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
-    columns = columns_of(log, format, action, reward, propensity, context, categorical, baseline_column, id_column)
+    columns = columns_of(
+        log, format, action, reward, propensity, context, categorical, baseline_column, id_column, offered=offered
+    )
     read = read_log(
         log,
         format=cast("Any", format),
         columns=columns,
         baseline=baseline,
-        action_features=read_action_features(action_features),
+        action_features=read_action_features(action_features, action),
         max_bad=max_bad,
     )
     log_read = estimate_propensities(read) if estimate_chances else read

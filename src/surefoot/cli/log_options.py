@@ -1,13 +1,13 @@
 """Options that every command about a log shares."""
 
-import csv
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from surefoot.errors import ConfigError, LogError
+from surefoot.errors import ConfigError
 from surefoot.replay.columns import Columns, guess_columns
+from surefoot.replay.item_table import read_items
 from surefoot.replay.log_files import format_of
 from surefoot.replay.table_reader import open_table
 
@@ -23,10 +23,16 @@ Context = Annotated[
 ]
 Categorical = Annotated[list[str] | None, typer.Option(help="Context column whose numbers are labels.")]
 BaselineColumn = Annotated[str | None, typer.Option(help="Column of the action that the baseline would play.")]
+OfferedColumn = Annotated[
+    str | None,
+    typer.Option("--offered", help="Column of the actions that could be played, where they change: a list, or a|b."),
+]
 IdColumn = Annotated[str | None, typer.Option("--id", help="Column of ids, which must not repeat.")]
 ActionFeatures = Annotated[
     Path | None,
-    typer.Option(help="CSV with one action per line: its name, then its features, to be multiplied with the context."),
+    typer.Option(
+        help="CSV with a line per action: its name, then numbers or labels, to be multiplied with the context."
+    ),
 ]
 RewardBounds = Annotated[
     str | None,
@@ -51,9 +57,10 @@ def columns_of(
     baseline: str | None,
     id_: str | None,
     label: str | None = None,
+    offered: str | None = None,
 ) -> Columns | None:
     """The columns that were named, completed from the header; None if none was named."""
-    given = (action, reward, propensity, context, categorical, baseline, id_, label)
+    given = (action, reward, propensity, context, categorical, baseline, id_, label, offered)
     if format_ not in (None, "parquet", "csv", "jsonl", "dsjson"):
         raise ConfigError(f"`--format` must be parquet, csv, jsonl or dsjson, but got {format_!r}.")
     kind = format_ or format_of(path)
@@ -61,7 +68,7 @@ def columns_of(
         return None
     header = open_table(path, kind).header
     guessed = guess_columns(header)
-    named = {name for name in (action, reward, propensity, baseline, id_, label) if name}
+    named = {name for name in (action, reward, propensity, baseline, id_, label, offered) if name}
     left = tuple(name for name in guessed.context if name not in named)
     return Columns(
         action=action or guessed.action,
@@ -71,6 +78,7 @@ def columns_of(
         categorical=(*(categorical or ()), *guessed.categorical),
         baseline=baseline or guessed.baseline,
         id=id_ or guessed.id,
+        offered=offered or guessed.offered,
         features=None if context else guessed.features,
         is_guess=guessed.is_guess and not context,
     )
@@ -89,20 +97,6 @@ def parse_pair(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
-def read_action_features(path: Path | None) -> dict[str, tuple[float, ...]] | None:
-    """Features of every action: its name, then numbers; a first line of another form is a header."""
-    if path is None:
-        return None
-    found: dict[str, tuple[float, ...]] = {}
-    try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError as error:
-        raise LogError(f"`{path}` must be a CSV file of actions, but cannot be read: {error.strerror}.") from None
-    for number, cells in enumerate(lines, start=1):
-        try:
-            found[cells[0]] = tuple(float(cell) for cell in cells[1:])
-        except (ValueError, IndexError):
-            # The first line may be a header, and a header has no numbers.
-            if number > 1:
-                raise LogError(f"`{path}` must hold a name and numbers a line, but line {number} is {cells}.") from None
-    return found
+def read_action_features(path: Path | None, action: str | None = None) -> dict[str, tuple[float, ...]] | None:
+    """Features of every action, from a table of its own: its name, then numbers, or labels as 0s and a 1."""
+    return None if path is None else read_items(path, action)

@@ -26,6 +26,7 @@ from surefoot.cli.log_options import (
     IdColumn,
     LogArgument,
     MaxBad,
+    OfferedColumn,
     PropensityColumn,
     RewardBounds,
     RewardColumn,
@@ -82,6 +83,7 @@ def replay(
     categorical: Categorical = None,
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
+    offered: OfferedColumn = None,
     label: Annotated[
         str | None, typer.Option(help="Column of correct labels: the reward of every action is then known.")
     ] = None,
@@ -121,7 +123,17 @@ def replay(
     specs = _specs(policy or (PLAYABLE if told is None else (told.policy,)), alphas, delta, ridge, known)
     entries: list[Entry] = [*(specs if told is None else [_as_told(spec, told) for spec in specs])]
     columns = columns_of(
-        log, format, action or label, reward, propensity, context, categorical, baseline_column, id_column, label
+        log,
+        format,
+        action or label,
+        reward,
+        propensity,
+        context,
+        categorical,
+        baseline_column,
+        id_column,
+        label,
+        offered,
     )
     read = read_log(
         log,
@@ -130,7 +142,7 @@ def replay(
         baseline=told.baseline if told is not None and told.baseline and baseline == "logged" else baseline,
         actions=told.actions if told is not None else None,
         encoder=told.encoder if told is not None else None,
-        action_features=read_action_features(action_features) or (told.action_features if told else None),
+        action_features=read_action_features(action_features, action) or (told.action_features if told else None),
         max_bad=max_bad,
     )
     if estimate_chances:

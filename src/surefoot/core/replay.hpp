@@ -1,6 +1,8 @@
 // The loops over a log: the policies' own rounds, fed with logged ones instead of simulated ones.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "engine.hpp"
 #include "linear_state.hpp"
@@ -19,9 +21,46 @@ struct LoggedRows {
   const bool* usable;
   double known;  // the baseline's mean reward
   bool is_told;
+  const bool* offered = nullptr;  // of every row, which actions; null: all of them
 
   const double* rows(int t) const { return features + static_cast<std::ptrdiff_t>(t) * actions * dim; }
   double reward(int t, int column) const { return rewards[static_cast<std::ptrdiff_t>(t) * columns + column]; }
+};
+
+// The rows of one round that are offered, and which of all actions they are.
+class OfferedRows {
+ public:
+  const double* rows = nullptr;
+
+  void gather(const LoggedRows& log, int t) {
+    rows = log.rows(t);
+    count_ = log.actions;
+    if (log.offered == nullptr) return;
+    actions_.clear();
+    gathered_.clear();
+    for (int a = 0; a < log.actions; ++a) {
+      if (!log.offered[static_cast<std::ptrdiff_t>(t) * log.actions + a]) continue;
+      const double* row = log.rows(t) + static_cast<std::ptrdiff_t>(a) * log.dim;
+      actions_.push_back(a);
+      gathered_.insert(gathered_.end(), row, row + log.dim);
+    }
+    rows = gathered_.data();
+    count_ = static_cast<int>(actions_.size());
+  }
+
+  int count() const { return count_; }
+  int action(int place) const { return actions_.empty() ? place : actions_[static_cast<std::size_t>(place)]; }
+  // An action that is not offered has none.
+  int place(int action) const {
+    if (actions_.empty()) return action;
+    const auto found = std::find(actions_.begin(), actions_.end(), action);
+    return found == actions_.end() ? -1 : static_cast<int>(found - actions_.begin());
+  }
+
+ private:
+  int count_ = 0;
+  std::vector<int> actions_;
+  std::vector<double> gathered_;
 };
 
 struct PlayedRows {
@@ -61,6 +100,7 @@ template <Policy P>
 void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const PlayedRows& out) {
   auto& state = player.state;
   Undo undo(state);
+  OfferedRows offered;
   for (int t = 0; t < log.count; ++t) {
     out.chosen[t] = -1;
     out.fates[t] = static_cast<std::int64_t>(Fate::rejected);
@@ -70,12 +110,15 @@ void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const
     if (evaluator == Evaluator::rejection) undo.note(state);
     const int baseline = static_cast<int>(log.baselines[t]);
     // The round's number matters to plain arms only, which a log has none of.
-    const Situation now{log.rows(t), log.actions, log.dim, false, baseline, log.known, log.is_told, 1.0};
+    offered.gather(log, t);
+    const int today = offered.place(baseline);
+    const Situation now{offered.rows, offered.count(), log.dim, false, today, log.known, log.is_told, 1.0};
     auto offer = P::meet(state, now);
     offer.is_checked = true;
     decide<P>(state, offer, player.record, Solo{});
     const bool is_learner = player.record.is_learner;
-    const int row = is_learner ? player.record.action : baseline, taken = static_cast<int>(log.taken[t]);
+    const int row = is_learner ? offered.action(player.record.action) : baseline,
+              taken = static_cast<int>(log.taken[t]);
     out.chosen[t] = row;
     if (evaluator == Evaluator::rejection && row != taken) {
       undo.put_back(state);

@@ -188,7 +188,7 @@ def _logged(log: Log) -> Iterator[_Rows]:
 def _look_at_residuals(log: Log, first: "_First", test: LinearityTest) -> tuple[Residuals, SampleRatio | None]:
     """The second pass: residuals of least squares, propensities, and where the test of linearity learns."""
     theta, residuals = first.sums.least_squares()[0], Residuals(first.rows)
-    ratio = SampleRatio(len(log.actions), first.least) if first.has_chances else None
+    ratio = SampleRatio(len(log.actions), first.least) if first.has_chances and not log.has_offers else None
     for rows in _logged(log):
         # Of a table with every action's reward one after the other, so that none is chosen by its context.
         residuals.add(rows.one_each(rows.rewards - rows.features @ theta, rows.numbers))

@@ -19,7 +19,8 @@ class Batch:
     """Some consecutive rounds of a log.
 
     features (rounds, actions, dim); actions, baselines and lines (rounds); rewards (rounds, 1), or (rounds, actions)
-    where the reward of every action is known. A propensity is NaN where none was logged.
+    where the reward of every action is known. A propensity is NaN where none was logged. `offered` (rounds, actions)
+    says which actions could be played, where not all could in every round.
     """
 
     features: NDArray[np.float64]
@@ -28,6 +29,7 @@ class Batch:
     propensities: Vector
     baselines: NDArray[np.int64]
     lines: NDArray[np.int64]
+    offered: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return int(self.actions.size)
@@ -41,6 +43,7 @@ class Batch:
             self.propensities[start:stop],
             self.baselines[start:stop],
             self.lines[start:stop],
+            None if self.offered is None else self.offered[start:stop],
         )
 
 
@@ -79,6 +82,7 @@ class Log(ABC):
     propensity_range: tuple[float, float] | None = None  # NaN where none were logged; None: not looked at yet
     is_full: bool = False
     follows_log: bool = False  # the baseline is whatever was logged
+    has_offers: bool = False  # which actions could be played changes from row to row
     context: tuple[str, ...] = ()  # the columns that became features, where a table has any
     left_out: Mapping[str, str] = MappingProxyType({})  # columns that might have been context, and why they are not
     bad: BadRows

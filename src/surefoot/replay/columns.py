@@ -15,6 +15,7 @@ from surefoot.errors import LogError
 from surefoot.linear.encoding import GAP
 from surefoot.replay.table_reader import Frame
 
+KEYS = ("action", "reward", "propensity", "baseline", "id", "offered", "features")  # of single columns
 GAPS = ["", "na", "n/a", "nan", "null", "none"]  # what programs write where there is no number
 
 
@@ -38,6 +39,8 @@ class Columns:
         The action that the baseline would have played.
     id : str, optional
         A column that must not repeat.
+    offered : str, optional
+        The actions that could be played in the row, where that changes: a list, or names separated by |.
     features : str, optional
         A column of lists, one list of numbers per action; then `context` is not needed, and actions are numbers from 0.
     is_guess : bool
@@ -57,6 +60,7 @@ class Columns:
     categorical: tuple[str, ...] = ()
     baseline: str | None = None
     id: str | None = None
+    offered: str | None = None
     features: str | None = None
     is_guess: bool = False
 
@@ -86,7 +90,7 @@ class Columns:
             found = [name for name in header if name == pattern] or fnmatch.filter(header, pattern)
             context += [name for name in found if name not in context] or _missing([pattern], header, path)
         given = {item.name: getattr(self, item.name) for item in fields(self)}
-        single = [given[key] for key in ("action", "reward", "propensity", "baseline", "id", "features") if given[key]]
+        single = [given[key] for key in KEYS if given[key]]
         absent = [name for name in single if name not in header]
         if absent:
             _missing(absent, header, path)
@@ -95,7 +99,7 @@ class Columns:
     @property
     def needed(self) -> list[str]:
         """Every column that is read."""
-        single = (self.action, self.reward, self.propensity, self.baseline, self.id, self.features)
+        single = [getattr(self, key) for key in KEYS]
         return list(dict.fromkeys([*(name for name in single if name), *self.context]))
 
     def is_categorical(self, name: str) -> bool:
@@ -120,13 +124,24 @@ def guess_columns(header: Sequence[str]) -> Columns:
         context = [name for name in header if name == "position" or name.startswith("user_feature")]
         return Columns("item_id", "click", "propensity_score", tuple(context), tuple(context))  # all known before
     propensity = next((name for name in ("propensity", "pscore") if name in header), None)
-    own = {"action", "reward", propensity, "baseline", "id", "features", "", "timestamp"}  # "" is pandas' index
+    own = {
+        "action",
+        "reward",
+        propensity,
+        "baseline",
+        "id",
+        "features",
+        "offered",
+        "",
+        "timestamp",
+    }  # "" is pandas' index
     return Columns(
         propensity=propensity,
         context=tuple(name for name in header if name not in own) if "features" not in header else (),
         categorical=("position",),
         baseline="baseline" if "baseline" in header else None,
         id="id" if "id" in header else None,
+        offered="offered" if "offered" in header else None,
         features="features" if "features" in header else None,
         is_guess=True,
     )
@@ -192,6 +207,13 @@ class RowChecker:
         """A column of labels, as text; 2.0 and 2 are the same label."""
         self.refuse(self.table[name].is_null().to_numpy(), f"{name} is missing")
         return self._labels(name)
+
+    def label_lists(self, name: str) -> pl.Series:
+        """A column of lists of labels; in text they are separated by |."""
+        given = self.table[name]
+        self.refuse(given.is_null().to_numpy(), f"{name} is missing")
+        lists = given if isinstance(given.dtype, (pl.List, pl.Array)) else self._labels(name).str.split("|")
+        return lists.cast(pl.List(pl.String)).list.eval(pl.element().str.strip_chars())
 
     def _labels(self, name: str) -> pl.Series:
         given = self.table[name]

@@ -66,6 +66,7 @@ class TableLog(Log):
         self.columns, self.left_out = self._fit_context(named)
         self.context = self.columns.context
         self.is_full = self.columns.reward is None
+        self.has_offers = self.columns.offered is not None
         self._reader, self._longest = RowReader(self._file, self.columns), 0.0
         self.bad = BadRows(max_bad)
         self._given_actions = tuple(actions or action_features or ())
@@ -135,6 +136,8 @@ class TableLog(Log):
                     f"`{self.columns.action}` must name at most {MOST_ACTIONS:,} actions, but `{self._path}` has more. "
                     "Is it the right column?"
                 )
+            if rounds.offered is not None:
+                labels.update(rounds.offered.explode().drop_nulls().unique().to_list())
             ranges.look_at(rounds.contexts)
             if rounds.features is not None and rounds.features.size:
                 self._longest = max(self._longest, float(np.linalg.norm(rounds.features, axis=2).max()))
@@ -172,7 +175,21 @@ class TableLog(Log):
             rounds.propensities[part],
             baselines,
             rounds.lines[part],
+            None if rounds.offered is None else self._mask(rounds.offered[part], baselines, rounds.lines[part]),
         )
+
+    def _mask(self, offered: pl.Series, baselines: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+        mask = np.zeros((offered.len(), len(self.actions)), dtype=np.bool_)
+        rows = np.repeat(np.arange(offered.len()), offered.list.len().to_numpy())
+        mask[rows, self._places(offered.explode())] = True
+        absent = ~mask[np.arange(len(mask)), baselines]
+        if absent.any():
+            at = int(np.argmax(absent))
+            raise LogError(
+                f"Today's action must be offered in every row, but {self.actions[baselines[at]]!r} is not in line "
+                f"{lines[at]:,} of `{self._path}`. Map a column that has it for each row (`--baseline-column`)."
+            )
+        return mask
 
     def _places(self, labels: pl.Series) -> NDArray[np.int64]:
         places = labels.replace_strict(list(self.actions), list(range(len(self.actions))), return_dtype=pl.Int64)

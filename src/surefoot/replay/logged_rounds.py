@@ -27,6 +27,7 @@ class LoggedRounds:
     contexts: pl.DataFrame
     features: NDArray[np.float64] | None
     ids: pl.Series | None
+    offered: pl.Series | None = None
 
 
 class RowReader:
@@ -68,6 +69,7 @@ class RowReader:
             if labels and series is not None:
                 unknown = ~series.is_in(list(labels)).fill_null(True).to_numpy()
                 check.refuse(unknown, f"{name} {{}} is not one of the {len(labels)} actions", series)
+        offered = self._read_offers(check, labels, actions, baselines) if columns.offered else None
         return LoggedRounds(
             check.lines,
             actions,
@@ -77,7 +79,24 @@ class RowReader:
             self._read_contexts(check),
             features,
             check.label(columns.id) if columns.id else None,
+            offered,
         )
+
+    def _read_offers(
+        self, check: RowChecker, labels: Sequence[str], actions: pl.Series, baselines: pl.Series | None
+    ) -> pl.Series:
+        name = self.columns.offered
+        assert name is not None
+        offered = check.label_lists(name)
+        for column, played in ((self.columns.action, actions), (self.columns.baseline, baselines)):
+            if played is not None:
+                table = pl.DataFrame({"one": played, "all": offered})
+                within = table.select(pl.col("all").list.contains(pl.col("one"))).to_series().fill_null(True)
+                check.refuse(~within.to_numpy(), f"{column} {{}} is not among those of {name}", played)
+        if labels:
+            known = offered.list.eval(pl.element().is_in(list(labels))).list.all().fill_null(True)
+            check.refuse(~known.to_numpy(), f"{name} {{}} has one that is not among the {len(labels)} actions", offered)
+        return offered
 
     def _read_contexts(self, check: RowChecker) -> pl.DataFrame:
         found: dict[str, pl.Series | Vector] = {}
@@ -147,4 +166,5 @@ def _without(rounds: LoggedRounds, bad: Mapping[int, str]) -> LoggedRounds:
         contexts=rounds.contexts.filter(kept) if rounds.contexts.width else rounds.contexts,
         features=None if rounds.features is None else rounds.features[keep],
         ids=None if rounds.ids is None else rounds.ids.filter(kept),
+        offered=None if rounds.offered is None else rounds.offered.filter(kept),
     )

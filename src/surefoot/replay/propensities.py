@@ -33,7 +33,9 @@ class Propensities:
         self._uniform = 1.0 / len(log.actions) if uniform else None
         self._rng, self._draws = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         self._log, self.is_logged, self._rows = log, log.follows_log, 0
-        self._ratio = SampleRatio(len(log.actions), self._uniform) if self._uniform and evaluator != "full" else None
+        # How often an action should have been played is not known where it was not always offered.
+        is_tested = self._uniform and evaluator != "full" and not log.has_offers
+        self._ratio = SampleRatio(len(log.actions), self._uniform) if self._uniform and is_tested else None
         self.least = self.kept = self._uniform or 1.0
         self._is_rejection = evaluator == "rejection"
         if evaluator == "full":
@@ -54,6 +56,11 @@ class Propensities:
                     "than the logged one was ever possible. Log some randomised rounds first."
                 )
             self.least = low
+        if self.is_logged and log.has_offers:
+            raise EvidenceError(
+                "A logged baseline is a distribution over all actions, but this log offers others in every row. Name "
+                "today's action (`baseline`), or map a column (`--baseline-column`)."
+            )
         self.kept = self._read_kept()
         self._shares = self._read_shares(evaluator) if self.is_logged else None
 
@@ -120,7 +127,9 @@ class Propensities:
 
     def of(self, batch: Batch) -> Vector:
         """The chance of each logged action."""
-        return batch.propensities if self._uniform is None else np.full(len(batch), self._uniform)
+        if self._uniform is None:
+            return batch.propensities
+        return np.full(len(batch), self._uniform) if batch.offered is None else 1.0 / batch.offered.sum(axis=1)
 
     def usable(self, given: Vector) -> NDArray[np.bool_]:
         """Rows that rejection may look at: thinned so that every action has the same chance."""

@@ -66,6 +66,11 @@ class EstimatedLog(Log):
             raise EvidenceError(
                 "A table of labels or ratings has no propensities to estimate: nothing was drawn in it."
             )
+        if log.has_offers:
+            raise EvidenceError(
+                "Propensities are estimated for actions that are offered in every row, but here they change. Map a "
+                "propensity column, or say that all offered ones had the same chance (`uniform`, `--uniform`)."
+            )
         self._log, self.name, self.actions, self.dim = log, log.name, log.actions, log.dim
         self.context, self.left_out = log.context, log.left_out
         self.feature_bound, self.rows, self.follows_log = log.feature_bound, log.rows, log.follows_log

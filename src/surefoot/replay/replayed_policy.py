@@ -131,6 +131,7 @@ class ReplayedPolicy:
             played.chosen,
             played.fates,
             played.margins,
+            np.zeros(0, np.bool_) if batch.offered is None else np.ascontiguousarray(batch.offered).reshape(-1),
         )
         return played
 
@@ -169,8 +170,11 @@ class ReplayedObject:
         baseline, logged = int(batch.baselines[t]), int(batch.actions[t])
         # On a copy, which is thrown away with a rejected round.
         policy: Playable = copy.deepcopy(self._policy) if self._mode == REJECTION else self._policy
-        decision = policy.decide(rows, baseline=baseline, baseline_reward=self._known)
-        row, is_learner = played_row(decision, len(rows), baseline)
+        places = np.arange(len(rows)) if batch.offered is None else np.flatnonzero(batch.offered[t])
+        today = int(np.searchsorted(places, baseline))
+        decision = policy.decide(rows[places], baseline=today, baseline_reward=self._known)
+        place, is_learner = played_row(decision, places.size, today)
+        row = int(places[place])
         played.chosen[t] = row
         if self._mode == REJECTION and row != logged:
             return

@@ -420,7 +420,7 @@ void bind_linear_policy(nb::module_& module) {
            });
   type.def("replay", [](B& b, int evaluator, const CubeIn& features, const CountsIn& baselines, double known,
                         bool is_told, const CountsIn& taken, const MatrixIn& rewards, const FlagsIn& usable,
-                        CountsOut chosen, CountsOut fates, VectorOut margins) {
+                        CountsOut chosen, CountsOut fates, VectorOut margins, const FlagsIn& offered) {
     const auto count = features.shape(0);
     check_size(features.shape(2), b.state().dim());
     if (baselines.size() != count || taken.size() != count || usable.size() != count || rewards.shape(0) != count ||
@@ -433,9 +433,15 @@ void bind_linear_policy(nb::module_& module) {
     if (rewards.shape(1) < (static_cast<Evaluator>(evaluator) == Evaluator::full ? features.shape(1) : 1)) {
       throw nb::value_error("a log must have the rewards that its evaluator reads");
     }
-    const auto is_row = [&](std::int64_t row) { return row >= 0 && static_cast<std::size_t>(row) < features.shape(1); };
+    if (offered.size() != 0 && offered.size() != count * features.shape(1)) {
+      throw nb::value_error("the arrays of a log must belong together");
+    }
+    const auto is_row = [&](std::size_t t, std::int64_t row) {
+      if (row < 0 || static_cast<std::size_t>(row) >= features.shape(1)) return false;
+      return offered.size() == 0 || offered.data()[t * features.shape(1) + static_cast<std::size_t>(row)];
+    };
     for (std::size_t t = 0; t < count; ++t) {
-      if (usable.data()[t] && !(is_row(baselines.data()[t]) && is_row(taken.data()[t]))) {
+      if (usable.data()[t] && !(is_row(t, baselines.data()[t]) && is_row(t, taken.data()[t]))) {
         throw nb::value_error("there is no such row");
       }
     }
@@ -449,7 +455,8 @@ void bind_linear_policy(nb::module_& module) {
                          taken.data(),
                          usable.data(),
                          known,
-                         is_told};
+                         is_told,
+                         offered.size() == 0 ? nullptr : offered.data()};
     const nb::gil_scoped_release unlocked;
     replay(b.player, static_cast<Evaluator>(evaluator), log, {chosen.data(), fates.data(), margins.data()});
   });
