@@ -9,7 +9,7 @@ import pytest
 from docs.tools import gallery
 from tests.documentation.drawings import differs
 
-SLOW = {"guarded_sklearn", "service_from_javascript"}  # seconds, where the others take one
+SLOW = {"dosing", "guarded_sklearn", "service_from_javascript"}  # seconds, where the others take one
 SCRIPTS = [
     pytest.param(script, id=script.stem, marks=[pytest.mark.long] if script.stem in SLOW else [])
     for script in gallery.scripts()

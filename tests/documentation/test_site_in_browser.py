@@ -41,7 +41,7 @@ def fits_a_phone(tab: Tab, page: Path) -> bool:
     return bool(tab.run(FITS)) and tab.run(CUT_OFF) == 0
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_pages_of_every_kind_fit_a_phone(built: Built, tab: Tab, theme: str) -> None:
     tab.size(PHONE, 740)
     tab.theme(theme)
