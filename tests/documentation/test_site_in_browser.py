@@ -45,7 +45,10 @@ def fits_a_phone(tab: Tab, page: Path) -> bool:
 def test_pages_of_every_kind_fit_a_phone(built: Built, tab: Tab, theme: str) -> None:
     tab.size(PHONE, 740)
     tab.theme(theme)
+    tab.open((built.folder / "index.html").as_uri())
+    tab.run("localStorage.clear()")  # where a visit before has kept its colours
     assert [name for name in OF_EVERY_KIND if not fits_a_phone(tab, built.folder / name)] == []
+    assert tab.run("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[theme]
 
 
 @pytest.mark.long
