@@ -64,12 +64,12 @@ def findings(path: Path) -> list[str]:
     ids=["clicks", "known", "other bounds", "other bounds, known"],
 )
 def test_an_honest_experiment_passes(given: dict[str, Any], tmp_path: Path) -> None:
-    assert play(tmp_path / "shop.db", new_policy(**given), 700) > 200
+    assert play(tmp_path / "shop.db", new_policy(**given), 400) > 80
     assert findings(tmp_path / "shop.db") == []
 
 
 def test_a_default_reward_is_learned_as_any_other(tmp_path: Path) -> None:
-    assert play(tmp_path / "shop.db", new_policy(), 500, window=30.0) > 100
+    assert play(tmp_path / "shop.db", new_policy(), 350, window=30.0) > 60
     assert findings(tmp_path / "shop.db") == []
 
 
