@@ -90,7 +90,6 @@ struct Ridge {
     visit(surprises);
     visit(theta);
     visit(whitener);
-    if (!whitener.is_lower_triangular()) throw DamagedState("its whitener has numbers above the diagonal");
     visit(step);
     visit(moment);
     visit(gram);

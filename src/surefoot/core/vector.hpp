@@ -85,13 +85,6 @@ class Matrix {
     }
   }
 
-  bool is_lower_triangular() const {
-    for (int i = 0; i < dim(); ++i) {
-      if (std::any_of(row(i) + i + 1, row(i) + dim(), [](double x) { return x < 0.0 || x > 0.0; })) return false;
-    }
-    return true;
-  }
-
   void identity(double scale) {
     fill(0.0);
     for (int i = 0; i < dim(); ++i) (*this)(i, i) = scale;
