@@ -69,6 +69,7 @@ def test_a_backup_of_a_journal_in_use_holds_what_was_acknowledged_before(
     assert code == 0
     heads = [msgspec.json.decode(line, type=ExpectedHead) for line in said.splitlines()]
     assert {one.experiment for one in heads} == {"shop", JOURNAL}
+    assert all(one.time > 0 for one in heads)
     with open_journal(copy, read_only=True) as journal:
         assert all(journal.view("shop").follows(Head(head.number, head.hash)) for head in before if head is not None)
         assert after is not None

@@ -16,7 +16,7 @@ from surefoot.journal.events import Event, Head
 from surefoot.journal.signatures import PublicKey
 
 
-class ExpectedHead(msgspec.Struct, frozen=True):
+class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     """A head that an experiment once had.
 
     Attributes

@@ -1,5 +1,6 @@
 """`surefoot backup JOURNAL FILE`: a copy of a journal that is in use."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +22,11 @@ def backup(
 
     if "://" in journal and not journal.startswith("sqlite:///"):
         raise ConfigError("`surefoot backup` copies SQLite files, but this is a server's: use its own `pg_dump`.")
+    # Before the copy: what a server gives out meanwhile is newer.
+    began = time.time()
     heads = copy(journal.removeprefix("sqlite:///"), file)
     for name, head in heads.items():
-        typer.echo(_line(ExpectedHead(name, *head)))
+        typer.echo(_line(ExpectedHead(name, *head, began)))
     typer.echo(f"{file} holds {len(heads)} chains, every event of which was checked.", err=True)
 
 
