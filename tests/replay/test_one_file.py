@@ -180,3 +180,10 @@ def test_a_client_that_knows_the_file_plays_the_baseline_alone(tmp_path: Path) -
         assert (decision.action_id, decision.action, decision.is_fallback) == ("small", 1, True)
         with pytest.raises(ConfigError, match=r"must be an experiment\.toml with its actions"):
             client.use("shop", tmp_path / "missing.toml")
+
+
+def test_a_log_without_columns_is_refused() -> None:
+    log = surefoot.replay.ArrayLog(features=np.eye(2)[None], actions=[0], rewards=[1.0], baselines=0)
+    fit = fit_baseline(read_log(table(), columns=Columns(action="size", reward=None, context=("x",), baseline="today")))
+    with pytest.raises(InputError, match="a table read by `read_log`"):
+        configuration_of(fit, log, policy="LUCB", alpha=0.1, delta=0.01)  # type: ignore[arg-type]

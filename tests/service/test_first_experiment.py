@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.bare_python import SETTINGS
-from tests.service.servers import ACTIONS, free_port
+from tests.service.servers import ACTIONS
 
 ARMS = {"actions": [{"id": name} for name in ("old", "new", "other")]}
 QUESTIONS: dict[str, dict[str, Any]] = {
@@ -31,13 +31,12 @@ SECONDS = 1.0
 @contextmanager
 def said_to_serve(folder: Path) -> Iterator[str]:
     """The address of a new process, from the moment at which its log says that it serves."""
-    port = free_port()
-    command = ["-m", "surefoot", "serve", "--database", str(folder / "shop.journal"), "--port", str(port)]
+    command = ["-m", "surefoot", "serve", "--database", str(folder / "shop.journal"), "--port", "0"]
     with subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:
-            assert any(json.loads(line)["event"] == "serving" for line in process.stderr)
-            yield f"http://127.0.0.1:{port}"
+            said = next(entry for line in process.stderr if (entry := json.loads(line))["event"] == "serving")
+            yield f"http://127.0.0.1:{said['port']}"
         finally:
             process.terminate()
             process.communicate(timeout=60)

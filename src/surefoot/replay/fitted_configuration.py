@@ -1,6 +1,6 @@
 """The experiment's configuration that a fit to a log suggests."""
 
-from surefoot.errors import AssumptionError
+from surefoot.errors import AssumptionError, InputError
 from surefoot.experiment.experiment_toml import UNGUARDED, Configuration, not_linear
 from surefoot.experiment.experiment_toml import read_configuration as read_configuration
 from surefoot.replay.baseline_fit import Fit
@@ -56,10 +56,13 @@ def configuration_of(
     ------
     AssumptionError
         If the baseline's mean reward is negative in the log, or linearity is doubtful.
+    InputError
+        If the log is no table, and so has no columns that live contexts could be encoded by.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from surefoot.replay import fit_baseline, read_log
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "log.csv"
@@ -69,6 +72,11 @@ def configuration_of(
     >>> sorted(found.actions), found.baseline
     (['blue', 'red'], 'red')
     """
+    if not isinstance(log, TableLog):
+        raise InputError(
+            f"`log` must be a table read by `read_log`, but got a {type(log).__name__}. Where propensities were "
+            "estimated, give the log that they were estimated for."
+        )
     declared = fit.declared
     doubt = next((doubt.seen for doubt in fit.doubts if doubt.assumption == LINEARITY and doubt.is_doubtful), "")
     if doubt and policy != UNGUARDED and not despite_doubt:

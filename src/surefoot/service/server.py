@@ -39,7 +39,7 @@ class Server(uvicorn.Server):
                 "serving",
                 extra={
                     "host": settings.host,
-                    "port": settings.port,
+                    "port": sockets[0].getsockname()[1] if sockets else settings.port,  # 0 asks for any that is free
                     "database": without_password(settings.database),
                     "asks_for_tokens": not settings.is_open,
                 },
