@@ -151,3 +151,18 @@ def test_a_forged_proof_is_found(tamper: Any, later: int, honest: Path, tmp_path
     copied = tmp_path / "copy"
     shutil.copytree(honest, copied)
     assert_named(copied, "shop", tamper, tmp_path, check="fact", later=later)
+
+
+@pytest.mark.parametrize("arm", [0, 1])
+def test_an_arm_whose_only_reward_was_out_of_bounds_is_no_finding(arm: int, tmp_path: Path) -> None:
+    with open_journal(tmp_path / "shop.db") as journal:
+        policy, is_bad = new_policy(arms=2, alpha=0.5), False
+        experiment = Experiment.create(journal, "shop", policy, mode="guarded")
+        for number in range(40):
+            answer = experiment.decide(baseline=0, decision_id=str(number))
+            reward = 1.5 if answer.action == arm and not is_bad else float(number % 3 == 0)
+            is_bad |= reward > 1.0
+            experiment.reward(answer.decision_id, reward)
+        assert is_bad
+        report = audit(journal, "shop")
+        assert report.is_clean, list(report.findings)

@@ -42,6 +42,11 @@ def test_more_rows_than_dimensions_hold_theta_closer() -> None:
         (np.eye(2), (1, 0), "low < high"),
         (np.eye(2), (0, 1, 2), "low < high"),
         ([[np.nan, 0.0], [0.0, 1.0]], (0, 1), "must be finite"),
+        (1e300 * np.eye(2), (0, 1), "floats can work with"),
+        (1e-320 * np.eye(2), (0, 1), "must"),
+        (np.zeros((0, 2)), (0, 1), "a direction open"),
+        (np.eye(2), 0.5, "reward_range"),
+        (np.eye(2), None, "reward_range"),
     ],
 )
 def test_what_bounds_nothing_is_refused(rows: Any, bounds: Any, text: str) -> None:

@@ -276,3 +276,11 @@ def test_a_forged_proof_is_refused() -> None:
     proof = decision.certificate.proof
     with pytest.raises(ProofError):
         surefoot.check(type(proof)(proof.question, proof.pieces, proof.value + 1e-6, proof.rest))
+
+
+@pytest.mark.parametrize("row", [[0.2, 0.3, 0.5], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 2.0, 0.0]], ids=str)
+def test_a_logged_row_is_one_arm(row: list[float]) -> None:
+    policy = surefoot.ConservativeUCB(arms=3, alpha=0.2, delta=0.05, reward_bounds=(0.0, 1.0))
+    with pytest.raises(surefoot.errors.InputError, match="1 at the arm"):
+        policy.learn_logged(row, 1.0)
+    policy.learn_logged([0.0, 1.0, 0.0], 1.0)

@@ -159,6 +159,8 @@ def test_a_forged_tangent_is_refused() -> None:
     with pytest.raises(ProofError):
         surefoot.check(proof, facts=[known])
     assert not known.grants(forged)
+    for point, level in ((np.full(2, 0.1), 0.0), (np.full(3, np.nan), 0.0), (np.full(3, 0.1), np.nan)):
+        assert not known.grants(Tangent(forged.normal, level, LIKELIHOOD, point))
 
 
 @pytest.mark.parametrize("dim", [1, 6, 50])

@@ -130,3 +130,10 @@ def test_propensities_are_not_doubted_for_what_was_seldom_offered() -> None:
 def test_a_log_without_offers_is_as_before() -> None:
     log = ArrayLog(features=np.eye(2)[None].repeat(3, axis=0), actions=0, rewards=np.ones(3), baselines=1)
     assert next(log.batches()).offered is None
+
+
+@pytest.mark.parametrize("offered", [["b", None], ["b", ""]], ids=str)
+def test_an_offer_without_a_name_is_refused(offered: list[Any]) -> None:
+    table = visits(40).with_columns(offered=pl.Series([offered, *visits(40)["offered"][1:]]))
+    with pytest.raises(LogError, match="holds an action without a name"):
+        list(opened(table).batches())

@@ -187,3 +187,16 @@ def test_a_log_without_columns_is_refused() -> None:
     fit = fit_baseline(read_log(table(), columns=Columns(action="size", reward=None, context=("x",), baseline="today")))
     with pytest.raises(InputError, match="a table read by `read_log`"):
         configuration_of(fit, log, policy="LUCB", alpha=0.1, delta=0.01)  # type: ignore[arg-type]
+
+
+def test_names_are_written_so_that_they_can_be_read() -> None:
+    told = Configuration(
+        policy="LUCB", alpha=0.1, delta=0.01, noise=0.5, ridge=1.0, theta_bound=1.0, feature_bound=1.0,
+        baseline_reward=0.5, actions=("a\x7f", "b"), baseline="b", encoder=configured("LUCB")[1].encoder,
+    )  # fmt: skip
+    with surefoot.open_journal("memory:") as journal:
+        Experiment.create(journal, "shop", told)
+        assert Experiment.open(journal, "shop").configuration == told
+        with pytest.raises(ConfigError, match="text that can be written"):
+            Experiment.create(journal, "other", replace(told, actions=("\ud800", "b")))
+        assert journal.names() == ["shop"]

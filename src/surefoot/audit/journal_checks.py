@@ -100,10 +100,10 @@ def audit_journal(
     for name, heads in known_heads(events).items():
         report.expected.setdefault(name, []).extend(Head(*head) for head in heads.items())
     report.deleted = tombstones(events)
-    gone = {one.name: one.number for one in report.deleted}
+    gone = {one.name: one for one in report.deleted}
     for name in sorted(report.expected.keys() - {*journal.names(), JOURNAL}):
         # What a tombstone does not cover was removed without a word.
-        if max(report.expected[name]).number <= gone.get(name, 0):
+        if name in gone and all(gone[name].covers(head) for head in report.expected[name]):
             continue
         last = max(report.expected[name])
         text = f"experiment {name!r} is gone, which once had event {last.number}, hash {last.hash}"

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -10,7 +11,7 @@ from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.findings import Findings
 from surefoot.journal import View
 from surefoot.journal.events import Event
-from surefoot.journal.private_text import PrivateText
+from surefoot.journal.private_text import SALT_BYTES, PrivateText
 
 PAGE = 256
 
@@ -18,6 +19,12 @@ PAGE = 256
 class _Actions(msgspec.Struct):
     baseline: msgspec.Raw = msgspec.Raw(b"null")
     proposal: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Named(msgspec.Struct):
+    decision_id: str
+    context: dict[str, Any] | None = None
+    unit: str | None = None
 
 
 class PrivateChecks:
@@ -31,6 +38,8 @@ class PrivateChecks:
     def take(self, event: Event, record: records.Record) -> None:
         """Check the text of an event that commits to one."""
         text = self._text_of(event.number)
+        if text is not None and len(text.salt) != SALT_BYTES:
+            self._findings.add(event.number, "private", "its salt has another length: text may have moved into it")
         if isinstance(record, records.DecisionRecord | records.Visit):
             if text is None:
                 self._missing.add(event.number)
@@ -38,6 +47,8 @@ class PrivateChecks:
                 record, text
             ):
                 self._findings.add(event.number, "private", "its private text is not what the event commits to")
+            elif (text.alias, text.person) != _names(text):
+                self._findings.add(event.number, "private", "it is found by another id or person than its text says")
         elif isinstance(record, records.Voided):
             if text is not None and _digest(text.salt, text.text) != record.action:
                 self._findings.add(event.number, "private", "its private text is not what the event commits to")
@@ -70,6 +81,13 @@ def _are_actions(record: records.DecisionRecord | records.Visit, text: PrivateTe
     actions = msgspec.json.decode(text.text, type=_Actions)
     pairs = ((record.asked.baseline, actions.baseline), (record.asked.proposal, actions.proposal))
     return all(said == _digest(text.salt + b"action", bytes(action)) for said, action in pairs)
+
+
+def _names(text: PrivateText) -> tuple[str, str | None]:
+    """By which id and person a decision must be found."""
+    said = msgspec.json.decode(text.text, type=_Named)
+    person = said.unit if said.unit is not None else (said.context or {}).get("person")
+    return said.decision_id, None if person is None else str(person)
 
 
 def _digest(salt: bytes, text: bytes) -> str:

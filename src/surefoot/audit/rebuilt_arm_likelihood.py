@@ -32,7 +32,10 @@ class RebuiltArmLikelihood(RebuiltLikelihood):
         """What an arm is proposed by: kl(m, e) >= (e - m)^2 / (2 e (1 - m)) for e >= m."""
         axis = np.zeros(self._declared.dim)
         axis[arm] = 1.0
-        successes, failures = self._counts[self._places[axis.tobytes()]]
+        place = self._places.get(axis.tobytes())
+        if place is None:  # its rewards were all beyond the bounds, and none was learned
+            return self.bounds[1]
+        successes, failures = self._counts[place]
         mean = successes / (successes + failures)
         width = (1.0 - mean) * self._opportunity / (successes + failures)
         return float(self._low + min(1.0, mean + width + math.sqrt(width * (width + 2.0 * mean))) / self._scale)

@@ -56,6 +56,9 @@ struct Cells {
     return count() - 1;
   }
 
+  // Forgets those that came after the first `count`.
+  void keep_first(int count) { resize(static_cast<std::size_t>(count)); }
+
   // Keeps those of which `stays(i)` is true, in their order.
   template <class Stays>
   void thin(Stays stays) {

@@ -14,6 +14,7 @@
 // that lie below it: those that never brought a reward first, of which next to nothing is lost, then the oldest.
 #pragma once
 #include <cmath>
+#include <optional>
 
 #include "cells.hpp"
 #include "facts.hpp"
@@ -371,6 +372,49 @@ struct Likelihood {
       gone.add(x, scale, rest, {cell.successes * at.value, cell.successes * at.slope, cell.successes * bend});
     }
   }
+};
+
+// What a round changes of the set before its reward is learned, to be put back where the round does not count.
+template <int D>
+class DecidedLikelihood {
+ public:
+  void note(const Likelihood<D>& set) {
+    is_whole_ = set.is_whole;
+    rows_ = set.booked.count();
+    fitted_ = set.fitted;
+    fitted_at_ = set.fitted_at;
+    tau_ = set.tau;
+    tangents_ = set.tangents;
+    newest_ = set.newest;
+    witness_ = set.witness;
+    booked_.reset();
+    if (is_whole_ && rows_ + 2 > CELLS) booked_ = set.booked;  // there may be no room for this round
+  }
+
+  void put_back(Likelihood<D>& set, View<D> proposal, View<D> displaced, bool is_learner) const {
+    if (booked_) {
+      set.booked = *booked_;
+    } else if (is_whole_) {
+      set.take_back(proposal, displaced, is_learner);
+      set.booked.keep_first(rows_);
+    }
+    set.is_whole = is_whole_;
+    set.fitted = *fitted_;
+    set.fitted_at = fitted_at_;
+    set.tau = tau_;
+    set.tangents = *tangents_;
+    set.newest = newest_;
+    set.witness = *witness_;
+  }
+
+ private:
+  bool is_whole_ = true;
+  int rows_ = 0, newest_ = 0;
+  double fitted_at_ = 0.0, tau_ = 0.0;
+  std::optional<Vector<D>> fitted_;
+  std::optional<std::array<Tangent<D>, TANGENTS>> tangents_;
+  std::optional<Tangent<D>> witness_;
+  std::optional<Cells<D>> booked_;
 };
 
 }  // namespace surefoot

@@ -15,6 +15,7 @@ namespace surefoot {
 
 template <int D>
 struct LinearState {
+  static constexpr int Dim = D;
   LinearSettings settings;
   Ridge<D> ridge;
   Ledger<D> ledger;

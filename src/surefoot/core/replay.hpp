@@ -80,11 +80,16 @@ class Undo {
     ledger_ = state.ledger;
     remembered_ = state.memory;
     working_.take_over(state.memory.working);
+    if (state.likelihood) likelihood_.note(*state.likelihood);
   }
-  void put_back(State& state) const {
+  template <class Offer, class Record>
+  void put_back(State& state, const Offer& offer, const Record& record) const {
     state.ledger = ledger_;
     static_cast<Remembered&>(state.memory) = remembered_;
     state.memory.working.take_over(working_);
+    if (!state.likelihood) return;
+    const auto proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
+    likelihood_.put_back(*state.likelihood, proposal, displaced, record.is_learner);
   }
 
  private:
@@ -92,6 +97,7 @@ class Undo {
   decltype(State::ledger) ledger_;
   Remembered remembered_;
   decltype(State::memory.working) working_;
+  DecidedLikelihood<State::Dim> likelihood_;
 };
 
 // Takes one policy through logged rows, whose lengths were checked once for all policies. A rejected row leaves the
@@ -121,13 +127,13 @@ void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const
               taken = static_cast<int>(log.taken[t]);
     out.chosen[t] = row;
     if (evaluator == Evaluator::rejection && row != taken) {
-      undo.put_back(state);
+      undo.put_back(state, offer, player.record);
       continue;
     }
     if (evaluator == Evaluator::importance) {
       // Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
-      state.ridge.absorb(view<P::Dim>(log.rows(t) + static_cast<std::ptrdiff_t>(taken) * log.dim, log.dim),
-                         log.reward(t, 0));
+      state.absorb(view<P::Dim>(log.rows(t) + static_cast<std::ptrdiff_t>(taken) * log.dim, log.dim), log.reward(t, 0),
+                   Solo{});
     } else if (P::teaches(state, is_learner)) {
       const double reward = log.reward(t, evaluator == Evaluator::full ? row : 0);
       player.learn({log.rows(t) + static_cast<std::ptrdiff_t>(row) * log.dim, row, is_learner, reward}, Solo{});

@@ -15,6 +15,7 @@ from surefoot.records import DECISION, GUARDED, SEALED, VISIT, Created, Record, 
 
 R = TypeVar("R", bound=Record)
 DECISIONS = (DECISION, GUARDED, VISIT)
+REFERENCE = re.compile(r"([0-9]{11,18})\.[0-9a-f]{64}")  # of a sealed decision: its number, and its commitment
 MOST_NEW = 100  # fields of one event that may be passed over
 UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.+?)`(?: - at `(?P<path>.+)`)?")
 
@@ -79,8 +80,8 @@ def find_reference(created: Created, view: View, ref: str) -> Event | None:
     """The decision of an id in the chain; of a sealed one the id begins with the event's number."""
     if created.format != SEALED:
         return view.find(f"d:{ref}")
-    number = ref.partition(".")[0]
-    event = next(view.read(int(number) - 1, limit=1), None) if number.isdecimal() and int(number) > 0 else None
+    found = REFERENCE.fullmatch(ref)
+    event = None if found is None else next(view.read(max(0, int(found[1]) - 1), limit=1), None)
     return event if event is not None and event.kind in DECISIONS and reference(event) == ref else None
 
 

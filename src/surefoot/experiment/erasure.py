@@ -88,15 +88,17 @@ def erase(
             "Only a sealed experiment can be erased from, but the chain of this one holds ids and contexts itself. "
             "Archive or delete it, and create the next one `sealed`."
         )
-    found = _of_ids(turn, decision_ids)
-    if isinstance(found, SurefootError):
-        return found
+    named = _of_ids(turn, decision_ids)
+    if isinstance(named, SurefootError):
+        return named
+    named, found = sorted(set(named)), list[int]()
     if person is not None:
         found += turn.transaction.about(person)
     if before is not None:
         last = _last_before(turn.transaction, before)
         found += [number for number, _ in turn.transaction.privates(0, MOST_ERASED) if number <= last]
-    numbers = sorted(set(found))[:MOST_ERASED]
+    # Those that were named go in any case; the rest, oldest first, may have to wait for the next turn.
+    numbers = sorted([*named, *sorted(set(found) - set(named))[: MOST_ERASED - len(set(named))]])
     erased = turn.transaction.erase(numbers)
     if erased:
         turn.write(records.ERASED, records.Erased(events=numbers, reason=reason, by=by))

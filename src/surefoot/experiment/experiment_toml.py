@@ -267,7 +267,13 @@ def _part(entry: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
 
 
 def _text(value: Any) -> str:
-    return _number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    # TOML forbids what JSON leaves as it is: the one control character beyond the first 32, and halves of a pair.
+    if isinstance(value, float):
+        return _number(value)
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ConfigError(f"Names must be text that can be written down, but got {value!r:.80}.")
+    return text
 
 
 def _number(value: float) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from surefoot.errors import ConfigError
 from surefoot.journal import Head, Journal
-from surefoot.journal.copying import copy_experiment, verify_all
+from surefoot.journal.copying import check_new_file, copy_experiment, verify_all
+from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import Tombstone, bury
 from surefoot.journal.sqlite import SqliteJournal
 
@@ -43,6 +44,8 @@ def delete(
     """
     if not by.strip() or not reason.strip():
         raise ConfigError("`by` and `reason` must say who removes the experiment, and why: an auditor will ask.")
+    if name == JOURNAL:
+        raise ConfigError("The journal's own chain must stay: it says what happened to everything else.")
     head = journal.head(name)
     # First, so that nothing goes without a word; whoever is killed in between says it again.
     bury(journal, Tombstone(name, head.number, head.hash, by, reason, archive), time=clock())
@@ -79,8 +82,9 @@ def archive(
     ConfigError
         If the file exists, or nobody answers for it.
     """
-    if file.exists():
-        raise ConfigError(f"An archive must be a new file, but {file} exists. Name another one.")
+    if not by.strip() or not reason.strip() or name == JOURNAL or name not in journal.names():
+        return delete(journal, name, by=by, reason=reason, clock=clock)  # which says what is wrong
+    check_new_file(file, "An archive")
     with SqliteJournal(file) as kept:
         copy_experiment(journal, kept, name)
         verify_all(kept)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from surefoot.errors import InputError
-from surefoot.experiment.decoding import decode, find_reference
+from surefoot.experiment.decoding import REFERENCE, decode, find_reference
 from surefoot.experiment.decoding import reference as reference
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text
@@ -85,6 +85,7 @@ def new_reference(view: View, private: PrivateText) -> str:
 
 def seal(decision_id: str, asked: Asked) -> tuple[Asked, PrivateText]:
     """A decision's question as the chain holds it, and the private text."""
+    _check_id(decision_id)
     text = DecisionText(decision_id, asked.actions, asked.context)
     private = PrivateText(decision_id, _person(asked.context), new_salt(), canonical(text))
     return msgspec.structs.replace(asked, actions=None, context=None), private
@@ -92,10 +93,17 @@ def seal(decision_id: str, asked: Asked) -> tuple[Asked, PrivateText]:
 
 def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[AskedGuard, PrivateText]:
     """The same of a guard. A unit keeps its reference as long as any of its visits has its text."""
+    _check_id(decision_id)
     text = DecisionText(decision_id, None, asked.context, asked.unit, asked.baseline, asked.proposal)
     if asked.unit is not None:
         check_text("unit", asked.unit, 200)
-    person = _person(asked.context) if asked.unit is None else asked.unit
+    person = _person(asked.context)
+    if asked.unit is not None and person not in (None, asked.unit):
+        raise InputError(
+            f"`person` of a context must be the unit, {asked.unit!r:.80}, where there is one, but got {person!r:.80}. "
+            "A decision is about one person, by whom it can be erased."
+        )
+    person = asked.unit or person
     private = PrivateText(decision_id, person, new_salt(), canonical(text))
     sealed = msgspec.structs.replace(
         asked,
@@ -152,6 +160,14 @@ def read_voided(event: Event, view: View) -> Voided:
     """What was really played, in the caller's own words."""
     record, private = decode(event, Voided), view.private(event.number)
     return record if private is None else msgspec.structs.replace(record, action=msgspec.json.decode(private.text))
+
+
+def _check_id(decision_id: str) -> None:
+    if REFERENCE.fullmatch(decision_id):
+        raise InputError(
+            f"`decision_id` must not look like a sealed decision's reference, but got {decision_id!r:.80}: it would "
+            "hide the one that is known by it alone."
+        )
 
 
 def _person(context: dict[str, Any] | None) -> str | None:

@@ -11,7 +11,7 @@ from surefoot import records
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, SurefootError
 from surefoot.experiment.decoding import round_of
 from surefoot.experiment.guard_question import read_action
-from surefoot.experiment.sealing import find_decision, read_decision, read_voided, reference, seal_voided
+from surefoot.experiment.sealing import find_decision, is_sealed, read_decision, read_voided, reference, seal_voided
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event, View
 from surefoot.records import DecisionRecord, Visit, Voided
@@ -48,7 +48,13 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
         )
     record, text = Voided(decision_id=ref, action=played, reason=reason, by=by), None
     if not isinstance(made, DecisionRecord):
-        record, text = seal_voided(record, turn.transaction.private(decision.number))
+        private = turn.transaction.private(decision.number)
+        if private is None and played is not None and is_sealed(turn.state.created):
+            return InputError(
+                "What was played instead must be the baseline (leave `action` out): the actions of this decision are "
+                "erased, and another one would stay in the chain."
+            )
+        record, text = seal_voided(record, private)
     try:
         turn.state.voided(record, decision, turn.transaction)
     except InputError as error:  # nothing has changed

@@ -32,14 +32,23 @@ def verify_all(journal: Journal) -> dict[str, Head]:
     return heads
 
 
+def check_new_file(target: Path, what: str) -> None:
+    """Raise where a file is, or what SQLite left beside one: a new file would take that for its own last changes."""
+    for path in (target, *(target.with_name(target.name + end) for end in ("-wal", "-shm", "-journal"))):
+        if path.exists():
+            raise ConfigError(
+                f"{what} must be a new file, but {path} exists. Name another one, or put the old one aside with all "
+                "that stands beside it."
+            )
+
+
 def backup(source: Path | str, target: Path | str) -> dict[str, Head]:
     """Copy a SQLite journal that may be in use, verify the copy, and return its heads.
 
     The copy appears under its name when it is whole and flushed; what is written meanwhile may or may not be in it.
     """
     target = Path(target)
-    if target.exists():
-        raise ConfigError(f"A backup must be a new file, but {target} exists. Name another one.")
+    check_new_file(target, "A backup")
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     with SqliteJournal(source, read_only=True):  # says what is wrong with it, if something is
@@ -101,6 +110,7 @@ def copy_experiment(source: Journal, target: Journal, name: str) -> Head:
     while part := list(islice(rest, AT_ONCE)):
         texts = dict(view.privates(part[0].number - 1, len(part)))
         target.transact(name, partial(_append, events=part, texts=texts))
+    _forget_erased(source, target, name)
     _copy_snapshot(source, target, name)
     return target.head(name)
 
@@ -110,6 +120,21 @@ def _append(transaction: Transaction, *, events: list[Event], texts: dict[int, P
         private = texts.get(event.number)
         made = transaction.append(event.kind, event.payload, time=event.time, key=event.key, private=private)
         assert made.hash == event.hash, "the same event after the same events has the same hash"
+
+
+def _forget_erased(source: Journal, target: Journal, name: str) -> None:
+    """Erase what the source has erased since a copy was begun that is resumed now."""
+    ours, theirs, after = source.view(name), target.view(name), 0
+    while page := theirs.privates(after, AT_ONCE):
+        after = page[-1][0]
+        kept = {number for number, _ in ours.privates(page[0][0] - 1, len(page))}
+        # So many of the source's from there on hold every one of these that it still has.
+        if gone := [number for number, _ in page if number not in kept]:
+            target.transact(name, partial(_erase, numbers=gone))
+
+
+def _erase(transaction: Transaction, *, numbers: list[int]) -> int:
+    return transaction.erase(numbers)
 
 
 def _copy_snapshot(source: Journal, target: Journal, name: str) -> None:

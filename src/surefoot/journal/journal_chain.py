@@ -89,8 +89,15 @@ def given_up(journal: Journal) -> set[tuple[str, Head]]:
 
 
 def lost_heads(journal: Journal, known: Mapping[str, Head]) -> dict[str, Head]:
-    """Of heads that were known outside, those that the journal does not have."""
-    return {name: head for name, head in known.items() if not _has(journal, name, head)}
+    """Of heads that were known outside, those that the journal neither has nor has a tombstone for."""
+    return {
+        name: head for name, head in known.items() if not (_has(journal, name, head) or _is_buried(journal, name, head))
+    }
+
+
+def _is_buried(journal: Journal, name: str, head: Head) -> bool:
+    found = None if name in journal.names() else tombstone(journal, name)
+    return found is not None and found.covers(head)
 
 
 def _has(journal: Journal, name: str, head: Head) -> bool:
@@ -109,6 +116,10 @@ class Tombstone(msgspec.Struct):
     by: str
     reason: str
     is_archived: bool = False
+
+    def covers(self, head: Head) -> bool:
+        """Whether the chain that was removed can have had this head."""
+        return head.number < self.number or head == (self.number, self.hash)
 
 
 def bury(journal: Journal, record: Tombstone, *, time: float) -> None:

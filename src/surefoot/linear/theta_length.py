@@ -9,6 +9,7 @@ from surefoot.arrays import finite_array
 from surefoot.errors import InputError
 
 MOST_UNEVEN = 1e8  # ratio of singular values beyond which floats no longer resolve the rows
+SHORTEST = 1e-100  # rows: the squares of what is longer can be added up
 
 
 def bound_theta(rows: ArrayLike, reward_range: Sequence[float]) -> float:
@@ -40,15 +41,18 @@ def bound_theta(rows: ArrayLike, reward_range: Sequence[float]) -> float:
     2.0
     """
     x = finite_array("rows", rows, ndim=2)
-    low, high = finite_array("reward_range", reward_range, ndim=1).tolist() if len(reward_range) == 2 else (0.0, 0.0)
-    if not low < high:
+    ends = finite_array("reward_range", reward_range, ndim=1)
+    if ends.size != 2 or not ends[0] < ends[1]:
         raise InputError(f"`reward_range` must be (low, high) with low < high, but got {reward_range!r}.")
-    sizes = np.linalg.svd(x, compute_uv=False)
+    low, high = ends.tolist()
+    sizes = np.linalg.svd(x, compute_uv=False) if x.size else np.zeros(1)
     if x.shape[0] < x.shape[1] or not sizes[-1] * MOST_UNEVEN > sizes[0] > 0.0:
         raise InputError(
             f"`rows` must span all {x.shape[1]} dimensions, but they leave a direction open: no bound on rewards "
             "bounds theta there. Give more rows, or declare `theta_bound` yourself."
         )
+    if not SHORTEST < sizes[-1] <= sizes[0] < 1.0 / SHORTEST:
+        raise InputError(f"`rows` must have lengths that floats can work with, but got {sizes[0]:g}. Rescale them.")
     inverse = np.linalg.pinv(x)
     # m = center + spread s with |s_j| <= 1: entry i of theta is at most |center_i| + spread sum_j |X^+_ij| off 0, and
     # ||m|| / sigma_min bounds the whole.

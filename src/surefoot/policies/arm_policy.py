@@ -115,6 +115,11 @@ class ArmPolicy(Policy):
         vector[arm] = 1.0
         return vector
 
+    def _learn_row(self, features: Vector, reward: float) -> None:
+        if np.count_nonzero(features) != 1 or features.max() != 1.0:
+            raise InputError(f"`features` must be 1 at the arm that was played and 0 elsewhere, but got {features}.")
+        super()._learn_row(features, reward)
+
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         self._core.learn(int(np.argmax(features)), reward)
 

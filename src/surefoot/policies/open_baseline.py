@@ -49,7 +49,7 @@ def read_drawn(baseline: Any, actions: int) -> DrawnBaseline | None:
             f"`baseline` must be a row, or {actions} chances of at least 0 that add up to 1, one per action, but got "
             f"{chances.tolist()}. They are those of the strategy that is played today."
         )
-    return DrawnBaseline(chances)
+    return DrawnBaseline(chances / chances.sum())
 
 
 def most_telling(any_of: Any, rows: Matrix, share: float, ridge: Any, radius: float) -> int:

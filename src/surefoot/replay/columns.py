@@ -213,7 +213,10 @@ class RowChecker:
         given = self.table[name]
         self.refuse(given.is_null().to_numpy(), f"{name} is missing")
         lists = given if isinstance(given.dtype, (pl.List, pl.Array)) else self._labels(name).str.split("|")
-        return lists.cast(pl.List(pl.String)).list.eval(pl.element().str.strip_chars())
+        labels = lists.cast(pl.List(pl.String)).list.eval(pl.element().str.strip_chars())
+        gaps = labels.list.eval(pl.element().is_null() | (pl.element() == "")).list.any().fill_null(False)
+        self.refuse(gaps.to_numpy(), f"{name} holds an action without a name")
+        return labels
 
     def _labels(self, name: str) -> pl.Series:
         given = self.table[name]

@@ -96,6 +96,11 @@ class Likelihood(Value, frozen=True):
         bool
             True if <theta, claim.normal> >= claim.level follows for every theta of the set.
         """
+        shape = (self.linear.size,)
+        if np.shape(claim.point) != shape or np.shape(claim.normal) != shape:
+            return False
+        if not (np.isfinite(claim.point).all() and np.isfinite(claim.normal).all() and np.isfinite(claim.level)):
+            return False
         with localcontext() as context:
             context.prec = DIGITS
             normal, level = self._touched([Decimal(float(one)) for one in claim.point])

@@ -148,6 +148,8 @@ class RecentDecisions:
             view = journal.view(name)
             # After a long pause the past is skipped: only the newest are shown.
             after = max(self._seen, view.head.number - MOST_READ)
+            if after > self._seen:  # an erasure may be among what is skipped
+                self._kept.clear()
             for event in view.read(after):
                 self._seen = event.number
                 if event.kind in (records.DECISION, records.GUARDED, records.VISIT):
