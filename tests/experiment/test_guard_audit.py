@@ -76,7 +76,9 @@ def a_share(rows: list[Row]) -> int:
 
 
 def a_share_far_beyond_the_bank(rows: list[Row]) -> int:
-    row = first(rows, "guarded", lambda p: p["mode"] == "guarded" and 0.0 < p["share"] < 0.5, after=30)
+    # The least share of all: coins are the system's, and luck may have filled the bank early.
+    drawn = [row for row in rows if row["kind"] == "guarded" and row["payload"]["mode"] == "guarded"]
+    row = min((row for row in drawn if row["payload"]["share"] > 0.0), key=lambda row: row["payload"]["share"])
     row["payload"].update(share=0.98, source="learner", draw=0.5)
     return int(row["number"])
 

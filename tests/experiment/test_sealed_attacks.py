@@ -151,7 +151,7 @@ def test_the_journals_own_chain_stays(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("left", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("left", ["-wal", "-journal"])
 def test_a_copy_is_not_put_beside_the_last_changes_of_another(left: str, tmp_path: Path) -> None:
     with open_journal(tmp_path / "shop.db") as journal:
         arms(journal).decide(decision_id="a")

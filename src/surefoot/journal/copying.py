@@ -34,7 +34,8 @@ def verify_all(journal: Journal) -> dict[str, Head]:
 
 def check_new_file(target: Path, what: str) -> None:
     """Raise where a file is, or what SQLite left beside one: a new file would take that for its own last changes."""
-    for path in (target, *(target.with_name(target.name + end) for end in ("-wal", "-shm", "-journal"))):
+    beside = (target.with_name(target.name + end) for end in ("-wal", "-journal"))
+    for path in (target, *(one for one in beside if one.exists() and one.stat().st_size)):
         if path.exists():
             raise ConfigError(
                 f"{what} must be a new file, but {path} exists. Name another one, or put the old one aside with all "
