@@ -8,10 +8,9 @@ import msgspec
 
 from surefoot.arrays import finite
 from surefoot.errors import InputError
-from surefoot.experiment.question import read_context, read_id
+from surefoot.experiment.question import key_of, read_context, read_id
 from surefoot.ids import new_id
 from surefoot.journal import canonical
-from surefoot.journal.private_text import by_alias
 from surefoot.policies.guard_settings import REWARD
 from surefoot.records import AskedGuard, Created
 from surefoot.values import Value
@@ -74,7 +73,7 @@ def read_guarded(
         context=read_context(question.context),
     )
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return ReadGuarded(chosen, by_alias(chosen) if sealed else f"d:{chosen}", asked, is_fallback)
+    return ReadGuarded(chosen, key_of(chosen, sealed=sealed), asked, is_fallback)
 
 
 def read_metrics(decision_id: str, value: Any, metrics: tuple[str, ...]) -> tuple[str, dict[str, float]]:

@@ -74,7 +74,12 @@ def read(question: Question, *, is_fallback: bool = False, sealed: bool = False)
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return Read(chosen, by_alias(chosen) if sealed else f"d:{chosen}", rows, catalogue, asked, is_fallback)
+    return Read(chosen, key_of(chosen, sealed=sealed), rows, catalogue, asked, is_fallback)
+
+
+def key_of(decision_id: str, *, sealed: bool) -> str:
+    """What the decision of a caller's id is found by."""
+    return by_alias(decision_id) if sealed else f"d:{decision_id}"
 
 
 def read_id(decision_id: str) -> str:

@@ -42,11 +42,7 @@ def delete(
     JournalNotFoundError
         If there is no such experiment.
     """
-    if not by.strip() or not reason.strip():
-        raise ConfigError("`by` and `reason` must say who removes the experiment, and why: an auditor will ask.")
-    if name == JOURNAL:
-        raise ConfigError("The journal's own chain must stay: it says what happened to everything else.")
-    head = journal.head(name)
+    head = _removable(journal, name, by, reason)
     # First, so that nothing goes without a word; whoever is killed in between says it again.
     bury(journal, Tombstone(name, head.number, head.hash, by, reason, archive), time=clock())
     journal.remove(name)
@@ -82,10 +78,18 @@ def archive(
     ConfigError
         If the file exists, or nobody answers for it.
     """
-    if not by.strip() or not reason.strip() or name == JOURNAL or name not in journal.names():
-        return delete(journal, name, by=by, reason=reason, clock=clock)  # which says what is wrong
+    _removable(journal, name, by, reason)
     check_new_file(file, "An archive")
     with SqliteJournal(file) as kept:
         copy_experiment(journal, kept, name)
         verify_all(kept)
     return delete(journal, name, by=by, reason=reason, clock=clock, archive=True)
+
+
+def _removable(journal: Journal, name: str, by: str, reason: str) -> Head:
+    """Where a chain stands that may go, by somebody's word."""
+    if not by.strip() or not reason.strip():
+        raise ConfigError("`by` and `reason` must say who removes the experiment, and why: an auditor will ask.")
+    if name == JOURNAL:
+        raise ConfigError("The journal's own chain must stay: it says what happened to everything else.")
+    return journal.head(name)

@@ -16,9 +16,10 @@ import msgspec
 from surefoot.errors import InputError
 from surefoot.experiment.decoding import REFERENCE, decode, find_reference
 from surefoot.experiment.decoding import reference as reference
+from surefoot.experiment.question import key_of
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text
-from surefoot.journal.private_text import PrivateText, by_alias, new_salt
+from surefoot.journal.private_text import PrivateText, new_salt
 from surefoot.records import (
     DECISION,
     GUARDED,
@@ -60,14 +61,9 @@ def is_sealed(created: Created) -> bool:
     return created.format == SEALED
 
 
-def key_of(created: Created, decision_id: str) -> str:
-    """What the decision of a caller's id is found by."""
-    return by_alias(decision_id) if is_sealed(created) else f"d:{decision_id}"
-
-
 def find_decision(created: Created, view: View, decision_id: str) -> Event | None:
     """The decision of a caller's id, or of a reference, which is all that is left once the id is erased."""
-    found = view.find(key_of(created, decision_id))
+    found = view.find(key_of(decision_id, sealed=is_sealed(created)))
     if found is None and is_sealed(created):
         found = find_reference(created, view, decision_id)
     return found

@@ -44,6 +44,7 @@ class BasePolicy(ABC):
         self._restarts = 0
         self._lowest_reward = -math.inf  # that a learner's round may bring
         self._checks_rewards = False  # whether one may contradict what was declared
+        self._bounds: tuple[float, float] | None = None  # of a single reward, where they were declared
 
     @abstractmethod
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
@@ -193,6 +194,9 @@ class BasePolicy(ABC):
         if isinstance(reward, float) and reward < self._lowest_reward:
             lowest = f"lowest_reward={self._lowest_reward:.6g}"
             self.report_breach("reward", f"A reward of {reward:.6g} came in, below the declared {lowest}.")
+        if isinstance(reward, float) and self._bounds and not self._bounds[0] <= reward <= self._bounds[1]:
+            text = f"A reward of {reward:.6g} came in, beyond the declared reward_bounds={self._bounds!r}."
+            self.report_breach("reward", text)
 
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward, so that no other reward waits for it.

@@ -17,7 +17,7 @@ from surefoot.arrays import Vector, fraction
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.policies.arm_policy import PLAYS, ArmPolicy
 from surefoot.policies.decision import Decision
-from surefoot.policies.linear_settings import read_bounds, read_known_reward
+from surefoot.policies.linear_settings import read_bounds, read_known_reward, spread_of
 from surefoot.policies.orders import HOLD
 from surefoot.safety.arms_proof import ArmsPromise, intervals_proof, likelihood_proof
 from surefoot.safety.certificate import Certificate
@@ -80,24 +80,23 @@ class ConservativeUCB(ArmPolicy):
     ) -> None:
         fraction("alpha", alpha, hint="alpha is the share of the baseline's reward you accept losing.")
         fraction("delta", delta, hint="delta is the probability that the guarantee fails.")
-        self._bounds = None if reward_bounds is None else read_bounds(reward_bounds)
+        bounds = None if reward_bounds is None else read_bounds(reward_bounds)
         self._known = None if baseline_reward is None else read_known_reward(baseline_reward)
-        if self._bounds is not None:
-            _check_bounds(self._bounds, self._known, settle_after, default_reward)
+        if bounds is not None:
+            _check_bounds(bounds, self._known, settle_after, default_reward)
         if noise is None:
-            # Rewards within bounds are sub-Gaussian at half their width.  (Hoeffding)
-            noise = 1.0 if self._bounds is None else (self._bounds[1] - self._bounds[0]) / 2
+            noise = 1.0 if bounds is None else spread_of(bounds)
         super().__init__(
             arms=arms,
             noise=noise,
             alpha=alpha,
             delta=delta,
-            **({} if self._bounds is None else {"reward_bounds": self._bounds}),
+            **({} if bounds is None else {"reward_bounds": bounds}),
             baseline_reward=baseline_reward,
             settle_after=settle_after,
             default_reward=default_reward,
         )
-        self._checks_rewards = self._bounds is not None
+        self._bounds, self._checks_rewards = bounds, bounds is not None
         self._default = -1
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
@@ -141,12 +140,6 @@ class ConservativeUCB(ArmPolicy):
     def _learn(self, features: Vector, reward: float, is_learner: bool) -> None:
         super()._learn(features, reward, is_learner)
         self._check_declared(reward)  # the default arm's rewards, too, which are not looked at when they come
-
-    def _check_declared(self, reward: Any) -> None:
-        super()._check_declared(reward)
-        if self._bounds is not None and not self._bounds[0] <= reward <= self._bounds[1]:
-            text = f"A reward of {reward:.6g} came in, beyond the declared reward_bounds={self._bounds!r}."
-            self.report_breach("reward", text)
 
     def _read_default(self, baseline: Any) -> int:
         arm = self._read_arm(baseline)

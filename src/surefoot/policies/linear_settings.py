@@ -76,6 +76,11 @@ def read_bounds(bounds: Any) -> tuple[float, float]:
     return low, high
 
 
+def spread_of(bounds: tuple[float, float]) -> float:
+    """The sub-Gaussian scale of rewards within bounds: half their width.  (Hoeffding)"""
+    return (bounds[1] - bounds[0]) / 2
+
+
 def read_known_reward(reward: float) -> float:
     """A known mean reward of the baseline: a finite number of at least 0."""
     value = finite("baseline_reward", reward, hint="It is the mean reward of the baseline's action.")

@@ -8,7 +8,7 @@ import numpy as np
 from surefoot.arrays import finite, positive
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.linear.radius import BY_LIKELIHOOD
-from surefoot.policies.linear_settings import MOST_RESOLVED, read_bounds, read_known_reward
+from surefoot.policies.linear_settings import MOST_RESOLVED, read_bounds, read_known_reward, spread_of
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
 from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
@@ -174,12 +174,6 @@ class SafeLUCB(WatchedPolicy):
         self._most = self._settings.range_high
         self._undeclared = self._read_interval(None)  # what is known of a baseline's reward that is not given
 
-    def _check_declared(self, reward: Any) -> None:
-        super()._check_declared(reward)
-        if self._bounds is not None and not self._bounds[0] <= reward <= self._bounds[1]:
-            text = f"A reward of {reward:.6g} came in, beyond the declared reward_bounds={self._bounds!r}."
-            self.report_breach("reward", text)
-
     def _read_interval(self, reward: Any) -> tuple[float, float]:
         """What is known of this round's baseline reward, from what is given and what was declared."""
         low, high = 0.0, np.inf
@@ -286,8 +280,7 @@ def _by_default(noise: float | None, radius: str | None, bounds: tuple[float, fl
             "`noise` or `reward_bounds` must be given: how far single rewards spread. For clicks take "
             "reward_bounds=(0, 1)."
         )
-    # Rewards within bounds are sub-Gaussian at half their width.  (Hoeffding)
-    spread = (bounds[1] - bounds[0]) / 2 if noise is None and bounds is not None else noise
+    spread = spread_of(bounds) if noise is None and bounds is not None else noise
     return cast("float", spread), radius or ("amm" if bounds is None else "best")
 
 
