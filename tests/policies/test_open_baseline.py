@@ -163,3 +163,21 @@ def test_a_round_over_it_is_neither_voided_nor_recalled(baseline: Any, source: A
     with pytest.raises(InputError, match="must be the one row"):
         learner.recall(np.eye(3), baseline=baseline, action=0, source=source)
     assert all(np.array_equal(before[name], value) for name, value in learner.state().items())
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_a_round_over_it_is_not_voided_as_if_it_had_been_one_row(hold: bool) -> None:
+    learner = policy()
+    for _ in range(60):
+        learner.observe(learner.decide(np.eye(3), baseline=CHANCES), 0.4)
+    decision = learner.decide(np.eye(3), baseline=CHANCES, hold=hold)
+    # A restored policy knows it as well as the first.
+    for one in (learner, surefoot.SafeLUCB.from_state(learner.state())):
+        before = one.state()
+        today = 1 if decision.source == "learner" else decision.action
+        told: Any = {"action": decision.action, "source": decision.source, "played": (today + 1) % 3}
+        with pytest.raises(InputError, match="a baseline that draws"):
+            one.void(decision.round, np.eye(3), baseline=today, **told)
+        assert all(np.array_equal(before[name], value) for name, value in one.state().items())
+    learner.observe(decision, 0.4)
+    assert "pending_drawn" not in learner.state()

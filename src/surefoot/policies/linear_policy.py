@@ -214,12 +214,14 @@ class LinearPolicy(Policy):
         return self._concluded(found, rows, baseline, order)
 
     def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: float, order: int) -> Decision:
-        coin, offered, mean = draw_coin(self._config.get("seed"), self._rounds + 1), today.offer(rows), rows.shape[0]
-        found = self._core.decide(offered, False, mean, known, *self._told, order)
-        if found[0] < 0 or (found[1] and found[0] < mean):
-            return self._concluded(found, offered, mean, order)
-        row = today.draw(coin)
-        return self._concluded(today.played(found, row, rows), rows, row, order)
+        coin, offered, row = draw_coin(self._config.get("seed"), self._rounds + 1), today.offer(rows), rows.shape[0]
+        found = self._core.decide(offered, False, row, known, *self._told, order)
+        if found[0] >= 0 and not (found[1] and found[0] < row):  # the baseline plays
+            row = today.draw(coin)
+            found, offered = today.played(found, row, rows), rows
+        decision = self._concluded(found, offered, row, order)
+        self._settlement.drew(decision.round)
+        return decision
 
     def _decide_over(self, actions: ActionSet, baseline: int | ArrayLike | None, known: float, order: int) -> Decision:
         if actions.dim != self.dim:
@@ -286,15 +288,13 @@ class LinearPolicy(Policy):
         rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
         self._check_shape(rows)
         row, was_learner = decided
-        for each in (row, played):
-            self._check_order(rows, each)
-
+        self._check_order(rows, max(row, played))
+        self._settlement.check_voidable(round_)
         self._check_decided(round_, rows[row])
 
         # A policy without a baseline books what it plays in its place.
-        def displaced(action: int, is_learner: bool) -> Vector:
-            today: Vector = rows[baseline if self.needs_baseline or not is_learner else action]
-            return today
+        def displaced(action: int, is_learner: bool) -> Any:
+            return rows[baseline if self.needs_baseline or not is_learner else action]
 
         is_learner, known, told = played != baseline, *self._read_told(baseline_reward)
         # Before a restart there was another ledger, whose rounds are charged at their worst.

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surefoot.arrays import Matrix, Vector, count, finite
-from surefoot.errors import ConfigError, DecisionError, StateError
+from surefoot.errors import ConfigError, DecisionError, InputError, StateError
 
 MOST_ROUNDS = 2.0**53  # beyond it a float no longer counts
 
@@ -38,6 +38,7 @@ class Settlement:
         self.rewards: dict[int, Reward] = {}  # rewards that have come and wait for an earlier round
         self._queue: deque[int] = deque()  # rounds that teach, in the order of their decisions; the first one is open
         self.defaults = 0  # rounds settled by the default
+        self._drawn: set[int] = set()  # open rounds whose baseline drew: what is booked is no row of theirs
 
     def __len__(self) -> int:
         return len(self._open)
@@ -69,6 +70,20 @@ class Settlement:
     def awaits(self, round_: int) -> bool:
         """Whether a round is open and its reward has not come."""
         return round_ in self._open and round_ not in self.rewards
+
+    def drew(self, round_: int) -> None:
+        """Note that the baseline of an open round was drawn."""
+        self._drawn.add(round_)
+        if len(self._drawn) > 2 * len(self._open):
+            self._drawn &= self._open.keys()
+
+    def check_voidable(self, round_: int) -> None:
+        """Raise where the ledger holds something else of an open round than its rows."""
+        if round_ in self._drawn:
+            raise InputError(
+                f"Round {round_} had a baseline that draws, and the ledger holds its mean row: such a round cannot be "
+                "voided. Decide over one row where an answer may come too late."
+            )
 
     def check_open(self, round_: int, rounds: int, done: str) -> None:
         """Raise unless a round awaits its reward; `rounds` were decided so far."""
@@ -169,7 +184,9 @@ class Settlement:
         """Plain arrays from which `restore` makes the same settlement."""
         rounds, waiting = self.open_rounds, self.waiting
         entries = [self._open[round_] for round_ in rounds]
+        drawn = [round_ for round_ in rounds if round_ in self._drawn]
         return {
+            **({"pending_drawn": np.array(drawn, dtype=np.int64)} if drawn else {}),
             "pending_rounds": np.array(rounds, dtype=np.int64),
             "pending_is_learner": np.array([is_learner for _, is_learner, _ in entries], dtype=np.bool_),
             "pending_teaches": np.array([teaches for _, _, teaches in entries], dtype=np.bool_),
@@ -194,6 +211,7 @@ class Settlement:
         waiting = zip(state.get("waiting_rounds", ()), state.get("waiting_rewards", ()), strict=True)
         self.rewards = {int(round_): _value(value) for round_, value in waiting}
         self.defaults = int(state.get("settled_by_default", 0))
+        self._drawn = {_number(round_) for round_ in state.get("pending_drawn", ())}
         if not self.rewards.keys() <= set(self._queue):
             raise StateError("Rewards that wait must belong to pending rounds that teach.")
 
