@@ -2,24 +2,18 @@
 #pragma once
 #include <cmath>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
+#include "damage.hpp"
 #include "exact.hpp"
 #include "vector.hpp"
 
 namespace surefoot {
 
-// A state that cannot be one; the Python side turns it into a StateError.
-struct DamagedState : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // A count is kept as a double, since it stands among doubles in sums; above 2^53 it would no longer count.
 inline void check_count(double number) {
   if (!(number >= 0.0 && number <= 0x1p53 && number == std::floor(number))) {
-    throw DamagedState("a count in it is no whole number of at least 0");
+    damaged("a count in it is no whole number of at least 0");
   }
 }
 
@@ -39,14 +33,14 @@ struct Reader {
   std::size_t at = 0;
 
   double next() {
-    if (at == numbers.size()) throw DamagedState("it is too short");
+    if (at == numbers.size()) damaged("it is too short");
     return numbers[at++];
   }
   void operator()(double& value) { value = next(); }
   void operator()(int& value) {
     const double number = next();
     check_count(number);
-    if (number > 1e9) throw DamagedState("a count in it is too large");
+    if (number > 1e9) damaged("a count in it is too large");
     value = static_cast<int>(number);
   }
   void operator()(bool& value) { value = next() > 0.0; }
@@ -54,7 +48,7 @@ struct Reader {
     for (int i = 0; i < count; ++i) first[i] = next();
   }
   void end() const {
-    if (at != numbers.size()) throw DamagedState("it is too long");
+    if (at != numbers.size()) damaged("it is too long");
   }
 };
 

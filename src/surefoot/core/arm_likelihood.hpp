@@ -135,7 +135,7 @@ struct ArmLikelihood {
       visit(own.successes);
       visit(own.failures);
       visit(own.is_known);
-      if (!(own.successes >= 0.0 && own.failures >= 0.0)) throw DamagedState("an arm in it was met less than never");
+      if (!(own.successes >= 0.0 && own.failures >= 0.0)) damaged("an arm in it was met less than never");
     }
   }
 

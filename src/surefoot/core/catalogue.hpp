@@ -16,7 +16,7 @@ inline constexpr int LIST_EVERY = 16;  // observations between two attempts to m
 
 template <int D>
 struct Catalogue {
-  std::vector<double> values;
+  Common<double> values;
   int dim = 0;
   Columns<D> columns;
   Scores scores;  // while there is a list, as of when it was made
@@ -67,7 +67,7 @@ struct Catalogue {
     } else if (list.empty()) {
       follow(columns, ridge.step.data(), change, scores, team);
     } else {
-      list.learn(ridge.step, change);
+      list.learn(ridge.step, change, team);
     }
   }
 

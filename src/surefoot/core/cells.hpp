@@ -79,14 +79,14 @@ struct Cells {
   void each(Visit visit) {
     int size = count();
     visit(size);
-    if (size > CELLS) throw DamagedState("it holds more rows than there is room for");
+    if (size > CELLS) damaged("it holds more rows than there is room for");
     resize(static_cast<std::size_t>(size));
     for (double& number : rows) visit(number);
     for (int i = 0; i < size; ++i) {
       Cell& cell = (*this)[i];
       for (double* number : {&cell.successes, &cell.failures, &cell.played, &cell.kept, &cell.displaced}) {
         visit(*number);
-        if (!(*number >= 0.0)) throw DamagedState("a row in it was met less than never");
+        if (!(*number >= 0.0)) damaged("a row in it was met less than never");
       }
       keys[static_cast<std::size_t>(i)] = key_of(row(i));
     }

@@ -72,10 +72,9 @@ struct Player {
 
   // Plays a block of rounds; actions go to `trace` where there is room: the learner's row, or -1 - the baseline's.
   // Returns -1, or the first round with a row beyond its bound.
-  // Never inlined into a binding, whose own variables would take its registers, and a tenth of its speed.
   template <class Team>
-  [[gnu::noinline]] std::int64_t play(const Block& block, Tally& tally, const Checkpoints& points, std::int64_t* trace,
-                                      const Team& team) {
+  std::int64_t play(const Block& block, Tally& tally, const Checkpoints& points, std::int64_t* trace,
+                    const Team& team) {
     const bool is_late = block.has_delays || !late.empty();
     int place = 0;
     // A run comes block by block, and continues behind the checkpoints of earlier ones.

@@ -82,7 +82,7 @@ struct Facts {
     for (Fact<D>& fact : places) {
       visit(fact.kind);
       const bool is_likelihood = fact.kind >= likelihood && fact.kind < likelihood + TANGENTS;
-      if (fact.kind > tangent && !is_likelihood) throw DamagedState("a fact in it is of no kind");
+      if (fact.kind > tangent && !is_likelihood) damaged("a fact in it is of no kind");
       visit(fact.level);
       visit(fact.weight);
       visit(fact.normal);

@@ -12,8 +12,6 @@ namespace surefoot {
 
 inline constexpr int SCREEN_FROM = 64;  // actions and dimensions from which a screen pays
 inline constexpr double EPS_SINGLE = 0x1p-24;
-inline constexpr int NARROW = __BIGGEST_ALIGNMENT__ / sizeof(float);  // single numbers side by side, in a register
-using SingleLanes = float __attribute__((vector_size(NARROW * sizeof(float))));
 
 // Widths in single precision, relative to the length of M and to the bound D: both factors are at most 1, and far from
 // where single numbers end.

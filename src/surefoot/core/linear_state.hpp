@@ -64,7 +64,7 @@ struct LinearState {
 
   // Learns an observation, and lets the scores of the catalogue follow.
   template <class Team>
-  void absorb(View<D> x, double reward, const Team& team) {
+  [[gnu::always_inline]] void absorb(View<D> x, double reward, const Team& team) {
     if (!likelihood) return follow(ridge, x, reward, team);
     ridge.absorb(x, reward);
     if (!likelihood->is_possible(reward)) {

@@ -48,7 +48,7 @@ struct RememberedRounds {
     for (Sum* sum : {&kept_low, &kept_high, &owed_low, &owed_high, &earned}) visit(*sum);
     for (double* number : {&earned_rounds, &refuted, &proved, &proved_round}) visit(*number);
     visit(working.count);
-    if (working.count > working.room()) throw DamagedState("it holds more facts than there is room for");
+    if (working.count > working.room()) damaged("it holds more facts than there is room for");
     visit(refused);
     visit(pause);
     visit(moved);

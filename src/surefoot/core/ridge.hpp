@@ -78,14 +78,14 @@ struct Ridge {
   void each(Visit visit) {
     int size = dim();
     visit(size);
-    if (size != dim()) throw DamagedState("it is of another dimension");
+    if (size != dim()) damaged("it is of another dimension");
     for (double* number : {&count, &fresh_log_det, &growth, &drift, &fresh_drift, &condition, &energy, &age}) {
       visit(*number);
     }
     check_count(count);
     check_count(age);
     visit(waiting);
-    if (waiting >= RECENT) throw DamagedState("more rows wait in it than there is room for");
+    if (waiting >= RECENT) damaged("more rows wait in it than there is room for");
     visit(favourite);
     visit(surprises);
     visit(theta);
@@ -126,7 +126,7 @@ struct Ridge {
     double gain, error;
   };
 
-  Change absorb(View<D> x, double reward) {
+  [[gnu::always_inline]] Change absorb(View<D> x, double reward) {
     const int d = dim();
     const Span block = blocks.join(x);
     const Matrix<D>& before = D == any && handed_over != nullptr ? *handed_over : whitener;

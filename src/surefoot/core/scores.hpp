@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common.hpp"
 #include "registers.hpp"
 #include "ridge.hpp"
 #include "settings.hpp"
@@ -34,7 +35,7 @@ int first_bad_row(Rows<D> rows, double bound) {
 template <int D>
 struct Columns {
   int actions = 0, places = 0, dim_ = 0;
-  std::vector<double> values;
+  Common<double> values;
 
   void assign(Rows<D> rows) {
     actions = rows.count;
@@ -49,8 +50,8 @@ struct Columns {
         const double *row = rows[i].data(), *next = rows[i + 1].data();
         for (; j + 2 <= dim(); j += 2) {
           const Pair a = take<Pair>(row + j), b = take<Pair>(next + j);
-          put(column(j) + i, __builtin_shufflevector(a, b, 0, 2));
-          put(column(j + 1) + i, __builtin_shufflevector(a, b, 1, 3));
+          put(column(j) + i, firsts(a, b));
+          put(column(j + 1) + i, seconds(a, b));
         }
       }
       for (; j < dim(); ++j) {
@@ -65,7 +66,7 @@ struct Columns {
 };
 
 struct Scores {
-  std::vector<double> means, squares;
+  Common<double> means, squares;
 
   void resize(int actions) {
     const auto places = static_cast<std::size_t>(padded(actions));
@@ -257,7 +258,7 @@ Proposal optimistic(const LinearSettings& s, Ridge<D>& ridge, const Scores& scor
   const int guess = ridge.favourite < actions ? ridge.favourite : 0;
   const double bar = means[guess] + factor * std::sqrt(squares[guess]);
   const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(bar);
-  int rivals = -1;  // the guess itself
+  int rivals = 0;
   each_register(team, padded(actions), actions, [&]<class Number>(Number, int at) {
     const Number mean = take<Number>(means + at);
     // A row that may reach the bar, rounding included, counts as a rival; so does one that ties with the guess: among
@@ -265,7 +266,7 @@ Proposal optimistic(const LinearSettings& s, Ridge<D>& ridge, const Scores& scor
     const Number gap = larger(Number{} + 0.0, (bar - mean) - 4.0 * EPS * (size + absolute(mean)));
     rivals += holding(square * take<Number>(squares + at) >= gap * gap);
   });
-  if (rivals == 0) return {guess, bar};
+  if (team.total(rivals) == 1) return {guess, bar};  // the guess itself
   int best = guess;
   double highest = -INFINITE;
   for (int i = 0; i < actions; ++i) {

@@ -41,8 +41,9 @@ struct ShortList {
   bool has_lasted(int dim) const { return dim < ROOM_FROM || missed >= LIST_LASTS; }
 
   // The rows on the list follow an observation; the others will, or are scored again.
-  void learn(const Vector<D>& step, const Change& change) {
-    follow(columns_, step.data(), change, scores_, Solo{});
+  template <class Team>
+  void learn(const Vector<D>& step, const Change& change, const Team& team) {
+    follow(columns_, step.data(), change, scores_, team);
     // 1 / gain - 1 is the leverage; rounding alone could take it below 0.
     travel += std::fabs(change.error) * std::sqrt(1.0 / change.gain - 1.0 + 4.0 * EPS);
     if (is_stale()) return;

@@ -19,6 +19,8 @@ struct Solo {
   void each(int places, Work work) const {
     for (int at = 0; at < places; at += WIDE) work(at);
   }
+  // What all lanes have counted.
+  int total(int counted) const { return counted; }
 };
 
 // So many lanes, played one after the other: what a GPU does at once. Lane l takes the places l, l + lanes, ...
@@ -31,16 +33,7 @@ struct Emulated {
       for (int at = lane; at < places; at += lanes) work(at);
     }
   }
+  int total(int counted) const { return counted; }
 };
-
-// How many of the tests hold.
-inline int holding(bool test) { return test ? 1 : 0; }
-template <class Mask>
-  requires(!std::is_same_v<Mask, bool>)
-inline int holding(Mask tests) {
-  int count = 0;
-  for (int i = 0; i < WIDTH<Mask>; ++i) count += tests[i] != 0;
-  return count;
-}
 
 }  // namespace surefoot

@@ -167,6 +167,11 @@ class Realisation(ABC):
         self._seed = seed
         self._noise_rng = RoundDraws(int(child(seed, 1).generate_state(1, np.uint64)[0]))
 
+    @property
+    def noise_seed(self) -> int:
+        """What the randomness of its rewards is drawn from, a number for every round."""
+        return self._noise_rng.seed
+
     # A generator takes as long to make as hundreds of rounds to play, and few worlds need these two.
     @cached_property
     def _feature_rng(self) -> np.random.Generator:

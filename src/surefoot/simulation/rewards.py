@@ -20,7 +20,7 @@ class RoundDraws:
     """
 
     def __init__(self, seed: int) -> None:
-        self._seed, self._round = seed, 0
+        self.seed, self._round = seed, 0
 
     def random(self, rounds: int) -> Vector:
         """Uniform numbers of the next rounds."""
@@ -31,7 +31,7 @@ class RoundDraws:
         return self._next(native.normals, rounds)
 
     def _next(self, draw: Any, rounds: int) -> Vector:
-        drawn: Vector = draw(self._seed, self._round, rounds)
+        drawn: Vector = draw(self.seed, self._round, rounds)
         self._round += rounds
         return drawn
 

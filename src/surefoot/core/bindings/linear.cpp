@@ -169,6 +169,9 @@ void bind_settings(nb::module_& module) {
   nb::class_<LinearSettings> type(module, "LinearSettings", "What a linear policy was told.");
   type.def(nb::init<>());
   type.def("copy", [](const LinearSettings& s) { return s; });
+  type.def(
+      "raw", [](const LinearSettings& s) { return nb::bytes(reinterpret_cast<const char*>(&s), sizeof s); },
+      "Its bytes, which a GPU reads as the same struct.");
   type.def_rw("noise", &LinearSettings::noise);
   type.def_rw("delta", &LinearSettings::delta);
   type.def_rw("ridge", &LinearSettings::ridge);

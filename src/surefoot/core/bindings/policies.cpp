@@ -119,6 +119,13 @@ Block block_of(const CubeIn& features, const MatrixIn& means, const CountsIn& ba
 
 inline constexpr int MOST_LANES = 1024;
 
+// Not inlined into a binding, whose own variables would take the loop's registers, and a tenth of its speed.
+template <class P, class Team>
+[[gnu::noinline]] std::int64_t play_with(Player<P>& player, const Block& block, Tally& tally, const Checkpoints& points,
+                                         std::int64_t* trace, const Team& team) {
+  return player.play(block, tally, points, trace, team);
+}
+
 // Plays a block; with `lanes` the actions are shared by so many, with the same bits.
 template <class P>
 std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const CountsIn& checkpoints, MatrixOut& kept,
@@ -132,8 +139,8 @@ std::int64_t play(Player<P>& player, const Block& block, Tally& tally, const Cou
   const Checkpoints points{checkpoints.data(), static_cast<int>(checkpoints.size()), kept.data()};
   std::int64_t* actions = trace.size() == 0 ? nullptr : trace.data();
   const nb::gil_scoped_release unlocked;
-  return lanes == 0 ? player.play(block, tally, points, actions, Solo{})
-                    : player.play(block, tally, points, actions, Emulated{lanes});
+  return lanes == 0 ? play_with(player, block, tally, points, actions, Solo{})
+                    : play_with(player, block, tally, points, actions, Emulated{lanes});
 }
 
 template <class P>

@@ -1,0 +1,11 @@
+// Room for what the lanes of a team share. On a GPU, where lanes are threads with memory of their own,
+// `gpu/common.hpp` stands in its place.
+#pragma once
+#include <vector>
+
+namespace surefoot {
+
+template <class A>
+using Common = std::vector<A>;
+
+}  // namespace surefoot

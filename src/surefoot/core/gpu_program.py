@@ -1,0 +1,150 @@
+"""The core compiled for a GPU: its own headers, by NVIDIA's run-time compiler, kept in a cache folder."""
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from surefoot.errors import ConfigError
+
+MISSING = (
+    "The GPU engine needs NVIDIA's run-time compiler (NVRTC), but it was not found. Install it with "
+    "`pip install 'surefoot[gpu]'`."
+)
+# No contraction and nothing but correctly rounded + - * / and sqrt: the bits of a CPU.
+OPTIONS = ("-std=c++20", "-default-device", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-w")
+# What must be inlined, as this compiler spells it: calls cost more than on a CPU.
+INLINED, SPELLED = re.compile(r"\[\[gnu::always_inline\]\]( inline)?"), "__forceinline__"
+VERSIONS = ("13", "12")  # of CUDA, newest first
+
+
+def sources() -> dict[str, str]:
+    """The headers that the compiler sees, by the names in their `#include` lines.
+
+    A header of the folder `gpu` stands in the place of the core's of the same name; `gpu/std` holds as much of the
+    standard library as the core uses.
+    """
+    core = files("surefoot.core")
+    found: dict[str, str] = {}
+    for folder, endings in ((core, (".hpp",)), (core / "gpu", (".hpp",)), (core / "gpu" / "std", ("",))):
+        for entry in _files(folder):
+            if entry.name.endswith(endings):
+                found[entry.name] = INLINED.sub(SPELLED, entry.read_text(encoding="utf-8"))
+    return found
+
+
+def _files(folder: Traversable) -> Iterator[Traversable]:
+    return (entry for entry in sorted(folder.iterdir(), key=lambda entry: entry.name) if entry.is_file())
+
+
+def program(*, policy: str, dim: int, team: int, block: int, architecture: str) -> Path:
+    """The file with the engine for one policy of the core and one dimension, compiled at its first use.
+
+    policy: its type in the core, such as "Clucb"
+    team: lanes that play one run
+    block: threads that are started together
+    architecture: of the device, such as "sm_90"
+    """
+    source = (files("surefoot.core") / "gpu" / "play.cu").read_text(encoding="utf-8")
+    options = (
+        *OPTIONS,
+        f"-arch={architecture}",
+        f"-DPOLICY={policy}",
+        f"-DDIM={'any' if dim < 0 else dim}",
+        f"-DTEAM={team}",
+        f"-DBLOCK={block}",
+    )
+    headers, compiler = sources(), Compiler()
+    parts = [source, *options, *(part for header in headers.items() for part in header), str(compiler.version)]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    kept = cache_folder() / f"{key}.cubin"
+    return kept if kept.exists() else _keep(kept, compiler.compile(source, headers, options))
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept: `surefoot` in the user's cache folder."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(root) / "surefoot"
+
+
+def _keep(path: Path, code: bytes) -> Path:
+    """Keep a program, whole or not at all; where the cache cannot be written, in a file of this process alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = path.parent
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="surefoot-"))
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        file.write(code)
+    return Path(file.name).replace(folder / path.name)
+
+
+class Compiler:
+    """NVRTC through its C interface."""
+
+    def __init__(self) -> None:
+        self._library = _library()
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        self.version = (major.value, minor.value)
+
+    def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
+        """Machine code for the architecture that the options name."""
+        names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
+        texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
+        given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+        handle = ctypes.c_void_p()
+        made = ctypes.byref(handle)
+        self._call("nvrtcCreateProgram", made, source.encode(), b"play.cu", len(headers), texts, names)
+        try:
+            if self._library.nvrtcCompileProgram(handle, len(options), given):
+                log = self._read(handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+                raise ConfigError(f"The GPU engine must compile, but NVRTC {self.version} says:\n{log[:4000]}")
+            return self._read(handle, "CUBIN")
+        finally:
+            self._call("nvrtcDestroyProgram", made)
+
+    def _read(self, handle: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"nvrtcGet{what}Size", handle, ctypes.byref(size))
+        text = ctypes.create_string_buffer(size.value)
+        self._call(f"nvrtcGet{what}", handle, text)
+        return text.raw
+
+    def _call(self, name: str, *arguments: object) -> None:
+        code = getattr(self._library, name)(*arguments)
+        if code:
+            raise ConfigError(f"NVRTC must answer {name}, but it failed with code {code}.")
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """NVRTC from the Python package that brings it, or from a CUDA toolkit."""
+    for path in _candidates():
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise ConfigError(MISSING)
+
+
+def _candidates() -> Iterator[str]:
+    for package in ("nvidia.cu13", "nvidia.cuda_nvrtc"):
+        try:
+            spec = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            yield from (str(path) for path in sorted(Path(folder, "lib").glob("libnvrtc.so.*"), reverse=True))
+    for version in VERSIONS:
+        yield f"libnvrtc.so.{version}"
+        for root in (os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+            if root:
+                yield str(Path(root, "lib64", f"libnvrtc.so.{version}"))

@@ -1,0 +1,255 @@
+"""The engine on a GPU: every run of every policy at once, by the core's own headers, with the bits of a CPU.
+
+A run is played by a team of lanes, which share its actions; everything else each lane computes for itself. Draws are
+functions of seed and round, so a GPU makes its own. What it cannot play, `refusal` says, and a CPU does.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.core.gpu_program import program
+from surefoot.errors import ConfigError
+from surefoot.linear.ridge import FIXED
+from surefoot.simulation.contestants import Entrant
+from surefoot.simulation.object_runner import policy_of
+from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.problem import seed_of_run
+from surefoot.simulation.realisations import Realisation
+from surefoot.simulation.rewards import GAUSSIAN
+from surefoot.simulation.worlds import World
+
+TYPES = {"LUCB": "Lucb", "CLUCB": "Clucb", "CLUCB2": "Clucb2", "SafeLUCB": "SafeLucb"}  # in the core
+TEAM, BLOCK = 8, 128  # lanes that play one run; threads that are started together
+LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
+MEMORY_SHARE = 0.7  # of what the device has free
+DRAW_THREADS = 256
+
+# The structs of `gpu/play.cu`.
+ROUNDS = np.dtype(
+    [
+        ("rounds", np.int32),
+        ("actions", np.int32),
+        ("dim", np.int32),
+        ("is_fixed", np.int32),
+        ("checkpoints", np.uint64),
+        ("checkpoint_count", np.int32),
+        ("watched", np.uint64),
+        ("watched_count", np.int32),
+        ("memory", np.uint64),
+        ("lane_room", np.uint64),
+        ("team_room", np.uint64),
+    ],
+    align=True,
+)
+
+
+def task_dtype(settings: int) -> np.dtype[np.void]:
+    """One run as the kernel reads it, with so many bytes of settings."""
+    return np.dtype(
+        [
+            ("settings", np.void, settings),
+            ("features", np.uint64),
+            ("means", np.uint64),
+            ("baselines", np.uint64),
+            ("draws", np.uint64),
+            ("kept", np.uint64),
+            ("scale", np.float64),
+            ("rewards", np.int32),
+            ("is_told", np.int32),
+        ]
+    )
+
+
+def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:
+    """Why a GPU cannot play this; None if it can."""
+    if world.delay > 0:
+        return "delayed rewards wait in a queue that only a CPU has"
+    for entrant in entrants:
+        if not isinstance(entrant, Spec) or entrant.policy not in TYPES:
+            return f"{entrant.label} is not one of {', '.join(TYPES)}"
+        if entrant.reward_bounds is not None or entrant.radius in ("likelihood", "best"):
+            return f"{entrant.label} uses the likelihood set of bounded rewards"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One GPU, through CuPy."""
+
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        found = self._cupy.cuda.runtime.getDeviceCount()
+        if not 0 <= self.index < found:
+            raise ConfigError(f"`gpu:{self.index}` must be one of the GPUs of this machine, but it has {found}.")
+
+    @property
+    def _cupy(self) -> Any:
+        try:
+            import cupy
+        except ImportError as error:
+            raise ConfigError("The GPU engine needs CuPy. Install it with `pip install 'surefoot[gpu]'`.") from error
+        return cupy
+
+    def play(
+        self,
+        world: World,
+        specs: Sequence[Spec],
+        *,
+        runs: Sequence[int],
+        horizon: int,
+        seed: int,
+        watched: Sequence[float],
+        checkpoints: NDArray[np.int64],
+    ) -> list[NDArray[np.float64]]:
+        """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
+        with self._cupy.cuda.Device(self.index):
+            stage = _Stage(self._cupy, world, horizon, watched, checkpoints)
+            waves = [stage.play(specs, seed, wave) for wave in stage.waves(runs, len(specs))]
+        return [np.concatenate([wave[i] for wave in waves]) for i in range(len(specs))]
+
+
+class _Stage:
+    """One simulation on one device."""
+
+    def __init__(
+        self, cupy: Any, world: World, horizon: int, watched: Sequence[float], checkpoints: NDArray[np.int64]
+    ) -> None:
+        self._cupy, self._world, self._horizon = cupy, world, horizon
+        self._watched = cupy.asarray(np.array([float(alpha) for alpha in watched]))
+        self._checkpoints = cupy.asarray(checkpoints)
+        self._columns = 6 + len(watched)
+        self._dim = world.dim if world.dim == FIXED else -1
+        self._architecture = f"sm_{cupy.cuda.Device().compute_capability}"
+        self._loaded: dict[str, tuple[Any, Any]] = {}
+        size = world.actions * world.dim
+        self._team_room = 8 * (6 * size + 16 * world.actions) + 16 * 1024
+
+    def waves(self, runs: Sequence[int], policies: int) -> Iterator[Sequence[int]]:
+        """The runs, as many together as the device has memory for."""
+        free = int(self._cupy.cuda.Device().mem_info[0] * MEMORY_SHARE)
+        per_round = 2 if self._world.fixed else 2 + self._world.actions * (self._world.dim + 1)
+        one = 8 * per_round * self._horizon + policies * (TEAM * LANE_ROOM + self._team_room)
+        together = max(1, free // one)
+        return (runs[start : start + together] for start in range(0, len(runs), together))
+
+    def play(self, specs: Sequence[Spec], seed: int, runs: Sequence[int]) -> list[NDArray[np.float64]]:
+        cupy = self._cupy
+        realisations = list(self._world.realisations(seed, runs))
+        rounds, problems = self._rounds_of(realisations, seed, runs, any(spec.is_conservative for spec in specs))
+        kept = cupy.zeros((len(specs), len(runs), self._checkpoints.size, self._columns))
+        by_type: dict[str, list[int]] = {}
+        for i, spec in enumerate(specs):
+            by_type.setdefault(TYPES[spec.policy], []).append(i)
+        tasks = {
+            policy: np.concatenate([self._tasks(specs[i], problems, realisations, rounds, kept[i]) for i in chosen])
+            for policy, chosen in by_type.items()
+        }
+        for policy in tasks:
+            self._kernels(policy)
+        cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
+        busy = []
+        for policy, those in tasks.items():
+            with cupy.cuda.Stream(non_blocking=True) as stream:
+                busy.append((stream, *self._start(policy, those)))
+        for stream, failed, *_ in busy:
+            stream.synchronize()
+            self._check(failed)
+        return list(cupy.asnumpy(kept))
+
+    def _rounds_of(
+        self, realisations: list[Realisation], seed: int, runs: Sequence[int], keeps_floor: bool
+    ) -> tuple[Any, list[Any]]:
+        """Features, means, baselines and draws of all runs on the device, and what policies are told."""
+        cupy, horizon = self._cupy, self._horizon
+        blocks = [one.take(1 if self._world.fixed else horizon) for one in realisations]
+        problems = [
+            one.problem(block, seed=seed_of_run(seed, run))
+            for one, block, run in zip(realisations, blocks, runs, strict=True)
+        ]
+        least = min(float(np.take_along_axis(b.means, b.baselines[: len(b.means), None], 1).min()) for b in blocks)
+        if keeps_floor and least < 0:
+            raise ConfigError(
+                "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
+                f"{least:.6g}. Add a constant to every reward."
+            )
+        features = cupy.asarray(np.stack([block.features for block in blocks]))
+        means = cupy.asarray(np.stack([block.means for block in blocks]))
+        if not self._world.fixed:
+            baselines = cupy.asarray(np.stack([block.baselines for block in blocks]))
+            draws = cupy.asarray(np.stack([block.draws for block in blocks]))
+            return (features, means, list(baselines), draws), problems
+        rows = [int(block.baselines[0]) for block in blocks]
+        played = {row: cupy.full(horizon, row, dtype=np.int64) for row in set(rows)}
+        seeds = cupy.asarray(np.array([one.noise_seed for one in realisations], dtype=np.uint64))
+        draws = cupy.empty((len(runs), horizon))
+        grid = ((horizon + DRAW_THREADS - 1) // DRAW_THREADS, len(runs))
+        is_normal = np.int32(realisations[0].rewards.kind == GAUSSIAN)
+        kernel = self._kernels(next(iter(TYPES.values())))[1]
+        kernel(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
+        return (features, means, [played[row] for row in rows], draws), problems
+
+    def _tasks(
+        self, spec: Spec, problems: list[Any], realisations: list[Realisation], rounds: Any, kept: Any
+    ) -> NDArray[np.void]:
+        features, means, baselines, draws = rounds
+        told = []
+        for problem in problems:
+            settings = policy_of(spec, problem).core.settings
+            settings.watchful = False  # the means are those of the world: no row can contradict what was declared
+            told.append(settings.raw())
+        tasks = np.zeros(len(told), dtype=task_dtype(len(told[0])))
+        tasks["settings"] = np.array(told, dtype=tasks.dtype["settings"])
+        for name, array in (("features", features), ("means", means), ("draws", draws), ("kept", kept)):
+            tasks[name] = array.data.ptr + np.arange(len(told), dtype=np.uint64) * np.uint64(array.strides[0])
+        tasks["baselines"] = [array.data.ptr for array in baselines]
+        tasks["scale"] = [one.rewards.scale for one in realisations]
+        tasks["rewards"] = [one.rewards.kind for one in realisations]
+        tasks["is_told"] = spec.knows_baseline
+        return tasks
+
+    def _start(self, policy: str, tasks: NDArray[np.void]) -> tuple[Any, ...]:
+        """Start the runs of one kind of policy; returns where failures are told, and what must stay in memory."""
+        cupy, world = self._cupy, self._world
+        grid = (tasks.size * TEAM + BLOCK - 1) // BLOCK
+        teams = grid * BLOCK // TEAM
+        memory = cupy.empty(teams * (TEAM * LANE_ROOM + self._team_room), dtype=np.uint8)
+        all_ = np.zeros(1, dtype=ROUNDS)
+        all_[0] = (
+            self._horizon,
+            world.actions,
+            world.dim,
+            world.fixed,
+            self._checkpoints.data.ptr,
+            self._checkpoints.size,
+            self._watched.data.ptr,
+            self._watched.size,
+            memory.data.ptr,
+            LANE_ROOM,
+            self._team_room,
+        )
+        there, shared = cupy.asarray(tasks.view(np.uint8)), cupy.asarray(all_.view(np.uint8))
+        failed = cupy.full(tasks.size, -1, dtype=np.int64)
+        kernel = self._kernels(policy)[0]
+        kernel((grid,), (BLOCK,), (there, np.int32(tasks.size), shared, failed), shared_mem=BLOCK * 32)
+        return failed, there, shared, memory
+
+    def _kernels(self, policy: str) -> tuple[Any, Any]:
+        if policy not in self._loaded:
+            path = program(policy=policy, dim=self._dim, team=TEAM, block=BLOCK, architecture=self._architecture)
+            module = self._cupy.RawModule(path=str(path))
+            self._loaded[policy] = module.get_function("play"), module.get_function("draw")
+        return self._loaded[policy]
+
+    def _check(self, failed: Any) -> None:
+        rounds = self._cupy.asnumpy(failed)
+        if (rounds >= 0).any():
+            raise ConfigError(
+                "Feature rows must be no longer than the world's feature_bound, but in round "
+                f"{rounds[rounds >= 0][0]} one is. Declare a larger bound in the world."
+            )
+
