@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from surefoot.arrays import Vector
+from surefoot.core import native
 from surefoot.core.native_numbers import normal_at, philox, uniform_at
 
 CHANCE = 1e-6  # of a false alarm, in each test
@@ -43,6 +44,14 @@ def test_a_draw_is_a_function_of_its_place_and_of_all_of_it() -> None:
 def test_draws_are_the_bits_of_philox() -> None:
     first, second, _, _ = philox([11, 1, 7, 5], [3, 2])
     assert uniform_at(3 + (2 << 32), 5, 7, 11 + (1 << 32)) == ((second << 32 | first) >> 11) * 2.0**-53
+
+
+def test_draws_of_many_rounds_are_those_of_each_to_the_bit() -> None:
+    """In groups, whose last one is not full; tails of all sizes are among them."""
+    first, count = 11 << 40, 30_001
+    many = native.normals(5 << 33, first, count)
+    assert (np.abs(many) > 3.9).any()
+    assert many.tobytes() == np.array([normal_at(5 << 33, 0, 0, first + i) for i in range(count)]).tobytes()
 
 
 def series(draw: Callable[..., float], along: str, **fixed: int) -> Vector:

@@ -130,27 +130,39 @@ constexpr double middle_quantile(double q) {
   return q * polynomial(above, r) / polynomial(below, r);
 }
 
+// A probability outside of the middle: on which side, and sqrt(-ln) of what lies beyond it.
+struct Tail {
+  double side, root;
+};
+inline Tail tail_of(double p) {
+  const bool is_low = p < 0.5;
+  return {is_low ? -1.0 : 1.0, std::sqrt(-log_of(is_low ? p : 1.0 - p))};
+}
+
+inline constexpr double FAR = 5.0;  // the root from which a tail is far out, beyond e^-25
+
+// The quantile in a tail that is not far out.
+constexpr double tail_quantile(const Tail& tail) {
+  constexpr double above[] = {1.42343711074968357734e+0, 4.63033784615654529590e+0, 5.76949722146069140550e+0,
+                              3.64784832476320460504e+0, 1.27045825245236838258e+0, 2.41780725177450611770e-1,
+                              2.27238449892691845833e-2, 7.74545014278341407640e-4};
+  constexpr double below[] = {1.0,
+                              2.05319162663775882187e+0,
+                              1.67638483018380384940e+0,
+                              6.89767334985100004550e-1,
+                              1.48103976427480074590e-1,
+                              1.51986665636164571966e-2,
+                              5.47593808499534494600e-4,
+                              1.05075007164441684324e-9};
+  return tail.side * polynomial(above, tail.root - 1.6) / polynomial(below, tail.root - 1.6);
+}
+
 // z with P(Z <= z) = p, by the rational functions of the same algorithm; NaN outside of [0, 1].
 inline double normal_quantile(double p) {
-  const double q = p - 0.5;
-  if (std::fabs(q) <= MIDDLE) return middle_quantile(q);
-  const double side = q < 0.0 ? -1.0 : 1.0, tail = q < 0.0 ? p : 1.0 - p;
-  if (!(tail > 0.0)) return tail == 0.0 ? side * INFINITE : NOT_A_NUMBER;
-  const double root = std::sqrt(-log_of(tail));
-  if (root <= 5.0) {
-    constexpr double above[] = {1.42343711074968357734e+0, 4.63033784615654529590e+0, 5.76949722146069140550e+0,
-                                3.64784832476320460504e+0, 1.27045825245236838258e+0, 2.41780725177450611770e-1,
-                                2.27238449892691845833e-2, 7.74545014278341407640e-4};
-    constexpr double below[] = {1.0,
-                                2.05319162663775882187e+0,
-                                1.67638483018380384940e+0,
-                                6.89767334985100004550e-1,
-                                1.48103976427480074590e-1,
-                                1.51986665636164571966e-2,
-                                5.47593808499534494600e-4,
-                                1.05075007164441684324e-9};
-    return side * polynomial(above, root - 1.6) / polynomial(below, root - 1.6);
-  }
+  if (std::fabs(p - 0.5) <= MIDDLE) return middle_quantile(p - 0.5);
+  if (!(p > 0.0 && p < 1.0)) return p == 0.0 ? -INFINITE : p == 1.0 ? INFINITE : NOT_A_NUMBER;
+  const Tail tail = tail_of(p);
+  if (tail.root <= FAR) return tail_quantile(tail);
   constexpr double above[] = {6.65790464350110377720e+0, 5.46378491116411436990e+0, 1.78482653991729133580e+0,
                               2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
                               2.71155556874348757815e-5, 2.01033439929228813265e-7};
@@ -162,7 +174,7 @@ inline double normal_quantile(double p) {
                               1.84631831751005468180e-5,
                               1.42151175831644588870e-7,
                               2.04426310338993978564e-15};
-  return side * polynomial(above, root - 5.0) / polynomial(below, root - 5.0);
+  return tail.side * polynomial(above, tail.root - FAR) / polynomial(below, tail.root - FAR);
 }
 
 }  // namespace surefoot

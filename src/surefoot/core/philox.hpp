@@ -47,10 +47,13 @@ constexpr double inside_at(const Place& at) { return (static_cast<double>(bits_a
 // Normal with mean 0 and variance 1.
 inline double normal_at(const Place& at) { return normal_quantile(inside_at(at)); }
 
-// Normal draws of consecutive rounds: as if all lay in the middle of the distribution, side by side, then the tails.
+// Normal draws of consecutive rounds: as if all lay in the middle of the distribution, side by side, then the tails,
+// gathered for the same reason.
 inline void fill_normals(Place first, double* out, int count) {
   constexpr int GROUP = 256;
-  double p[GROUP];
+  constexpr double FARTHEST = 1e-4;  // what lies closer to 0 or 1 is looked at one by one
+  double p[GROUP], outside[GROUP];
+  int places[GROUP];
   for (int start = 0; start < count; start += GROUP) {
     const int size = count - start < GROUP ? count - start : GROUP;
     for (int i = 0; i < size; ++i) {
@@ -58,8 +61,16 @@ inline void fill_normals(Place first, double* out, int count) {
       first.round += 1;
     }
     for (int i = 0; i < size; ++i) out[start + i] = middle_quantile(p[i] - 0.5);
+    int many = 0;
     for (int i = 0; i < size; ++i) {
-      if (std::fabs(p[i] - 0.5) > MIDDLE) out[start + i] = normal_quantile(p[i]);
+      places[many] = i;
+      many += std::fabs(p[i] - 0.5) > MIDDLE ? 1 : 0;
+    }
+    for (int i = 0; i < many; ++i) outside[i] = p[places[i]];
+    for (int i = 0; i < many; ++i) p[i] = tail_quantile(tail_of(outside[i]));
+    for (int i = 0; i < many; ++i) {
+      const bool is_near = std::fabs(outside[i] - 0.5) < 0.5 - FARTHEST;
+      out[start + places[i]] = is_near ? p[i] : normal_quantile(outside[i]);
     }
   }
 }
