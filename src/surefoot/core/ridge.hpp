@@ -311,10 +311,17 @@ struct Ridge {
   // The rows that wait enter V.
   void fold() {
     const int d = dim();
-    for (int i = 0; i < d && waiting > 0; ++i) {
+    for (int i = 0; i < d && waiting > 0;) {
       const Span block = blocks.at(i);
-      if (D == any && block.size() < d && is_idle(i)) continue;
-      each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) { fold_at<Number, Many>(i, j); });
+      if (D == any && block.size() < d && is_idle(i)) {
+        ++i;
+      } else if (i + 4 <= block.end) {
+        fold_rows<4>(i, block);
+        i += 4;
+      } else {
+        fold_rows<1>(i, block);
+        ++i;
+      }
     }
     waiting = 0;
   }
@@ -327,20 +334,30 @@ struct Ridge {
     return true;
   }
 
-  // Some entries of it side by side.
-  template <class Number, int Many>
+  // Some rows of it, which read what waits together.
+  template <int Rows>
+  [[gnu::always_inline]] void fold_rows(int i, Span block) {
+    each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) { fold_at<Number, Rows, Many>(i, j); });
+  }
+
+  template <class Number, int Rows, int Many>
   [[gnu::always_inline]] void fold_at(int i, int j) {
     const int d = dim();
-    Number terms[Many] = {};
+    Number terms[Rows][Many] = {};
     for (int row = 0; row < waiting; ++row) {
       const double* x = recent.data() + row * d;
-      for (int k = 0; k < Many; ++k) terms[k] += x[i] * take<Number>(x + j + k * WIDTH<Number>);
+      for (int k = 0; k < Many; ++k) {
+        const auto features = take<Number>(x + j + k * WIDTH<Number>);
+        for (int r = 0; r < Rows; ++r) terms[r][k] += x[i + r] * features;
+      }
     }
-    for (int k = 0; k < Many; ++k) {
-      double *sum = gram.row(i) + j + k * WIDTH<Number>, *carry = gram_carry.row(i) + j + k * WIDTH<Number>;
-      const auto [value, lost] = two_sum(take<Number>(sum), terms[k]);
-      put(sum, value);
-      put(carry, take<Number>(carry) + lost);
+    for (int r = 0; r < Rows; ++r) {
+      for (int k = 0; k < Many; ++k) {
+        double *sum = gram.row(i + r) + j + k * WIDTH<Number>, *carry = gram_carry.row(i + r) + j + k * WIDTH<Number>;
+        const auto [value, lost] = two_sum(take<Number>(sum), terms[r][k]);
+        put(sum, value);
+        put(carry, take<Number>(carry) + lost);
+      }
     }
   }
 
