@@ -1,5 +1,6 @@
 """Scores of many rows against numpy row by row; proposals against the argmax of the scores."""
 
+import itertools
 import math
 from contextlib import nullcontext
 from typing import Any
@@ -199,7 +200,33 @@ def test_a_proposal_names_the_row_that_breaks_the_bound() -> None:
     assert core.ledger.learner_rounds == 0
 
 
+@pytest.mark.parametrize(("actions", "dim"), [(9, 4), (70, 4), (70, 66)])  # four rows at once, and a screen
+def test_a_bad_row_is_named_wherever_it_stands(actions: int, dim: int) -> None:
+    core = policy_of(settings_with(), learned(dim, 5, seed=5))
+    rows = np.random.default_rng(dim).normal(size=(actions, dim))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    for place, bad in itertools.product((0, 3, 4, 7, actions - 1), (math.nan, math.inf, 11.0)):
+        spoiled = rows.copy()
+        spoiled[place, place % dim] = bad
+        spoiled[actions - 1, 0] = math.nan
+        assert core.decide(spoiled, False, -1, 0.0, 0.0, math.inf, native.FREE)[0] == -1 - place
+    assert core.ledger.learner_rounds == 0
+    assert core.decide(rows, False, -1, 0.0, 0.0, math.inf, native.FREE)[0] >= 0
+
+
 # ---------------------------------------------------------------------------------- first_bad_row
+
+
+@pytest.mark.parametrize("dim", [3, 4, 8])
+def test_the_first_round_with_a_bad_row_is_found(dim: int) -> None:
+    features = np.random.default_rng(dim).normal(size=(3, 7, dim))
+    features /= np.linalg.norm(features, axis=2, keepdims=True)
+    assert native.first_long(features, 1.0) == -1
+    for round_, row in itertools.product(range(3), range(7)):
+        spoiled = features.copy()
+        spoiled[round_, row] *= 1.01
+        spoiled[2, 6, 0] = math.nan
+        assert native.first_long(spoiled, 1.0) == round_
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, 50])

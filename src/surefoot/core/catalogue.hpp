@@ -83,7 +83,7 @@ struct Catalogue {
   Proposal search(const LinearSettings& s, Ridge<D>& ridge, double beta, const Team& team) {
     bool is_due = static_cast<long long>(ridge.count) % LIST_EVERY == 0;
     if (!list.empty()) {
-      const Proposal found = list.best(beta);
+      const Proposal found = list.best(beta, team);
       if (found.action >= 0) return found;
       is_due |= list.has_lasted(dim);
       if (list.is_stale()) {
@@ -94,7 +94,7 @@ struct Catalogue {
       }
     }
     const Proposal found = optimistic(s, ridge, scores, actions(), beta, team);
-    if (is_due && ridge.count > 0.0 && actions() >= LIST_FROM) list.make(rows(), scores, beta, found);
+    if (is_due && ridge.count > 0.0 && actions() >= LIST_FROM) list.make(rows(), scores, beta, found, team);
     return found;
   }
 };

@@ -57,11 +57,9 @@ struct Product<4> {
   Quad entries;
 
   [[gnu::always_inline]] Product(const Matrix<4>& lower, const double* x) {
-    const Quad given = take<Quad>(x), a = take<Quad>(lower.row(0)) * given, b = take<Quad>(lower.row(1)) * given;
-    const Quad c = take<Quad>(lower.row(2)) * given, e = take<Quad>(lower.row(3)) * given;
-    const Quad first{a[0], b[0], c[0], e[0]}, second{a[1], b[1], c[1], e[1]};
-    const Quad third{a[2], b[2], c[2], e[2]}, fourth{a[3], b[3], c[3], e[3]};
-    entries = (((Quad{} + first) + second) + third) + fourth;
+    const Quad given = take<Quad>(x);
+    const auto row = [&](int i) { return take<Quad>(lower.row(i)) * given; };
+    entries = totals({row(0), row(1), row(2), row(3)});
   }
 
   double operator[](int i) const { return entries[i]; }

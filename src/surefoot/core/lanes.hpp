@@ -69,18 +69,32 @@ inline double total(const Pair (&x)[4]) {
   return quarter[0] + quarter[1];
 }
 
-// The first numbers of two pairs, and the second ones.
-inline Pair firsts(Pair a, Pair b) { return __builtin_shufflevector(a, b, 0, 2); }
-inline Pair seconds(Pair a, Pair b) { return __builtin_shufflevector(a, b, 1, 3); }
+// Four times four numbers.
+struct Square {
+  Quad a, b, c, e;
+};
 
-// How many of the tests hold.
+// Rows as columns, in as few steps as it takes.
+[[gnu::always_inline]] inline Square turned(const Square& x) {
+  const Quad even = __builtin_shufflevector(x.a, x.b, 0, 4, 2, 6), odd = __builtin_shufflevector(x.a, x.b, 1, 5, 3, 7);
+  const Quad next = __builtin_shufflevector(x.c, x.e, 0, 4, 2, 6), last = __builtin_shufflevector(x.c, x.e, 1, 5, 3, 7);
+  return {__builtin_shufflevector(even, next, 0, 1, 4, 5), __builtin_shufflevector(odd, last, 0, 1, 4, 5),
+          __builtin_shufflevector(even, next, 2, 3, 6, 7), __builtin_shufflevector(odd, last, 2, 3, 6, 7)};
+}
+
+// How many of the tests hold; side by side, a test that holds is -1.
 inline int holding(bool test) { return test ? 1 : 0; }
 template <class Mask>
   requires(!std::is_same_v<Mask, bool>)
 inline int holding(Mask tests) {
-  int count = 0;
-  for (int i = 0; i < WIDTH<Mask>; ++i) count += tests[i] != 0;
-  return count;
+  if constexpr (WIDTH<Mask> == WIDE) {
+    return holding(__builtin_shufflevector(tests, tests, 0, 1, 2, 3) +
+                   __builtin_shufflevector(tests, tests, 4, 5, 6, 7));
+  } else if constexpr (WIDTH<Mask> == WIDTH<Quad>) {
+    return holding(__builtin_shufflevector(tests, tests, 0, 1) + __builtin_shufflevector(tests, tests, 2, 3));
+  } else {
+    return -static_cast<int>(tests[0] + tests[1]);
+  }
 }
 
 }  // namespace surefoot

@@ -54,19 +54,32 @@ void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, Vie
 // Mean and spread of <theta, q> over the set in use: the ball while there are no data, or no ellipsoid; then that.
 template <int D>
 Range range_of(const LinearSettings& s, const Ridge<D>& ridge, const Memory<D>& memory, double radius, View<D> q) {
-  if (ridge.count == 0.0 || s.radius == Radius::likelihood) {
+  if (ridge.count == 0.0 || s.radius == Radius::likelihood) [[unlikely]] {
     return {0.0, ball_spread(s.theta_bound, q.data(), ridge.dim())};
   }
   if (s.radius == Radius::dual) return ellipsoid_range(memory.set.center, memory.set.whitener, radius, q);
   return ellipsoid_range(ridge.theta, ridge.whitener, radius, q);
 }
 
+// Square lengths of three vectors.
+template <int D>
+[[gnu::always_inline]] inline std::array<double, 3> square_lengths(const Vector<D>& x, const Vector<D>& y,
+                                                                   const Vector<D>& z) {
+  if constexpr (D == 4) {
+    const auto squares = [](const Vector<D>& v) { return take<Quad>(v.data()) * take<Quad>(v.data()); };
+    const Quad found = totals({squares(x), squares(y), squares(z), Quad{}});
+    return {found[0], found[1], found[2]};
+  } else {
+    const auto length = [](const Vector<D>& v) { return square_length(v.data(), v.size()); };
+    return {length(x), length(y), length(z)};
+  }
+}
+
 // Subtracts the rounding error of the sums, and judges.
 template <int D>
 bool settle(const LinearSettings& s, double guaranteed, double required, double size, Record<D>& record) {
-  const int d = record.played.size();
-  const double square = (square_length(record.played.data(), d) + square_length(record.conserved.data(), d)) +
-                        square_length(record.displaced.data(), d);
+  const auto [played, conserved, displaced] = square_lengths<D>(record.played, record.conserved, record.displaced);
+  const double square = (played + conserved) + displaced;
   const double length = std::sqrt(square);
   record.guaranteed = guaranteed - 4.0 * EPS * (s.theta_bound * (2.0 * length + s.feature_bound) + 2.0 * size);
   record.required = required;

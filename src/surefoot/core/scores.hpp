@@ -25,7 +25,15 @@ struct Proposal {
 template <int D>
 int first_bad_row(Rows<D> rows, double bound) {
   const double longest = bound * (1.0 + LENGTH_TOLERANCE), limit = longest * longest;
-  for (int i = 0; i < rows.count; ++i) {
+  int i = 0;
+  if constexpr (D == 4) {
+    const auto squares = [&](int row) { return take<Quad>(rows[row].data()) * take<Quad>(rows[row].data()); };
+    while (i + 4 <= rows.count &&
+           holding(totals({squares(i), squares(i + 1), squares(i + 2), squares(i + 3)}) <= limit) == 4) {
+      i += 4;
+    }
+  }
+  for (; i < rows.count; ++i) {
     if (!(square_length(rows[i].data(), rows.dim()) <= limit)) return i;  // NaN and infinity end up here too
   }
   return -1;
@@ -42,22 +50,24 @@ struct Columns {
     places = padded(actions);
     dim_ = rows.dim();
     values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim()));
-    for (int i = 0; i < places; i += 2) {
-      // Two rows at a time, in squares of four numbers; beyond the last row there are zeros.
-      const bool has_next = i + 1 < actions;
+    int i = 0;
+    for (; i + 4 <= actions; i += 4) {
       int j = 0;
-      if (has_next) {
-        const double *row = rows[i].data(), *next = rows[i + 1].data();
-        for (; j + 2 <= dim(); j += 2) {
-          const Pair a = take<Pair>(row + j), b = take<Pair>(next + j);
-          put(column(j) + i, firsts(a, b));
-          put(column(j + 1) + i, seconds(a, b));
-        }
+      for (; j + 4 <= dim(); j += 4) {
+        const auto part = [&](int k) { return take<Quad>(rows[i + k].data() + j); };
+        const Square square = turned({part(0), part(1), part(2), part(3)});
+        put(column(j) + i, square.a);
+        put(column(j + 1) + i, square.b);
+        put(column(j + 2) + i, square.c);
+        put(column(j + 3) + i, square.e);
       }
       for (; j < dim(); ++j) {
-        column(j)[i] = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
-        column(j)[i + 1] = has_next ? rows[i + 1][static_cast<std::size_t>(j)] : 0.0;
+        for (int k = 0; k < 4; ++k) column(j)[i + k] = rows[i + k][static_cast<std::size_t>(j)];
       }
+    }
+    // Beyond the last row there are zeros.
+    for (; i < places; ++i) {
+      for (int j = 0; j < dim(); ++j) column(j)[i] = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
     }
   }
   int dim() const { return D == any ? dim_ : D; }
@@ -67,25 +77,28 @@ struct Columns {
 
 struct Scores {
   Common<double> means, squares;
+  Common<double> uppers;  // room to work
 
   void resize(int actions) {
     const auto places = static_cast<std::size_t>(padded(actions));
     means.assign(places, NO_SCORE);
     squares.assign(places, 0.0);
+    uppers.resize(places);
   }
 };
 
-// <theta, phi> and ||phi||^2_{V^-1} of the actions at one place, term after term: equal rows have equal scores.
-template <class Number, int D>
-void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& scores) {
+// <theta, phi> and ||phi||^2_{V^-1} of the actions at a place, Many times a Number side by side, term after term: equal
+// rows have equal scores.
+template <class Number, int Many, int D>
+[[gnu::always_inline]] inline void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& scores) {
   const int d = ridge.dim();
-  Number mean{}, square{};
+  Number mean[Many] = {}, square[Many] = {};
   const double* first = columns.column(0) + at;
   const std::ptrdiff_t stride = columns.places;
+  const auto entry = [&](int j, int k) { return take<Number>(first + j * stride + k * WIDTH<Number>); };
   if (ridge.count == 0.0) {
     for (int j = 0; j < d; ++j) {
-      const Number x = take<Number>(first + j * stride);
-      square += x * x;
+      for (int k = 0; k < Many; ++k) square[k] += entry(j, k) * entry(j, k);
     }
   } else {
     int i = 0;
@@ -93,48 +106,68 @@ void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& 
     for (; i + 4 <= d; i += 4) {
       const double *a = ridge.whitener.row(i), *b = ridge.whitener.row(i + 1);
       const double *c = ridge.whitener.row(i + 2), *e = ridge.whitener.row(i + 3);
-      Number p{}, q{}, r{}, s{};
+      Number p[Many] = {}, q[Many] = {}, r[Many] = {}, s[Many] = {};
       for (int j = 0; j <= i; ++j) {
-        const Number x = take<Number>(first + j * stride);
-        p += a[j] * x;
-        q += b[j] * x;
-        r += c[j] * x;
-        s += e[j] * x;
+        for (int k = 0; k < Many; ++k) {
+          const Number x = entry(j, k);
+          p[k] += a[j] * x;
+          q[k] += b[j] * x;
+          r[k] += c[j] * x;
+          s[k] += e[j] * x;
+        }
       }
-      const Number x0 = take<Number>(first + i * stride), x1 = take<Number>(first + (i + 1) * stride);
-      const Number x2 = take<Number>(first + (i + 2) * stride), x3 = take<Number>(first + (i + 3) * stride);
-      q += b[i + 1] * x1;
-      r += c[i + 1] * x1;
-      s += e[i + 1] * x1;
-      r += c[i + 2] * x2;
-      s += e[i + 2] * x2;
-      s += e[i + 3] * x3;
-      square += p * p;
-      square += q * q;
-      square += r * r;
-      square += s * s;
-      mean += ridge.theta[i] * x0;
-      mean += ridge.theta[i + 1] * x1;
-      mean += ridge.theta[i + 2] * x2;
-      mean += ridge.theta[i + 3] * x3;
+      for (int k = 0; k < Many; ++k) {
+        const Number x0 = entry(i, k), x1 = entry(i + 1, k), x2 = entry(i + 2, k), x3 = entry(i + 3, k);
+        q[k] += b[i + 1] * x1;
+        r[k] += c[i + 1] * x1;
+        s[k] += e[i + 1] * x1;
+        r[k] += c[i + 2] * x2;
+        s[k] += e[i + 2] * x2;
+        s[k] += e[i + 3] * x3;
+        square[k] += p[k] * p[k];
+        square[k] += q[k] * q[k];
+        square[k] += r[k] * r[k];
+        square[k] += s[k] * s[k];
+        mean[k] += ridge.theta[i] * x0;
+        mean[k] += ridge.theta[i + 1] * x1;
+        mean[k] += ridge.theta[i + 2] * x2;
+        mean[k] += ridge.theta[i + 3] * x3;
+      }
     }
     for (; i < d; ++i) {
       const double* row = ridge.whitener.row(i);
-      Number entry{};
-      for (int j = 0; j <= i; ++j) entry += row[j] * take<Number>(first + j * stride);
-      square += entry * entry;
-      mean += ridge.theta[i] * take<Number>(first + i * stride);
+      Number along[Many] = {};
+      for (int j = 0; j <= i; ++j) {
+        for (int k = 0; k < Many; ++k) along[k] += row[j] * entry(j, k);
+      }
+      for (int k = 0; k < Many; ++k) {
+        square[k] += along[k] * along[k];
+        mean[k] += ridge.theta[i] * entry(i, k);
+      }
     }
   }
-  put(scores.means.data() + at, mean);
-  put(scores.squares.data() + at, square);
+  for (int k = 0; k < Many; ++k) {
+    put(scores.means.data() + at + k * WIDTH<Number>, mean[k]);
+    put(scores.squares.data() + at + k * WIDTH<Number>, square[k]);
+  }
 }
 
 // Means and squares of rows that are new.
 template <int D, class Team>
 void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
-  each_register(team, columns.places, columns.actions,
-                [&]<class Number>(Number, int at) { score_at<Number>(ridge, columns, at, scores); });
+  int begin = 0;
+  if constexpr (!std::is_same_v<typename Team::Number, double>) {
+    // Two registers together, which share what they read of M.
+    for (; begin + 2 * WIDTH<Register> <= columns.actions; begin += 2 * WIDTH<Register>) {
+      score_at<Register, 2>(ridge, columns, begin, scores);
+    }
+    for (; begin + WIDTH<Quad> < columns.actions && WIDTH<Register> > WIDTH<Quad>; begin += WIDTH<Register>) {
+      score_at<Register, 1>(ridge, columns, begin, scores);
+    }
+    for (; begin < columns.actions; begin += WIDTH<Quad>) score_at<Quad, 1>(ridge, columns, begin, scores);
+  } else {
+    team.each(columns.places, [&](int at) { score_at<double, 1>(ridge, columns, at, scores); });
+  }
   for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
 }
 
@@ -181,7 +214,7 @@ void score_by_blocks(const Ridge<D>& ridge, Rows<D> rows, Scores& scores) {
 
 // A mean and a square after an observation x, given <V^-1 x, phi>.
 template <class Number, class Change>
-void move_score(const Change& change, Number along, std::ptrdiff_t at, Scores& scores) {
+[[gnu::always_inline]] inline void move_score(const Change& change, Number along, std::ptrdiff_t at, Scores& scores) {
   double *mean = scores.means.data() + at, *square = scores.squares.data() + at;
   put(mean, take<Number>(mean) + change.error * along);
   put(square, larger(Number{} + 0.0, take<Number>(square) - change.gain * along * along));
@@ -190,8 +223,9 @@ void move_score(const Change& change, Number along, std::ptrdiff_t at, Scores& s
 // Scores at some places, each `apart` from the one before, after an observation x, by <V^-1 x, phi>. While one sum
 // waits, the others continue.
 template <int Many, class Number, int D>
-void follow_at(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, int at,
-               std::ptrdiff_t apart, Scores& scores) {
+[[gnu::always_inline]] inline void follow_at(const Columns<D>& columns, const double* step,
+                                             const typename Ridge<D>::Change& change, int at, std::ptrdiff_t apart,
+                                             Scores& scores) {
   Number along[Many];
   const double* first = columns.column(0) + at;
   for (int k = 0; k < Many; ++k) along[k] = take<Number>(first + k * apart) * step[0];
@@ -206,7 +240,8 @@ void follow_at(const Columns<D>& columns, const double* step, const typename Rid
 template <int D, class Team>
 void follow(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, Scores& scores,
             const Team& team) {
-  const int quarter = columns.places / (4 * WIDE) * WIDE, behind = 4 * quarter;
+  // Sums of a few terms wait for nothing.
+  const int quarter = D == any ? columns.places / (4 * WIDE) * WIDE : 0, behind = 4 * quarter;
   each_register(team, quarter, quarter, [&]<class Number>(Number, int at) {
     follow_at<4, Number>(columns, step, change, at, quarter, scores);
   });
@@ -247,37 +282,44 @@ double factor_of(const LinearSettings& s, const Ridge<D>& ridge, double beta) {
   return ridge.count == 0.0 ? s.theta_bound : beta;
 }
 
-// The row with the largest UCB, the first one on a tie.  (paper, Algorithm 1, line 4)
-//
-// In most rounds one pass over the squares shows that the last best row still is.
-template <int D, class Team>
-Proposal optimistic(const LinearSettings& s, Ridge<D>& ridge, const Scores& scores, int actions, double beta,
-                    const Team& team) {
-  const double factor = factor_of(s, ridge, beta);
+// Whether one row alone may have the largest UCB, given that UCB: seen by the squares, without a root for every row.
+template <class Team>
+[[gnu::always_inline]] inline bool is_unrivalled(const Scores& scores, int actions, double upper, double factor,
+                                                 const Team& team) {
   const double *means = scores.means.data(), *squares = scores.squares.data();
-  const int guess = ridge.favourite < actions ? ridge.favourite : 0;
-  const double bar = means[guess] + factor * std::sqrt(squares[guess]);
-  const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(bar);
+  const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(upper);
   int rivals = 0;
   each_register(team, padded(actions), actions, [&]<class Number>(Number, int at) {
     const Number mean = take<Number>(means + at);
-    // A row that may reach the bar, rounding included, counts as a rival; so does one that ties with the guess: among
-    // equals the first must win, not the last best.
-    const Number gap = larger(Number{} + 0.0, (bar - mean) - 4.0 * EPS * (size + absolute(mean)));
+    // A row that may reach the bar, rounding included, counts as a rival; so does one that ties: among equals the first
+    // must win, not the last best.
+    const Number gap = larger(Number{} + 0.0, (upper - mean) - 4.0 * EPS * (size + absolute(mean)));
     rivals += holding(square * take<Number>(squares + at) >= gap * gap);
   });
-  if (team.total(rivals) == 1) return {guess, bar};  // the guess itself
-  int best = guess;
-  double highest = -INFINITE;
-  for (int i = 0; i < actions; ++i) {
-    const double upper = means[i] + factor * std::sqrt(squares[i]);
-    if (upper > highest) {
-      best = i;
-      highest = upper;
-    }
-  }
-  ridge.favourite = best;
-  return {best, highest};
+  return team.total(rivals) == 1;  // the row itself
+}
+
+// The row with the largest UCB, the first one on a tie.  (paper, Algorithm 1, line 4)
+template <class Team>
+Proposal highest(Scores& scores, int actions, double factor, const Team& team) {
+  const auto places = static_cast<int>(scores.means.size());
+  const Largest found = team.largest(places, scores.uppers.data(), [&]<class Number>(int at) {
+    return take<Number>(scores.means.data() + at) + factor * root(take<Number>(scores.squares.data() + at));
+  });
+  return found.place < actions ? Proposal{found.place, found.value} : Proposal{0, -INFINITE};  // no bound is a number
+}
+
+// The same. In most rounds one pass over the squares shows that the last best row still is.
+template <int D, class Team>
+Proposal optimistic(const LinearSettings& s, Ridge<D>& ridge, Scores& scores, int actions, double beta,
+                    const Team& team) {
+  const double factor = factor_of(s, ridge, beta);
+  const auto guess = static_cast<std::size_t>(ridge.favourite < actions ? ridge.favourite : 0);
+  const double bar = scores.means[guess] + factor * std::sqrt(scores.squares[guess]);
+  if (is_unrivalled(scores, actions, bar, factor, team)) return {static_cast<int>(guess), bar};
+  const Proposal best = highest(scores, actions, factor, team);
+  ridge.favourite = best.action;
+  return best;
 }
 
 }  // namespace surefoot

@@ -67,33 +67,28 @@ struct ShortList {
   }
 
   // The best row of the list; -1 where one that is not on it might be better.
-  [[gnu::always_inline]] Proposal best(double beta) {
-    Proposal found{-1, bar};
+  template <class Team>
+  [[gnu::always_inline]] Proposal best(double beta, const Team& team) {
     // Beyond the reach a row that is not listed may have overtaken.
-    if (!(beta + travel <= reach)) return found;
-    Register most = Register{} + bar;
-    for (std::size_t at = 0; at < uppers_.size(); at += WIDTH<Register>) {
-      const auto mean = take<Register>(scores_.means.data() + at), square = take<Register>(scores_.squares.data() + at);
-      const Register upper = mean + beta * root(square);
-      most = larger(upper, most);
-      put(uppers_.data() + at, upper);
+    if (!(beta + travel <= reach)) return {-1, bar};
+    double upper = scores_.means[favourite_] + beta * std::sqrt(scores_.squares[favourite_]);
+    if (!is_unrivalled(scores_, columns_.actions, upper, beta, team)) {
+      const Proposal found = highest(scores_, columns_.actions, beta, team);
+      favourite_ = static_cast<std::size_t>(found.action);
+      upper = found.upper;
     }
-    for (int k = 0; k < WIDTH<Register>; ++k) found.upper = larger(most[k], found.upper);
-    if (!(found.upper > bar)) return found;
-    std::size_t first = 0;
-    while (uppers_[first] != found.upper) ++first;
-    found.action = rows[first];
-    return found;
+    return upper > bar ? Proposal{rows[favourite_], upper} : Proposal{-1, bar};
   }
 
   // Lists the rows that might become best, given the scores of all rows and the best of them. If there are too many,
   // the list leaves less room; if that would break at once, there is none.
-  void make(Rows<D> all, const Scores& scores, double beta, Proposal best) {
+  template <class Team>
+  void make(Rows<D> all, const Scores& scores, double beta, Proposal best, const Team& team) {
     double room = 1.0;
-    if (!enlist(all.count, scores, beta, best, room)) {
+    if (!enlist(all.count, scores, beta, best, room, team)) {
       if (all.dim() < ROOM_FROM) return;
       room = room_of(all.count, scores, beta, best);
-      if (room < LEAST_ROOM || !enlist(all.count, scores, beta, best, room)) return;
+      if (room < LEAST_ROOM || !enlist(all.count, scores, beta, best, room, team)) return;
     }
     start(all, scores);
   }
@@ -108,28 +103,24 @@ struct ShortList {
  private:
   Columns<D> columns_;  // of the rows on the list
   Scores scores_;
-  std::vector<double> uppers_;  // room to work
-  std::vector<double> steps_;   // V^-1 x of what the others miss
+  std::size_t favourite_ = 0;  // the place of the row that was best last
+  std::vector<double> steps_;  // V^-1 x of what the others miss
   std::vector<Change> changes_;
   std::vector<double> rooms_;
   int most_kept_ = 0;  // where more are missed, scoring again is quicker
 
   // Fills the list with the rows that may reach the bar within a share of the rooms; false where there are too many.
-  bool enlist(int actions, const Scores& scores, double beta, Proposal best, double room) {
+  template <class Team>
+  bool enlist(int actions, const Scores& scores, double beta, Proposal best, double room, const Team& team) {
     const double farthest = (1.0 + room * TRAVEL_ROOM) * beta;
     const double width = std::sqrt(scores.squares[static_cast<std::size_t>(best.action)]);
     const double lowest = best.upper - room * FALL_ROOM * beta * width;
-    rows.clear();
-    for (int i = 0; i < actions; ++i) {
+    const bool is_short = team.pick(actions, actions / LIST_SHARE, rows, [&](int i) {
       const auto at = static_cast<std::size_t>(i);
       const double mean = scores.means[at], spread = farthest * std::sqrt(scores.squares[at]);
-      if (!(mean + spread + GUARD * (std::fabs(mean) + spread) >= lowest)) continue;
-      if (static_cast<int>(rows.size()) == actions / LIST_SHARE) {
-        rows.clear();
-        return false;
-      }
-      rows.push_back(i);
-    }
+      return mean + spread + GUARD * (std::fabs(mean) + spread) >= lowest;
+    });
+    if (!is_short) return false;
     reach = farthest;
     bar = lowest;
     return true;
@@ -155,7 +146,7 @@ struct ShortList {
     for (const int i : rows) values.insert(values.end(), all[i].begin(), all[i].end());
     columns_.assign({values.data(), static_cast<int>(rows.size()), d});
     scores_.resize(static_cast<int>(rows.size()));
-    uppers_.resize(scores_.means.size());
+    favourite_ = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       scores_.means[i] = scores.means[static_cast<std::size_t>(rows[i])];
       scores_.squares[i] = scores.squares[static_cast<std::size_t>(rows[i])];

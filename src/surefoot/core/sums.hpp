@@ -22,6 +22,12 @@ template <class Work>
   for (; i < n; ++i) work.template operator()<double>(i);
 }
 
+// The sums of the rows of a square, each one after the other.
+[[gnu::always_inline]] inline Quad totals(const Square& x) {
+  const Square columns = turned(x);
+  return (((Quad{} + columns.a) + columns.b) + columns.c) + columns.e;
+}
+
 // The sum of `term<Number>(i)` over all places below n: fewer than eight one after the other; more in eight partial
 // sums, then the rest.
 template <class Term>

@@ -236,6 +236,18 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
   return {found.value, found.error, found.status == Status::refuted, std::move(split), copied(space.theta)};
 }
 
+// The first round with a row that is longer than the bound or not finite, or -1.
+template <int D>
+std::int64_t first_long(const CubeIn& features, double bound) {
+  const auto size = features.shape(1) * features.shape(2);
+  for (std::size_t t = 0; t < features.shape(0); ++t) {
+    const Rows<D> rows{features.data() + t * size, static_cast<int>(features.shape(1)),
+                       static_cast<int>(features.shape(2))};
+    if (first_bad_row(rows, bound) >= 0) return static_cast<std::int64_t>(t);
+  }
+  return -1;
+}
+
 }  // namespace
 
 void bind_linear(nb::module_& module) {
@@ -255,13 +267,7 @@ void bind_linear(nb::module_& module) {
   module.def(
       "first_long",
       [](const CubeIn& features, double bound) {
-        const auto size = features.shape(1) * features.shape(2);
-        for (std::size_t t = 0; t < features.shape(0); ++t) {
-          const Rows<any> rows{features.data() + t * size, static_cast<int>(features.shape(1)),
-                               static_cast<int>(features.shape(2))};
-          if (first_bad_row(rows, bound) >= 0) return static_cast<std::int64_t>(t);
-        }
-        return static_cast<std::int64_t>(-1);
+        return features.shape(2) == 4 ? first_long<4>(features, bound) : first_long<any>(features, bound);
       },
       "The first round with a row that is longer than the bound or not finite, or -1.");
   module.def("ball_spread",

@@ -121,8 +121,13 @@ inline double total(const Quad (&x)[2]) {
   return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
-inline Pair firsts(const Pair& a, const Pair& b) { return {a[0], b[0]}; }
-inline Pair seconds(const Pair& a, const Pair& b) { return {a[1], b[1]}; }
+struct Square {
+  Quad a, b, c, e;
+};
+inline Square turned(const Square& x) {
+  const auto column = [&](int i) { return Quad{x.a[i], x.b[i], x.c[i], x.e[i]}; };
+  return {column(0), column(1), column(2), column(3)};
+}
 
 inline int holding(bool test) { return test ? 1 : 0; }
 
