@@ -3,7 +3,9 @@
 // Many long rows are looked at in single precision first; only those that could still be best within the error bound
 // of that are scored exactly. The choice is the same, and so are its bits, whatever the screen rounds.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "scores.hpp"
@@ -18,19 +20,17 @@ inline constexpr double EPS_SINGLE = 0x1p-24;
 template <int D>
 class Screen {
  public:
-  // Writes ||M x|| / (||M|| D) of every row, up to 2 (d + 4) EPS_SINGLE.
-  void widths(const Matrix<D>& whitener, double size, double bound, Rows<D> rows, std::vector<double>& out) {
-    const int d = rows.dim();
+  // M, for the rows to come; `size` is its length.
+  void look_at(const Matrix<D>& whitener, double size) {
     scale(whitener, 1.0 / size);
-    block_.resize(static_cast<std::size_t>(d) * NARROW);
-    out.resize(static_cast<std::size_t>(rows.count));
-    for (int first = 0; first < rows.count; first += NARROW) {
-      const int count = rows.count - first < NARROW ? rows.count - first : NARROW;
-      turn(rows, first, count, 1.0 / bound);
-      const SingleLanes squares = squares_of(d);
-      for (int i = 0; i < count; ++i)
-        out[static_cast<std::size_t>(first + i)] = std::sqrt(static_cast<double>(squares[i]));
-    }
+    block_.resize(static_cast<std::size_t>(whitener.dim()) * NARROW);
+  }
+
+  // Writes ||M x|| / (||M|| D) of at most NARROW rows, up to 2 (d + 4) EPS_SINGLE.
+  void widths(Rows<D> rows, double bound, double* out) {
+    turn(rows, 1.0 / bound);
+    const SingleLanes squares = squares_of(rows.dim());
+    for (int i = 0; i < rows.count; ++i) out[i] = std::sqrt(static_cast<double>(squares[i]));
   }
 
  private:
@@ -50,17 +50,32 @@ class Screen {
     }
   }
 
-  // Some rows as columns.
-  void turn(Rows<D> rows, int first, int count, double by) {
+  // Rows as columns.
+  void turn(Rows<D> rows, double by) {
     const int d = rows.dim();
-    for (int i = 0; i < NARROW; ++i) {
-      // Beyond the last row that one again, whose widths nobody reads.
-      const double* row = rows[first + (i < count ? i : count - 1)].data();
-      for (int j = 0; j < d; ++j) block_[static_cast<std::size_t>(j * NARROW + i)] = static_cast<float>(row[j] * by);
+    // Beyond the last row that one again, whose widths nobody reads.
+    const auto row = [&](int i) { return rows[i < rows.count ? i : rows.count - 1].data(); };
+    for (int i = 0; i < NARROW; i += 4) {
+      const double *a = row(i), *b = row(i + 1), *c = row(i + 2), *e = row(i + 3);
+      float* to = block_.data() + i;
+      int j = 0;
+      for (; j + 4 <= d; j += 4) {
+        const Square square = turned({take<Quad>(a + j), take<Quad>(b + j), take<Quad>(c + j), take<Quad>(e + j)});
+        for (const Quad& column : {square.a, square.b, square.c, square.e}) {
+          const SingleQuad narrow = narrowed(column * by);
+          std::memcpy(to, &narrow, sizeof narrow);
+          to += NARROW;
+        }
+      }
+      for (; j < d; ++j) {
+        for (const double* one : {a, b, c, e}) *to++ = static_cast<float>(one[j] * by);
+        to += NARROW - 4;
+      }
     }
   }
 
-  SingleLanes squares_of(int d) const {
+  // Products and sums may be fused: nothing but the choice of what is scored rests on them.
+  [[gnu::optimize("fp-contract=fast")]] SingleLanes squares_of(int d) const {
     SingleLanes squares{};
     for (int i = 0; i < d; i += TOGETHER) {
       SingleLanes sums[TOGETHER] = {};
@@ -85,11 +100,15 @@ struct FreshRows {
   std::vector<double> rough, left;
   std::vector<int> places;
 
+  // The row with the largest UCB; of rows that are not checked yet, the first one that is bad.
   template <class Team>
-  Proposal propose(const LinearSettings& s, Ridge<D>& ridge, Rows<D> rows, double beta, const Team& team) {
+  Proposal propose(const LinearSettings& s, Ridge<D>& ridge, Rows<D> rows, double beta, const Team& team,
+                   bool are_checked = true) {
     if (ridge.count > 0.0 && rows.count >= SCREEN_FROM && rows.dim() >= SCREEN_FROM && ridge.blocks.is_one()) {
-      return screened(s, ridge, rows, beta, team);
+      return screened(s, ridge, rows, beta, team, are_checked);
     }
+    const int bad = are_checked ? -1 : first_bad_row(rows, s.feature_bound);
+    if (bad >= 0) return {-1 - bad, 0.0};
     score(ridge, rows, team);
     return optimistic(s, ridge, scores, rows.count, beta, team);
   }
@@ -106,19 +125,28 @@ struct FreshRows {
 
  private:
   template <class Team>
-  Proposal screened(const LinearSettings& s, Ridge<D>& ridge, Rows<D> rows, double beta, const Team& team) {
+  Proposal screened(const LinearSettings& s, Ridge<D>& ridge, Rows<D> rows, double beta, const Team& team,
+                    bool are_checked) {
     const int d = rows.dim();
     const double size = std::sqrt(square_length(ridge.whitener.data(), ridge.whitener.size()));
     const double length = std::sqrt(square_length(ridge.theta.data(), d));
-    screen.widths(ridge.whitener, size, s.feature_bound, rows, rough);
+    screen.look_at(ridge.whitener, size);
+    rough.resize(static_cast<std::size_t>(rows.count));
     // What single numbers may be off, and what the mean, added up in another order.
     const double reach = beta * size * s.feature_bound;
     const double error = 2.0 * (d + 4.0) * (reach * EPS_SINGLE + length * s.feature_bound * EPS);
     double bar = -INFINITE;
-    for (int i = 0; i < rows.count; ++i) {
-      double& upper = rough[static_cast<std::size_t>(i)];
-      upper = dot(ridge.theta.data(), rows[i].data(), d) + reach * upper;
-      bar = larger(upper - error, bar);
+    // Some rows at a time, since to read them all is a good part of the work.
+    for (int first = 0; first < rows.count; first += NARROW) {
+      const Rows<D> some{rows[first].data(), std::min(NARROW, rows.count - first), d};
+      const int bad = are_checked ? -1 : first_bad_row(some, s.feature_bound);
+      if (bad >= 0) return {-1 - first - bad, 0.0};
+      double* uppers = rough.data() + first;
+      screen.widths(some, s.feature_bound, uppers);
+      for (int i = 0; i < some.count; ++i) {
+        uppers[i] = dot(ridge.theta.data(), some[i].data(), d) + reach * uppers[i];
+        bar = larger(uppers[i] - error, bar);
+      }
     }
     left.clear();
     places.clear();

@@ -23,6 +23,7 @@ inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double)); 
 
 inline constexpr int NARROW = __BIGGEST_ALIGNMENT__ / sizeof(float);  // single numbers side by side, in a register
 using SingleLanes = float __attribute__((vector_size(NARROW * sizeof(float))));
+using SingleQuad = float __attribute__((vector_size(4 * sizeof(float))));
 
 // One number, or several.
 template <class Number>
@@ -68,6 +69,8 @@ inline double total(const Pair (&x)[4]) {
   const Pair quarter = (x[0] + x[2]) + (x[1] + x[3]);
   return quarter[0] + quarter[1];
 }
+
+inline SingleQuad narrowed(Quad x) { return __builtin_convertvector(x, SingleQuad); }
 
 // Four times four numbers.
 struct Square {

@@ -123,11 +123,7 @@ template <int D, class Team>
   record.beta = state.radius();
   const double beta = state.likelihood ? state.optimism() : record.beta;
   if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
-  if (!offer.is_checked) {
-    const int bad = first_bad_row(offer.rows, state.settings.feature_bound);
-    if (bad >= 0) return {-1 - bad, 0.0};
-  }
-  return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team);
+  return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team, offer.is_checked);
 }
 
 // Whether no theta of the declared length lets the baseline earn what it is said to earn at least; noted for good.

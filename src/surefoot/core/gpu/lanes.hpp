@@ -53,6 +53,18 @@ struct Several {
   }
 };
 
+// Which of several comparisons hold.
+template <int N>
+struct Tests {
+  bool x[N];
+};
+template <int N>
+Tests<N> operator<=(const Several<N>& a, double b) {
+  Tests<N> made;
+  for (int i = 0; i < N; ++i) made.x[i] = a.x[i] <= b;
+  return made;
+}
+
 using Lanes = Several<8>;
 using Quad = Several<4>;
 using Pair = Several<2>;
@@ -121,6 +133,13 @@ inline double total(const Quad (&x)[2]) {
   return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
+struct SingleQuad {
+  float x[4];
+};
+inline SingleQuad narrowed(const Quad& x) {
+  return {static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]), static_cast<float>(x[3])};
+}
+
 struct Square {
   Quad a, b, c, e;
 };
@@ -130,5 +149,11 @@ inline Square turned(const Square& x) {
 }
 
 inline int holding(bool test) { return test ? 1 : 0; }
+template <int N>
+int holding(const Tests<N>& tests) {
+  int count = 0;
+  for (int i = 0; i < N; ++i) count += tests.x[i] ? 1 : 0;
+  return count;
+}
 
 }  // namespace surefoot
