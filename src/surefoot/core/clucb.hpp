@@ -40,7 +40,7 @@ struct Clucb {
   static bool teaches(const State&, bool is_learner) { return is_learner; }
 
   template <class Team>
-  static void learn(State& state, const Lesson& lesson, const Team& team) {
+  [[gnu::always_inline]] static void learn(State& state, const Lesson& lesson, const Team& team) {
     state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
   }
 };

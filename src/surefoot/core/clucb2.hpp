@@ -52,7 +52,7 @@ struct Clucb2 {
   static bool teaches(const State&, bool) { return true; }
 
   template <class Team>
-  static void learn(State& state, const Lesson& lesson, const Team& team) {
+  [[gnu::always_inline]] static void learn(State& state, const Lesson& lesson, const Team& team) {
     state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
   }
 };

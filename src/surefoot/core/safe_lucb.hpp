@@ -49,7 +49,7 @@ struct SafeLucb {
   static bool teaches(const State& state, bool is_learner) { return is_learner || state.memory.moved; }
 
   template <class Team>
-  static void learn(State& state, const Lesson& lesson, const Team& team) {
+  [[gnu::always_inline]] static void learn(State& state, const Lesson& lesson, const Team& team) {
     const View<D> features = view<D>(lesson.features, state.dim());
     state.absorb(features, lesson.reward, team);
     if (lesson.is_learner) state.memory.remember_reward(features, lesson.reward);
