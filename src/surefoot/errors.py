@@ -17,6 +17,7 @@ SurefootError
  ├── StateError (ValueError)         a saved state that cannot be restored
  ├── ProofError (ValueError)         a proof that does not hold
  ├── PolicyError (RuntimeError)      a policy of your own that failed in a simulation or a replay
+ ├── WorkerError (RuntimeError)      workers that cannot be reached, or were lost too often
  ├── JournalError                    an event that the journal did not acknowledge, or cannot give back
  │    ├── JournalConflictError (ValueError)          a name or a key that is taken
  │    ├── JournalNotFoundError (LookupError)         an experiment or a journal that does not exist
@@ -101,6 +102,10 @@ class ProofError(SurefootError, ValueError):
 
 class PolicyError(SurefootError, RuntimeError):
     """A policy of your own that failed in a simulation or a replay: which one, in which run and round, and how."""
+
+
+class WorkerError(SurefootError, RuntimeError):
+    """Workers of a simulation or a replay that cannot be reached, or were lost too often."""
 
 
 class SolverError(SurefootError, RuntimeError):

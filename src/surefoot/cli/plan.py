@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from surefoot.cli.number_lists import parse_numbers
+from surefoot.cli.on_option import OnOption
 from surefoot.errors import ConfigError
 from surefoot.experiment import read_configuration
 from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows
@@ -51,6 +52,7 @@ def plan(
     ] = "safe,paper",
     runs: Annotated[int, typer.Option(help="Number of simulated worlds.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the worlds.")] = 0,
+    on: OnOption = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture to this file (.png, .pdf or .svg).")] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page with table and picture to this file (.html).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -76,6 +78,7 @@ def plan(
             days=days,
             runs=runs,
             seed=seed,
+            on=on,
         )
         if "guard" in policies
         else []
@@ -99,6 +102,7 @@ def plan(
         policies=[name for name in policies if name != "guard"],
         runs=runs,
         seed=seed,
+        on=on,
     )
     if plot is not None:
         from surefoot.reports.plan_figure import save_plan

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -11,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from surefoot.cli.number_lists import parse_numbers
+from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
 from surefoot.paper.claims import judge
@@ -19,6 +19,7 @@ from surefoot.paper.paper_report import write_report
 from surefoot.paper.report_tables import times
 from surefoot.paper.section5 import ALPHAS, FULL, INSTANCES, QUICK, paper_sweep, rivals
 from surefoot.paper.sweep_rows import all_alphas, fewer, of_world, policies_of, section5_worlds
+from surefoot.simulation.result_folder import folder_at
 from surefoot.simulation.sweep import run_sweep
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ DEFAULT_ALPHAS = ",".join(f"{alpha:g}" for alpha in ALPHAS)
 
 
 def reproduce(
-    out: Annotated[Path | None, typer.Option(help="Folder for figures, table and report.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Folder for figures, table and report, or an address such as s3://bucket/folder.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and rounds: seconds instead of minutes.")] = False,
     runs: Annotated[int | None, typer.Option(help="Number of realisations; by default 1,000.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds per realisation.")] = None,
@@ -36,6 +39,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="Seed: same seed, same bits.")] = 0,
     instance: Annotated[str, typer.Option(help="as-written, normalized, or both.")] = "both",
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    on: OnOption = None,
 ) -> None:
     """Reproduce Section 5 of the paper: figures 1 to 4, results.csv and report.html.
 
@@ -45,16 +49,17 @@ def reproduce(
     scale = replace(
         base, runs=base.runs if runs is None else runs, horizon=base.horizon if horizon is None else horizon
     )
-    folder = out or Path("results/paper-quick" if quick else "results/paper")
+    folder = out or ("results/paper-quick" if quick else "results/paper")
     grid = parse_numbers("--alphas", alphas)
     sweep = paper_sweep(scale, alphas=grid, seed=seed, instances=_instances(instance))
     with progress_bar("simulating") as report:
-        table = run_sweep(sweep, folder, threads=threads, progress=report)
+        table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
     is_full = (scale.runs, scale.horizon) == (FULL.runs, FULL.horizon)
     note = None if is_full else f"{scale.runs:,} runs x {scale.horizon:,} rounds, not the paper's 1,000 x 40,000"
-    save_figures(table, folder, note=note)
     against = rivals(sweep)
-    write_report(table, folder / "report.html", settings=sweep.describe(), note=note, rivals=against)
+    with folder_at(folder).filled() as path:
+        save_figures(table, path, note=note)
+        write_report(table, path / "report.html", settings=sweep.describe(), note=note, rivals=against)
     _summary(table, folder, against)
 
 
@@ -67,7 +72,7 @@ def _instances(name: str) -> tuple[Literal["as-written", "normalized"], ...]:
     return chosen
 
 
-def _summary(table: "pl.DataFrame", folder: Path, against: Mapping[str, str]) -> None:
+def _summary(table: "pl.DataFrame", folder: str, against: Mapping[str, str]) -> None:
     console = Console()
     rows = Table("what the paper says", "measured", "", title="Section 5, claim by claim")
     for world in section5_worlds(table):

@@ -6,9 +6,7 @@ its number, never on threads, chunks or blocks. Counts are kept at checkpoints o
 horizon.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +21,7 @@ from surefoot.simulation.object_runner import BlockRunner, ObjectRunner, policy_
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem, seed_of_run
 from surefoot.simulation.realisations import Block, Realisation
+from surefoot.simulation.workers import Where, completed, workers_on
 from surefoot.simulation.worlds import World
 
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
@@ -184,6 +183,45 @@ def play_chunk(
     return kept
 
 
+@dataclass(frozen=True, eq=False)
+class ChunkTask:
+    """Some runs to play wherever there is room; a worker with another version of surefoot refuses."""
+
+    world: World
+    policies: Sequence[Entrant]
+    runs: Sequence[int]
+    horizon: int
+    seed: int
+    watched: Sequence[float]
+    checkpoints: NDArray[np.int64]
+    code: str = native.SOURCES
+
+    def __call__(self) -> Any:
+        """Play, and hand in what was counted."""
+        if self.code != native.SOURCES:
+            raise ConfigError(
+                "Workers must have the surefoot of the program that sends them work, but one has another version. "
+                "Install the same on all of them."
+            )
+        return self.hand_in(self.play())
+
+    def play(self) -> list[NDArray[np.float64]]:
+        """For each policy the counts (runs, checkpoints, tally)."""
+        return play_chunk(
+            self.world,
+            self.policies,
+            runs=self.runs,
+            horizon=self.horizon,
+            seed=self.seed,
+            watched=self.watched,
+            checkpoints=self.checkpoints,
+        )
+
+    def hand_in(self, kept: list[NDArray[np.float64]]) -> Any:
+        """What becomes of the counts: here they are the answer."""
+        return kept
+
+
 def simulate(
     world: World,
     specs: Sequence[Entry],
@@ -194,6 +232,7 @@ def simulate(
     watched: Sequence[float] = (),
     checkpoints: NDArray[np.int64] | None = None,
     threads: int | None = None,
+    on: Where = None,
 ) -> list[Outcome]:
     """Play every policy through the same realisations.
 
@@ -216,6 +255,9 @@ def simulate(
         Rounds at which counts are kept; `default_checkpoints` by default.
     threads : int, optional
         All cores by default.
+    on : str or concurrent.futures.Executor, optional
+        Where the runs are played, in place of `threads`: "local:4", "ray", "ray://host:port", "dask://host:port", or an
+        executor; the bits are the same everywhere.
 
     Returns
     -------
@@ -228,6 +270,8 @@ def simulate(
         If a setting is invalid, a policy cannot play in this world, or the world breaks its own bounds.
     PolicyError
         If a policy of your own fails, with its name, run and round.
+    WorkerError
+        If the workers of `on` cannot be reached, or were lost too often.
 
     Examples
     --------
@@ -244,21 +288,10 @@ def simulate(
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
     for spec in policies:
         spec.check(world)
-    chunks = chunks_of(runs)
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        tasks = [
-            pool.submit(
-                play_chunk, world, policies, runs=chunk, horizon=horizon, seed=seed, watched=alphas, checkpoints=points
-            )
-            for chunk in chunks
-        ]
-        try:
-            # In the order of the chunks, not of their ends: which run stands where must not depend on threads.
-            done = [task.result() for task in tasks]
-        except BaseException:
-            # Ctrl-C must not wait for chunks that have not begun.
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    tasks = [ChunkTask(world, policies, chunk, horizon, seed, alphas, points) for chunk in chunks_of(runs)]
+    with workers_on(on, threads=threads) as executor:
+        # In the order of the chunks, not of their ends: which run stands where must not depend on workers.
+        done = [kept for _, kept in sorted(completed(executor, tasks), key=lambda found: found[0])]
     return [outcome(spec, points, alphas, [part[i] for part in done]) for i, spec in enumerate(policies)]
 
 

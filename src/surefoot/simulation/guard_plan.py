@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from surefoot.arrays import positive
 from surefoot.errors import ConfigError
 from surefoot.policies.guard import Guard
 from surefoot.simulation.guard_simulation import GuardOutcome, simulate_guard
+from surefoot.simulation.workers import Where, completed, workers_on
 
 MOST_ROUNDS = 100_000  # simulated; beyond that a plan looks no further
 
@@ -68,6 +70,7 @@ def plan_guard(
     days: float = 30,
     runs: int = 100,
     seed: int = 0,
+    on: Where = None,
 ) -> list[GuardRollout]:
     """Simulate a guard over rewards of 0 or 1, such as clicks and sales.
 
@@ -87,6 +90,8 @@ def plan_guard(
         How far to look ahead; at most 100,000 rounds are simulated.
     runs, seed : int
         Of the simulation.
+    on : str or concurrent.futures.Executor, optional
+        Where it is played, alpha by alpha, such as "local:4", "ray" or "dask://host:port"; on all cores by default.
 
     Returns
     -------
@@ -113,17 +118,18 @@ def plan_guard(
             "Divide rewards by the highest one."
         )
     rounds = min(MOST_ROUNDS, max(1, round(per_day * days)))
-    found = []
-    for alpha in alphas:
-        outcome = simulate_guard(
-            Guard(alpha=alpha, delta=delta),
-            lambda t, share, rng: (learner, baseline_reward),
-            rounds=rounds,
-            runs=runs,
-            seed=seed,
-        )
-        found.append(_answer(alpha, outcome, rounds, per_day))
-    return found
+    means = (learner, baseline_reward)
+    tasks = [partial(_simulated, alpha, delta, means, rounds=rounds, runs=runs, seed=seed) for alpha in alphas]
+    with workers_on(on) as executor:
+        found = dict(completed(executor, tasks))
+    return [_answer(alpha, found[place], rounds, per_day) for place, alpha in enumerate(alphas)]
+
+
+def _simulated(
+    alpha: float, delta: float, means: tuple[float, float], *, rounds: int, runs: int, seed: int
+) -> GuardOutcome:
+    guard = Guard(alpha=alpha, delta=delta)
+    return simulate_guard(guard, lambda t, share, rng: means, rounds=rounds, runs=runs, seed=seed)
 
 
 def _answer(alpha: float, outcome: GuardOutcome, rounds: int, per_day: float) -> GuardRollout:

@@ -28,6 +28,7 @@ from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.realisations import Baseline, FixedRealisation
 from surefoot.simulation.reward_limit import RewardLimit
 from surefoot.simulation.rewards import Bernoulli, Gaussian
+from surefoot.simulation.workers import Where
 from surefoot.simulation.worlds import World
 
 FREE_FROM = 0.8  # a learner acts freely if the baseline was not played in the last fifth of the simulation
@@ -151,6 +152,7 @@ def plan(
     policies: Sequence[str] = KINDS,
     runs: int = 100,
     seed: int = 0,
+    on: Where = None,
 ) -> Plan:
     """Simulate `days` of traffic for every policy and alpha, in worlds that fit what is known.
 
@@ -184,6 +186,8 @@ def plan(
         Number of simulated worlds.
     seed : int
         Seed of the worlds.
+    on : str or concurrent.futures.Executor, optional
+        Where the runs are played, such as "local:4", "ray" or "dask://host:port"; on all cores by default.
 
     Returns
     -------
@@ -218,7 +222,7 @@ def plan(
     specs = [Spec(policy, alpha=alpha, **told) for policy, told in chosen for alpha in alphas]
     horizon = math.ceil(per_day * days)
     rounds = min(horizon, MOST_ROUNDS)
-    found = simulate(world, specs, runs=runs, horizon=rounds, seed=seed)
+    found = simulate(world, specs, runs=runs, horizon=rounds, seed=seed, on=on)
     answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found]
     if clicks:
         answers = [

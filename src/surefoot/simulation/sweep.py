@@ -1,17 +1,15 @@
 """Sweeps: policies x alphas x worlds x seeds into one table, resumable after any interruption.
 
 Every finished chunk of runs is a file. A sweep that was stopped, by Ctrl-C or by a kill, continues from those files
-with the same call, and ends with the same table as one that was never stopped.
+with the same call, on the same workers or on others, and ends with the same table as one that was never stopped.
 """
 
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +18,14 @@ from numpy.typing import NDArray
 from surefoot.arrays import count
 from surefoot.core import native
 from surefoot.errors import ConfigError
-from surefoot.simulation.atomic_files import is_left_behind, whole_file
 from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.engine import Outcome, chunks_of, default_checkpoints, outcome, play_chunk
+from surefoot.simulation.engine import MEASURES, ChunkTask, Outcome, chunks_of, default_checkpoints, outcome
 from surefoot.simulation.object_runner import new_object
 from surefoot.simulation.plain_settings import code_of, plain
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.result_folder import LocalFolder, Place, ResultFolder, folder_at, npy
 from surefoot.simulation.result_table import shown_name, to_table, write_table
+from surefoot.simulation.workers import Where, completed, workers_on
 from surefoot.simulation.worlds import World
 
 if TYPE_CHECKING:
@@ -184,30 +183,32 @@ class Sweep:
         return sum(part.runs * part.horizon * len(part.specs) for part in self.parts)
 
 
-def claim_folder(sweep: Sweep, folder: Path) -> None:
+def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
     """Make the folder this sweep's, or raise if it holds a result of other settings."""
-    settings = json.dumps(sweep.describe(), indent=2, sort_keys=True)
-    path = folder / "settings.json"
-    if path.exists():
-        if path.read_text() != settings:
-            raise ConfigError(
-                f"`{folder}` must be empty or hold this very sweep, but it holds a result of other settings. "
-                "Nothing was changed: choose another folder, or remove that one."
-            )
-        return
-    # A kill while the settings were written leaves a hidden file, which is no reason to refuse.
-    if folder.exists() and not all(is_left_behind(found.name, path) for found in folder.iterdir()):
+    settings = json.dumps(sweep.describe(), indent=2, sort_keys=True).encode()
+    found = folder.read("settings.json")
+    # Where files do not appear whole, a kill leaves the beginning of them.
+    if found is not None and not settings.startswith(found):
+        raise ConfigError(
+            f"`{folder}` must be empty or hold this very sweep, but it holds a result of other settings. "
+            "Nothing was changed: choose another folder, or remove that one."
+        )
+    if found is None and folder.names():
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
             "Nothing was changed: choose another folder."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.write(settings.encode())
+    if found != settings:
+        folder.write("settings.json", settings)
 
 
 def run_sweep(
-    sweep: Sweep, folder: Path, *, threads: int | None = None, progress: Progress | None = None
+    sweep: Sweep,
+    folder: Place,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    on: Where = None,
 ) -> "pl.DataFrame":
     """Run what is not there yet, write results.csv and results.parquet, and return the table.
 
@@ -215,12 +216,16 @@ def run_sweep(
     ----------
     sweep : Sweep
         What to simulate.
-    folder : Path
-        Where chunks and results are kept; empty, or of this very sweep.
+    folder : str or Path
+        Where chunks and results are kept; empty, or of this very sweep. Also an address of fsspec, such as
+        "s3://bucket/sweep", to which workers write themselves.
     threads : int, optional
         All cores by default.
     progress : callable, optional
         Called with rounds done and rounds in all.
+    on : str or concurrent.futures.Executor, optional
+        Where the runs are played, in place of `threads`: "local:4", "ray", "ray://host:port", "dask://host:port", or an
+        executor; the bits are the same everywhere.
 
     Returns
     -------
@@ -231,6 +236,8 @@ def run_sweep(
     ------
     ConfigError
         If the folder holds other files, or a result of other settings.
+    WorkerError
+        If the workers of `on` cannot be reached, or were lost too often.
 
     Examples
     --------
@@ -239,83 +246,87 @@ def run_sweep(
     >>> world = ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2))
     >>> sweep = Sweep([Part("arms", world, [Spec("UCB")], runs=2, horizon=20)])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = run_sweep(sweep, Path(folder), threads=1)
+    ...     table = run_sweep(sweep, folder, threads=1)
     >>> table["policy"].unique().to_list()
     ['UCB']
     """
-    claim_folder(sweep, folder)
-    cells = folder / "cells"
-    cells.mkdir(exist_ok=True)
-    tasks = list(_tasks(sweep, cells))
-    total, done = sweep.rounds, 0
-    stop = threading.Event()
-    report = progress or (lambda finished, whole: None)
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        waiting: dict[Future[None], int] = {}
-        for part, chunk, path in tasks:
-            size = len(chunk) * part.horizon * len(part.specs)
-            if _is_whole(path):
-                done += size
-            else:
-                waiting[pool.submit(_play_and_keep, part, chunk, path, stop)] = size
-        report(done, total)
-        try:
-            while waiting:
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for task in finished:
-                    task.result()
-                    done += waiting.pop(task)
-                report(done, total)
-        except BaseException:
-            stop.set()
-            for task in waiting:
-                task.cancel()
-            raise
-    table = to_table((part.name, part.seed, found) for part in sweep.parts for found in _collect(part, cells))
-    write_table(table, folder, "results")
+    kept = folder_at(folder)
+    with workers_on(on, threads=threads) as executor:
+        claim_folder(sweep, kept)
+        _play_missing(sweep, kept, executor, progress or (lambda finished, whole: None))
+    table = to_table((part.name, part.seed, found) for part in sweep.parts for found in _collect(part, kept))
+    with kept.filled() as path:
+        write_table(table, path, "results")
     return table
 
 
-def _tasks(sweep: Sweep, cells: Path) -> Iterator[tuple[Part, range, Path]]:
-    for part in sweep.parts:
-        for chunk in chunks_of(part.runs):
-            yield part, chunk, _path(part, chunk, cells)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KeptChunk(ChunkTask):
+    """A chunk that becomes a file: its worker writes it, or without a folder sends it back."""
+
+    name: str
+    folder: ResultFolder | None
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of all policies and runs together."""
+        return len(self.runs) * self.horizon * len(self.policies)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array that is kept."""
+        return len(self.policies), len(self.runs), self.checkpoints.size, len(MEASURES) + len(self.watched)
+
+    def hand_in(self, kept: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
+        """Write what was counted, or send it back."""
+        if self.folder is None:
+            return np.stack(kept)
+        self.folder.write(self.name, npy(np.stack(kept)))
+        return None
 
 
-def _path(part: Part, chunk: range, cells: Path) -> Path:
+def _play_missing(sweep: Sweep, folder: ResultFolder, executor: Executor, report: Progress) -> None:
+    # Threads finish and write their chunks also after Ctrl-C. Others may have no folder of this name on their machine.
+    is_shared = isinstance(executor, ThreadPoolExecutor) or not isinstance(folder, LocalFolder)
+    planned = [task for part in sweep.parts for task in _tasks(part, folder if is_shared else None)]
+    there = folder.whole({task.name: task.shape for task in planned})
+    tasks = [task for task in planned if task.name not in there]
+    done, total = sum(task.rounds for task in planned if task.name in there), sweep.rounds
+    report(done, total)
+    with closing(completed(executor, tasks)) as answers:
+        for place, kept in answers:
+            if kept is not None:
+                folder.write(tasks[place].name, npy(kept))
+            elif done == 0:
+                _check_shared(tasks[place], folder)
+            done += tasks[place].rounds
+            report(done, total)
+
+
+def _tasks(part: Part, folder: ResultFolder | None) -> Iterator[KeptChunk]:
+    told = (part.horizon, part.seed, part.alphas, part.checkpoints)
+    for chunk, name in _names(part):
+        yield KeptChunk(part.world, part.entrants, chunk, *told, name=name, folder=folder)
+
+
+def _names(part: Part) -> Iterator[tuple[range, str]]:
     text = json.dumps([FORMAT, native.SOURCES, part.describe()], sort_keys=True)
-    return cells / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}-{chunk.start:06d}.npy"
+    described = hashlib.sha256(text.encode()).hexdigest()[:16]
+    for chunk in chunks_of(part.runs):
+        yield chunk, f"cells/{described}-{chunk.start:06d}.npy"
 
 
-def _is_whole(path: Path) -> bool:
-    """Whether a chunk is there; one that a power cut left unreadable is not."""
-    try:
-        # Mapped: the header and the length are checked, and nothing is read.
-        np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError):
-        return False
-    return True
+def _check_shared(task: KeptChunk, folder: ResultFolder) -> None:
+    """The first chunk that a worker wrote must be here: better now than after an hour."""
+    if not folder.whole({task.name: task.shape}):
+        raise ConfigError(
+            f"`{folder}` must be a folder that workers share with this program, but what one wrote there is not here. "
+            "Give an address that all of them can reach."
+        )
 
 
-def _play_and_keep(part: Part, chunk: range, path: Path, stop: threading.Event) -> None:
-    # Cancelling reaches only what no thread has taken yet.
-    if stop.is_set():
-        return
-    kept = play_chunk(
-        part.world,
-        part.entrants,
-        runs=chunk,
-        horizon=part.horizon,
-        seed=part.seed,
-        watched=part.alphas,
-        checkpoints=part.checkpoints,
-    )
-    with whole_file(path) as file:
-        np.save(file, np.stack(kept))
-
-
-def _collect(part: Part, cells: Path) -> Iterator[Outcome]:
+def _collect(part: Part, folder: ResultFolder) -> Iterator[Outcome]:
     """One policy after the other, so that only one is in memory."""
-    chunks = [np.load(_path(part, chunk, cells), mmap_mode="r") for chunk in chunks_of(part.runs)]
-    for i, spec in enumerate(part.entrants):
-        yield outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
+    with folder.arrays([name for _, name in _names(part)]) as chunks:
+        for i, spec in enumerate(part.entrants):
+            yield outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])

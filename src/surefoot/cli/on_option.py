@@ -1,0 +1,13 @@
+"""The option that says where the work runs."""
+
+from typing import Annotated
+
+import typer
+
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        help="Where the work runs: local[:threads], ray[://host:port] or dask://host:port; the bits are the same.",
+    ),
+]

@@ -1,0 +1,133 @@
+"""Where the work runs: threads of this machine, a Ray or Dask cluster, or any `concurrent.futures.Executor`.
+
+An executor is the whole interface. A task is a function without arguments that can be pickled, and its answer depends
+on nothing but the task: so the bits are those of one machine, whoever plays it, in which order and how often. An engine
+of another kind is an executor, too: it knows the tasks that it can play by their class (`engine.ChunkTask`), may gather
+several before it begins, and leaves all others to threads.
+"""
+
+import os
+import pickle
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+from surefoot.arrays import count
+from surefoot.errors import ConfigError, WorkerError
+
+T = TypeVar("T")
+Where: TypeAlias = str | Executor | None
+FORMS = {"local": r"(?::(\d+))?", "ray": r"(?:://(.+:\d+))?", "dask": r"://(.+:\d+)", "gpu": r"(?::(\d+))?"}
+SHOWN = "local[:threads], ray[://host:port], dask://host:port or gpu[:index]"
+
+
+@contextmanager
+def workers_on(on: Where, *, threads: int | None = None) -> Iterator[Executor]:
+    """The executor that an address names, until the block ends; one that was given stays open, for it is the caller's.
+
+    >>> with workers_on("local:2") as executor:
+    ...     sorted(answer for _, answer in completed(executor, [lambda: "one", lambda: "two"]))
+    ['one', 'two']
+    """
+    if isinstance(on, Executor) and threads is None:
+        yield on
+        return
+    executor = _open(on, threads)
+    try:
+        yield executor
+    except BaseException:
+        # Ctrl-C waits for what threads have begun, which cannot be stopped, and for nothing else.
+        executor.shutdown(wait=isinstance(executor, ThreadPoolExecutor), cancel_futures=True)
+        raise
+    executor.shutdown()
+
+
+def _open(on: Where, threads: int | None) -> Executor:
+    if on is None:
+        return _local(threads)
+    if threads is not None:
+        raise ConfigError(
+            f"`threads` must not be given beside `on`, but got {threads} and {on!r}. Say local:{threads}."
+        )
+    for kind, form in FORMS.items():
+        if isinstance(on, str) and (found := re.fullmatch(kind + form, on)):
+            return _OPENERS[kind](found[1])
+    raise ConfigError(f"`on` must be {SHOWN}, or in Python any Executor, but got {on!r}.")
+
+
+def _local(threads: int | str | None) -> Executor:
+    if threads is not None:
+        threads = count("threads", int(threads), hint="It is the number of threads.")
+    return ThreadPoolExecutor(threads or os.cpu_count() or 1)
+
+
+def _ray(address: str | None) -> Executor:
+    from surefoot.simulation.ray_executor import RayExecutor
+
+    return RayExecutor(None if address is None else f"ray://{address}")
+
+
+def _dask(address: str) -> Executor:
+    from surefoot.simulation.dask_executor import DaskExecutor
+
+    return DaskExecutor(address)
+
+
+def _gpu(index: str | None) -> Executor:
+    raise ConfigError("`on='gpu'` has no engine in this version of surefoot: say local, ray or dask.")
+
+
+_OPENERS: dict[str, Callable[[Any], Executor]] = {"local": _local, "ray": _ray, "dask": _dask, "gpu": _gpu}
+
+
+def completed(executor: Executor, tasks: Sequence[Callable[[], T]]) -> Generator[tuple[int, T], None, None]:
+    """Answers as they come, each with the place of its task; whoever stops listening cancels what has not begun.
+
+    Ray and Dask play the tasks of a lost worker again by themselves; a WorkerError says that this did not help.
+    """
+    places: dict[Future[T], int] = {}
+    try:
+        for place, task in enumerate(tasks):
+            places[executor.submit(task)] = place
+        for future in as_completed(places):
+            # Out of the table, lest all answers be kept until the last one comes.
+            place = places.pop(future)
+            yield place, _answer(future, tasks[place])
+    except BrokenExecutor as error:
+        raise _lost(error) from error
+    finally:
+        for future in places:
+            future.cancel()
+
+
+def _answer(future: "Future[T]", task: Callable[[], T]) -> T:
+    try:
+        return future.result()
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        _check_picklable(task, error)
+        raise
+    except Exception as error:
+        # Dask has errors of its own for workers that die again and again.
+        if isinstance(error, CancelledError) or type(error).__module__.startswith("distributed."):
+            raise _lost(error) from error
+        raise
+
+
+def _lost(error: Exception) -> WorkerError:
+    return WorkerError(
+        f"Workers must outlive their tasks, but these were lost: {type(error).__name__}: {error!s:.300}. What a folder "
+        "holds is kept: the same call continues it."
+    )
+
+
+def _check_picklable(task: Callable[[], T], error: Exception) -> None:
+    """Say so where an executor failed only because the task could not be sent."""
+    try:
+        pickle.dumps(task)
+    except Exception as reason:
+        raise ConfigError(
+            f"What other processes are to play must be picklable, but it is not: {reason!s:.300}. Define functions and "
+            "classes at the top of a module, or use threads, Ray or Dask."
+        ) from error
