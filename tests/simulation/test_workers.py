@@ -65,7 +65,7 @@ def processes() -> Iterator[ProcessPoolExecutor]:
 
 @pytest.mark.parametrize(
     "on",
-    ["", "lokal", "local:", "local:x", "local:-1", "ray:", "ray://head", "dask", "dask://head", "gpu:a", "ray ", 3],
+    ["", "lokal", "local:", "local:x", "local:-1", "ray:", "ray://head", "dask", "dask://head", "gpu:a", 3],
 )
 def test_an_address_that_is_none_is_refused_before_any_work(on: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`on` must be local\[:threads\], ray\[://host:port\], dask://host:port"):
@@ -117,9 +117,7 @@ def test_a_simulation_and_both_plans_are_the_same_in_other_processes(processes: 
 
 def test_what_cannot_be_pickled_is_refused_for_processes(processes: ProcessPoolExecutor, tmp_path: Path) -> None:
     sweep = own(lambda rng: np.ones((3, 2)) / 2)
-    with pytest.raises(
-        ConfigError, match=r"What other processes are to play must be picklable, .* or use threads, Ray"
-    ):
+    with pytest.raises(ConfigError, match=r"What other processes are to play must be picklable, .* or use threads"):
         run_sweep(sweep, tmp_path / "out", on=processes)
 
 

@@ -79,7 +79,8 @@ class DsjsonLog(Log):
         )
 
     def _events(self, *, hashed: bool) -> Iterator["_Event"]:
-        self.bad = BadRows(self.bad.limit)
+        # Of this pass alone: another thread may be on its own way through the log.
+        self.bad = bad = BadRows(self.bad.limit)
         seen, dim = SeenIds(), self.dim if hashed else 0
         for first, data in line_blocks(self._path):
             for line, text in enumerate(data.split(b"\n"), start=first):
@@ -93,7 +94,7 @@ class DsjsonLog(Log):
                         raise ValueError(f"EventId {event.id!r} was used by an event before")
                 except (ValueError, KeyError, TypeError) as error:
                     reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                    self.bad.add([(line, reason)], self._path)
+                    bad.add([(line, reason)], self._path)
                     continue
                 if not event.is_skipped and (not self._chance or event.draw() * event.chance < self._chance):
                     yield event

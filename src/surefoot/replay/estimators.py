@@ -11,15 +11,18 @@ full        The reward of every action is known, as in a table of labels or rati
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, fraction
+from surefoot.core import native
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import Ridge
-from surefoot.replay.batch import Batch, Log
+from surefoot.replay.batch import BadRows, Batch, Log
 from surefoot.replay.differing_rows import DifferingRows
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
@@ -39,6 +42,7 @@ from surefoot.replay.replayed_policy import (
     log_player,
 )
 from surefoot.simulation.contestants import Entrant, Entry, entrants
+from surefoot.simulation.workers import Where, check_version, completed, workers_on
 
 OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
@@ -87,6 +91,7 @@ def replay(
     level: float = 0.95,
     watched: Sequence[float] = (),
     progress: Progress | None = None,
+    on: Where = None,
 ) -> list[ReplayOutcome]:
     """Evaluate policies on a log, all over the same rows in one pass: memory does not grow with the log.
 
@@ -110,7 +115,11 @@ def replay(
     watched : sequence of float
         Alphas by which rounds below the floor are counted, in addition to the policies' own.
     progress : callable, optional
-        Called with rows done and rows in all.
+        Called with rows done and rows in all; with `on`, with those of all policies together.
+    on : str or concurrent.futures.Executor, optional
+        Where the policies are replayed side by side, each in a pass of its own: "local:4", "ray", "ray://host:port",
+        "dask://host:port", or an executor. Workers must find the log's file under the same path. The bits are the same
+        everywhere.
 
     Returns
     -------
@@ -129,6 +138,8 @@ def replay(
         If a row is longer than the log's `feature_bound`.
     PolicyError
         If a policy of your own fails, with its name and the line of the log.
+    WorkerError
+        If the workers of `on` cannot be reached, or were lost too often.
 
     Examples
     --------
@@ -149,9 +160,12 @@ def replay(
     if evaluator not in MODES:
         raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {evaluator!r}.")
     fraction("level", level, hint="level is the share of intervals that cover.")
-    chances = Propensities(log, evaluator, uniform, seed)
     policies = entrants(specs)
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})
+    if on is not None:
+        tasks = [ReplayTask(log, one, declared, evaluator, uniform, seed, level, alphas) for one in policies]
+        return _side_by_side(tasks, on, progress)
+    chances = Propensities(log, evaluator, uniform, seed)
     trials: list[_PolicyRun] = []
     done, model = 0, Ridge(dim=log.dim, ridge=1.0)
     for read in log.batches():
@@ -172,6 +186,48 @@ def replay(
         raise LogError(f"The log `{log.name}` must have at least one row, but it has none.")
     chances.finish()
     return [trial.outcome(level) for trial in trials]
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayTask:
+    """One policy's way through the log: it learns from row to row, so that the log cannot be split for it."""
+
+    log: Log
+    policy: Entrant
+    declared: Declared
+    evaluator: EvaluatorName
+    uniform: bool
+    seed: int
+    level: float
+    watched: Sequence[float]
+    code: str = native.SOURCES
+
+    def __call__(self) -> tuple[ReplayOutcome, BadRows]:
+        """What the policy did, and which rows could not be used."""
+        check_version(self.code)
+        (found,) = replay(
+            self.log,
+            [self.policy],
+            declared=self.declared,
+            evaluator=self.evaluator,
+            uniform=self.uniform,
+            seed=self.seed,
+            level=self.level,
+            watched=self.watched,
+        )
+        return found, self.log.bad
+
+
+def _side_by_side(tasks: Sequence[ReplayTask], on: Where, progress: Progress | None) -> list[ReplayOutcome]:
+    found: dict[int, ReplayOutcome] = {}
+    with workers_on(on) as executor, closing(completed(executor, tasks)) as answers:
+        for place, (outcome, bad) in answers:
+            # A pass elsewhere counts them on a copy of the log.
+            tasks[place].log.bad.count, tasks[place].log.bad.shown = bad.count, bad.shown
+            found[place] = replace(outcome, spec=tasks[place].policy)
+            if progress is not None:
+                progress(outcome.rows * len(found), outcome.rows * len(tasks))
+    return [found[place] for place in range(len(tasks))]
 
 
 class _PolicyRun:

@@ -149,8 +149,9 @@ class TableLog(Log):
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order; bad rows are counted afresh."""
-        self.bad = BadRows(self.bad.limit)
-        for rounds in self._reader.rounds(self.bad, self.actions):
+        # Of this pass alone: another thread may be on its own way through the log.
+        self.bad = bad = BadRows(self.bad.limit)
+        for rounds in self._reader.rounds(bad, self.actions):
             step = max(1, BATCH_NUMBERS // (len(self.actions) * self.dim))
             for start in range(0, len(rounds.rewards), step):
                 yield self._batch(rounds, slice(start, start + step))

@@ -21,7 +21,7 @@ from surefoot.simulation.object_runner import BlockRunner, ObjectRunner, policy_
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem, seed_of_run
 from surefoot.simulation.realisations import Block, Realisation
-from surefoot.simulation.workers import Where, completed, workers_on
+from surefoot.simulation.workers import Where, check_version, completed, workers_on
 from surefoot.simulation.worlds import World
 
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
@@ -198,11 +198,7 @@ class ChunkTask:
 
     def __call__(self) -> Any:
         """Play, and hand in what was counted."""
-        if self.code != native.SOURCES:
-            raise ConfigError(
-                "Workers must have the surefoot of the program that sends them work, but one has another version. "
-                "Install the same on all of them."
-            )
+        check_version(self.code)
         return self.hand_in(self.play())
 
     def play(self) -> list[NDArray[np.float64]]:

@@ -142,8 +142,8 @@ class RemoteFolder(ResultFolder):
 
     def whole(self, shapes: Shapes) -> set[str]:
         """The names under which as many bytes lie as an array of that shape takes; nothing is read."""
-        folders = {name.rpartition("/")[0] for name in shapes}
-        sizes = {f"{folder}/{name}": size for folder in folders for name, size in self._sizes(folder).items()}
+        folders = {name[: name.rfind("/") + 1] for name in shapes}
+        sizes = {folder + name: size for folder in folders for name, size in self._sizes(folder).items()}
         return {name for name, shape in shapes.items() if sizes.get(name) == _npy_size(shape)}
 
     @contextmanager

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 from surefoot.arrays import count
+from surefoot.core import native
 from surefoot.errors import ConfigError, WorkerError
 
 T = TypeVar("T")
@@ -80,6 +81,15 @@ def _gpu(index: str | None) -> Executor:
 
 
 _OPENERS: dict[str, Callable[[Any], Executor]] = {"local": _local, "ray": _ray, "dask": _dask, "gpu": _gpu}
+
+
+def check_version(code: str) -> None:
+    """Refuse work for another version of the core than this worker's, whose bits might differ."""
+    if code != native.SOURCES:
+        raise ConfigError(
+            "Workers must have the surefoot of the program that sends them work, but one has another version. "
+            "Install the same on all of them."
+        )
 
 
 def completed(executor: Executor, tasks: Sequence[Callable[[], T]]) -> Generator[tuple[int, T], None, None]:
