@@ -27,20 +27,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def do_PUT(self) -> None:  # noqa: N802
+    def do_PUT(self) -> None:
         key, _ = self._asked()
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with self.server.lock:
             self.server.objects[key] = body
         self._reply(200)
 
-    def do_HEAD(self) -> None:  # noqa: N802
+    def do_HEAD(self) -> None:
         key, _ = self._asked()
         found = self.server.objects.get(key)
         is_bucket = key.count("/") == 0
         self._reply(200 if found is not None or is_bucket else 404, size=len(found or b""))
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         key, asked = self._asked()
         if "list-type" in asked:
             self._reply(200, self._listing(key.rstrip("/"), asked.get("prefix", ""), asked.get("delimiter", "")))
@@ -63,7 +63,9 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 when = "<LastModified>2026-11-02T10:00:00.000Z</LastModified>"
                 files.append(f'<Contents><Key>{escape(name)}</Key>{when}<ETag>"0"</ETag><Size>{size}</Size></Contents>')
-        common = "".join(f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in sorted(folders))
+        common = "".join(
+            f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in sorted(folders)
+        )
         counted = f"<KeyCount>{len(files) + len(folders)}</KeyCount><IsTruncated>false</IsTruncated>"
         head = f"<Name>{bucket}</Name><Prefix>{escape(prefix)}</Prefix>{counted}"
         return f"<ListBucketResult {NAMESPACE}>{head}{''.join(files)}{common}</ListBucketResult>".encode()

@@ -1,20 +1,9 @@
 """Real clusters on this machine: Ray with three nodes, Dask with three workers; one of them is killed on the way."""
 
 import hashlib
-import json
-import os
-import subprocess
-import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from surefoot.errors import ConfigError, WorkerError
-from surefoot.simulation import PaperWorld, Part, Spec, Sweep, run_sweep, simulate
+from surefoot.simulation import PaperWorld, Part, Spec, Sweep
 
 SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("SafeLUCB", alpha=0.1)]
 OBJECT_STORE = 80_000_000  # bytes, of each node

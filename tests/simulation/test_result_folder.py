@@ -32,7 +32,8 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         # fsspec looks into the environment once, when it is imported.
-        fsspec.config.set_conf_env(conf := {})
+        conf: dict[str, dict[str, str]] = {}
+        fsspec.config.set_conf_env(conf)
         monkeypatch.setitem(fsspec.config.conf, "s3", conf["s3"])
         yield server
 

@@ -200,7 +200,8 @@ def test_whoever_stops_listening_cancels_what_has_not_begun() -> None:
     begun: list[int] = []
     go_on = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        answers = completed(pool, [lambda: True, go_on.wait, *(partial(begun.append, place) for place in range(9))])
+        tasks: list[Callable[[], Any]] = [lambda: True, go_on.wait]
+        answers = completed(pool, tasks + [partial(begun.append, place) for place in range(9)])
         assert next(answers) == (0, True)
         answers.close()
         go_on.set()

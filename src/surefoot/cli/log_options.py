@@ -1,5 +1,6 @@
 """Options that every command about a log shares."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,9 @@ from surefoot.replay.item_table import read_items
 from surefoot.replay.log_files import format_of
 from surefoot.replay.table_reader import open_table
 
-LogArgument = Annotated[Path, typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON.")]
+LogArgument = Annotated[
+    list[Path], typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON; several files are one log.")
+]
 BaselineOption = Annotated[str, typer.Option(help="Today's action, or 'logged' for the strategy that wrote the log.")]
 ActionColumn = Annotated[str | None, typer.Option("--action", help="Column of the action that was played.")]
 RewardColumn = Annotated[str | None, typer.Option("--reward", help="Column of its reward.")]
@@ -47,7 +50,7 @@ MaxBad = Annotated[int, typer.Option(help="Number of bad rows to leave out befor
 
 
 def columns_of(
-    path: Path,
+    paths: Sequence[Path],
     format_: str | None,
     action: str | None,
     reward: str | None,
@@ -63,10 +66,10 @@ def columns_of(
     given = (action, reward, propensity, context, categorical, baseline, id_, label, offered)
     if format_ not in (None, "parquet", "csv", "jsonl", "dsjson"):
         raise ConfigError(f"`--format` must be parquet, csv, jsonl or dsjson, but got {format_!r}.")
-    kind = format_ or format_of(path)
+    kind = format_ or format_of(paths[0])
     if kind == "dsjson" or not any(given):
         return None
-    header = open_table(path, kind).header
+    header = open_table(paths[0], kind).header
     guessed = guess_columns(header)
     named = {name for name in (action, reward, propensity, baseline, id_, label, offered) if name}
     left = tuple(name for name in guessed.context if name not in named)

@@ -35,6 +35,7 @@ from surefoot.cli.log_options import (
     read_action_features,
 )
 from surefoot.cli.number_lists import parse_numbers
+from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
@@ -108,6 +109,7 @@ def replay(
     per_day: Annotated[
         float | None, typer.Option(help="Rounds of your traffic a day, to tell the wait in days.")
     ] = None,
+    on: OnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
     """Show what policies would have done on a log: table, figures and report.html."""
@@ -144,6 +146,7 @@ def replay(
         encoder=told.encoder if told is not None else None,
         action_features=read_action_features(action_features, action) or (told.action_features if told else None),
         max_bad=max_bad,
+        on=on,
     )
     if estimate_chances:
         read = estimate_propensities(read)
@@ -170,6 +173,7 @@ def replay(
             seed=seed,
             level=level,
             progress=report,
+            on=on,
         )
     verdict = verdict_of(outcomes, per_day=None if per_day is None else positive("per_day", per_day, hint=PER_DAY))
     settings = _settings(read, declared, chosen, delta=delta, ridge=ridge, uniform=uniform, seed=seed)
@@ -177,7 +181,7 @@ def replay(
         plain = _as_json(read, outcomes, settings, doubts, verdict)
         typer.echo(json.dumps(plain, indent=2, ensure_ascii=False))
         return
-    folder = out or Path("results") / f"replay-{log.name.split('.')[0]}"
+    folder = out or Path("results") / f"replay-{log[0].name.split('.')[0]}"
     _write(folder, read, outcomes, settings, doubts, verdict)
     _print(read, outcomes, doubts, folder, verdict)
 

@@ -49,17 +49,27 @@ class Batch:
 
 @dataclass(slots=True)
 class BadRows:
-    """Rows that could not be used: how many, and the first of them with line and reason. Too many stop the run."""
+    """Rows that could not be used: how many, and the first of them with line and reason. Too many stop the run.
 
-    limit: int = 0
+    Without a limit somebody else decides how many are too many.
+    """
+
+    limit: int | None = 0
     count: int = 0
     shown: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, found: Sequence[tuple[int, str]], path: object) -> None:
         """Count some bad rows; raise once there are more than the limit."""
+        self._count(found, len(found), path)
+
+    def join(self, other: "BadRows", before: int, path: object) -> None:
+        """Count those of another part of the log, before which there are so many lines."""
+        self._count([(before + line, why) for line, why in other.shown], other.count, path)
+
+    def _count(self, found: Sequence[tuple[int, str]], number: int, path: object) -> None:
         self.shown += list(found)[: max(0, 20 - len(self.shown))]
-        self.count += len(found)
-        if self.count > self.limit:
+        self.count += number
+        if self.limit is not None and self.count > self.limit:
             listed = "\n".join(f"  line {line:,}: {reason}" for line, reason in self.shown[:10])
             allowed = "none is allowed" if self.limit == 0 else f"{self.limit:,} are allowed"
             raise LogError(

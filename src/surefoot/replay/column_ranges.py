@@ -37,6 +37,17 @@ class ColumnRanges:
                 least, most = np.fmin.reduce(numbers), np.fmax.reduce(numbers)
                 self._seen[name] = (float(np.fmin(low, least)), float(np.fmax(high, most)))
 
+    def join(self, other: "ColumnRanges") -> None:
+        """Take in what was seen in other rows."""
+        self._gaps |= other._gaps
+        for name, there in other._seen.items():
+            here = self._seen.setdefault(name, there)
+            if isinstance(here, set) and isinstance(there, set):
+                here |= there
+                _few(name, here)
+            elif isinstance(here, tuple) and isinstance(there, tuple):
+                self._seen[name] = (float(np.fmin(here[0], there[0])), float(np.fmax(here[1], there[1])))
+
     def encoder(self) -> Encoder:
         """The encoder for all that was seen."""
         parts: list[NumericColumn | CategoricalColumn] = []

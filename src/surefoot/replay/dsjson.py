@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from surefoot.arrays import Vector, count
 from surefoot.errors import LogError
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log
 from surefoot.replay.seen_ids import SeenIds
+from surefoot.replay.shared_file import SharedFile, shown_path
 from surefoot.replay.text_blocks import line_blocks
 
 Weights = dict[str, float]
@@ -34,18 +35,23 @@ class DsjsonLog(Log):
     A repeated row ties with the one it repeats, and ties go to the first.
     """
 
-    def __init__(self, path: str | Path, *, dim: int = 32, actions: int | None = None, max_bad: int = 0) -> None:
-        self._path, self.name = Path(path), Path(path).name
+    def __init__(
+        self, path: str | Path | Sequence[Path], *, dim: int = 32, actions: int | None = None, max_bad: int = 0
+    ) -> None:
+        paths = [Path(path)] if isinstance(path, (str, Path)) else list(path)
+        self._files, self._path = [SharedFile(each) for each in paths], shown_path(paths)
+        self.name = Path(self._path).name
         self.dim = count("dim", dim, least=2, hint="dim is the number of hashed features.")
         self.bad, self.feature_bound = BadRows(max_bad), 1.0 + 1e-9
-        if not self._path.exists():
-            raise LogError(f"`{path}` must be a log, but there is no such file. Check the path.")
+        for each in paths:
+            if not each.exists():
+                raise LogError(f"`{each}` must be a log, but there is no such file. Check the path.")
         self._chance = 0.0  # with which every event was logged once they are thinned; not known before the first pass
         found = [
             (len(event.rows), event.propensity, event.chance, event.draw()) for event in self._events(hashed=False)
         ]
         if not found:
-            raise LogError(f"`{path}` must have at least one usable event, but it has none.")
+            raise LogError(f"`{self._path}` must have at least one usable event, but it has none.")
         self._chance = min(chance for *_, chance, _ in found)
         events = [(size, p) for size, p, chance, draw in found if draw * chance < self._chance]
         self.rows = len(events)
@@ -82,22 +88,32 @@ class DsjsonLog(Log):
         # Of this pass alone: another thread may be on its own way through the log.
         self.bad = bad = BadRows(self.bad.limit)
         seen, dim = SeenIds(), self.dim if hashed else 0
-        for first, data in line_blocks(self._path):
-            for line, text in enumerate(data.split(b"\n"), start=first):
-                if not text.strip():
-                    continue
-                try:
-                    event = _Event(line, json.loads(text), dim)
-                    if hashed and len(event.rows) > len(self.actions):
-                        raise ValueError(f"has {len(event.rows)} actions, more than {len(self.actions)}")
-                    if event.id and seen.repeated(_digest(event.id))[0]:
-                        raise ValueError(f"EventId {event.id!r} was used by an event before")
-                except (ValueError, KeyError, TypeError) as error:
-                    reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                    bad.add([(line, reason)], self._path)
-                    continue
-                if not event.is_skipped and (not self._chance or event.draw() * event.chance < self._chance):
-                    yield event
+        for line, text in self._lines():
+            try:
+                event = _Event(line, json.loads(text), dim)
+                if hashed and len(event.rows) > len(self.actions):
+                    raise ValueError(f"has {len(event.rows)} actions, more than {len(self.actions)}")
+                if event.id and seen.repeated(_digest(event.id))[0]:
+                    raise ValueError(f"EventId {event.id!r} was used by an event before")
+            except (ValueError, KeyError, TypeError) as error:
+                reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+                bad.add([(line, reason)], self._path)
+                continue
+            if not event.is_skipped and (not self._chance or event.draw() * event.chance < self._chance):
+                yield event
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Lines that are not blank, counted on from file to file."""
+        before = 0
+        for file in self._files:
+            file.check()
+            last = 0
+            for first, data in line_blocks(file.path):
+                for line, text in enumerate(data.split(b"\n"), start=first):
+                    if text.strip():
+                        last = line
+                        yield before + line, text
+            before += last
 
 
 class _Event:

@@ -1,7 +1,7 @@
 """A log in a file: Parquet, CSV or JSON lines, read batch by batch through a column mapping."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,13 +13,14 @@ from surefoot.errors import ConfigError, LogError
 from surefoot.hints import nearest
 from surefoot.linear.encoding import Encoder
 from surefoot.linear.features import map_of
-from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, span
-from surefoot.replay.column_ranges import ColumnRanges, sort_labels
+from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.context_columns import check_asked, left_out
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
-from surefoot.replay.table_reader import TableFile, open_table
+from surefoot.replay.table_reader import TableFile
+from surefoot.replay.table_survey import TableSurvey, survey
+from surefoot.simulation.workers import Where
 
 Format = Literal["parquet", "csv", "jsonl", "dsjson"]
 SUFFIXES: dict[str, Format] = {
@@ -27,17 +28,6 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".dsjson": "dsjson",
 }  # fmt: skip
 LOGGED = "logged"
-MOST_ACTIONS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class TableSurvey:
-    """What a first pass over a table found."""
-
-    rows: int
-    actions: tuple[str, ...]
-    encoder: Encoder
-    propensity_range: tuple[float, float]
 
 
 class TableLog(Log):
@@ -50,31 +40,33 @@ class TableLog(Log):
 
     def __init__(
         self,
-        table: str | Path | TableFile,
+        file: TableFile,
         *,
-        format: Format = "csv",  # noqa: A002 - the word that users know
         columns: Columns | None = None,
         baseline: str = LOGGED,
         actions: Sequence[str] | None = None,
         encoder: Encoder | None = None,
         action_features: Mapping[str, Sequence[float]] | None = None,
         max_bad: int = 0,
+        on: Where = None,
     ) -> None:
-        self._file: TableFile = open_table(Path(table), format) if isinstance(table, (str, Path)) else table
-        self._path, self.name = self._file.path, Path(self._file.path).name
+        self._file, self._path, self.name = file, file.path, Path(file.path).name
         named = (columns or guess_columns(self._file.header)).resolve(self._file.header, self._path)
         self.columns, self.left_out = self._fit_context(named)
         self.context = self.columns.context
         self.is_full = self.columns.reward is None
         self.has_offers = self.columns.offered is not None
-        self._reader, self._longest = RowReader(self._file, self.columns), 0.0
+        self._reader = RowReader(self._file, self.columns)
         self.bad = BadRows(max_bad)
         self._given_actions = tuple(actions or action_features or ())
-        survey = self._survey() if encoder is None or not self._given_actions else None
-        self.encoder = encoder if encoder is not None else _of(survey).encoder
-        self.actions = self._given_actions or _of(survey).actions
-        self.rows = survey.rows if survey is not None else None
-        self.propensity_range = survey.propensity_range if survey is not None else None
+        found = None
+        if encoder is None or not self._given_actions:
+            found = survey(self._reader, self._given_actions, self.bad, on)
+        self.encoder = encoder if encoder is not None else _of(found).encoder
+        self.actions = self._given_actions or _of(found).actions
+        self.rows = found.rows if found is not None else None
+        self.propensity_range = found.propensity_range if found is not None else None
+        self._longest = found.longest if found is not None else 0.0
         self._baseline = self._read_baseline(baseline)
         self.follows_log = self._baseline is None and self.columns.baseline is None
         self._prepare(action_features)
@@ -119,33 +111,6 @@ class TableLog(Log):
         if self._baseline is None:
             raise ConfigError("`baseline` must be one action, but in this log it changes from row to row.")
         return self._baseline
-
-    def _survey(self) -> TableSurvey:
-        rows, labels, ranges, chances = 0, set[str](), ColumnRanges(), (np.inf, -np.inf)
-        for rounds in self._reader.rounds(self.bad, self._given_actions):
-            rows += len(rounds.rewards)
-            if len(rounds.rewards):
-                low, high = span(rounds.propensities)
-                # NaN in one frame is NaN in all: where chances are logged, a row without one is refused.
-                chances = (min(low, chances[0]), max(high, chances[1])) if low > 0 else (low, high)
-            labels.update(rounds.actions.unique().to_list())
-            if rounds.baselines is not None:
-                labels.update(rounds.baselines.unique().to_list())
-            if len(labels) > MOST_ACTIONS:
-                raise LogError(
-                    f"`{self.columns.action}` must name at most {MOST_ACTIONS:,} actions, but `{self._path}` has more. "
-                    "Is it the right column?"
-                )
-            if rounds.offered is not None:
-                labels.update(rounds.offered.explode().drop_nulls().unique().to_list())
-            ranges.look_at(rounds.contexts)
-            if rounds.features is not None and rounds.features.size:
-                self._longest = max(self._longest, float(np.linalg.norm(rounds.features, axis=2).max()))
-        if rows == 0:
-            raise LogError(f"`{self._path}` must have at least one usable row, but it has none.")
-        if self._reader.features_shape is not None:
-            labels = {str(i) for i in range(self._reader.features_shape[0])}
-        return TableSurvey(rows, tuple(sort_labels(labels)), ranges.encoder(), chances)
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order; bad rows are counted afresh."""
@@ -203,7 +168,7 @@ def _of(survey: TableSurvey | None) -> TableSurvey:
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's name tells; JSON lines with VW's labels are DSJSON."""
+    """The format that a file's name tells."""
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     found = SUFFIXES.get(suffixes[-1] if suffixes else "")
     if found is None:

@@ -12,12 +12,16 @@ from surefoot.errors import LogError
 from surefoot.replay.batch import BadRows
 from surefoot.replay.columns import GAPS, Columns, RowChecker, read_propensities
 from surefoot.replay.seen_ids import SeenIds
-from surefoot.replay.table_reader import TableFile
+from surefoot.replay.shared_file import WHOLE, Span
+from surefoot.replay.table_reader import Frame, TableFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedRounds:
-    """Rows that passed: labels as text, numbers as floats; `features` (rounds, actions, dim) where they are logged."""
+    """Rows that passed: labels as text, numbers as floats; `features` (rounds, actions, dim) where they are logged.
+
+    `last_line` is that of all rows, whether they passed or not.
+    """
 
     lines: NDArray[np.int64]
     actions: pl.Series
@@ -28,6 +32,7 @@ class LoggedRounds:
     features: NDArray[np.float64] | None
     ids: pl.Series | None
     offered: pl.Series | None = None
+    last_line: int = 0
 
 
 class RowReader:
@@ -38,13 +43,26 @@ class RowReader:
         self._kinds: dict[str, int | str] = {}
         self.features_shape: tuple[int, int] | None = None
 
-    def rounds(self, bad: BadRows, labels: Sequence[str]) -> Iterator[LoggedRounds]:
+    @property
+    def path(self) -> object:
+        """Where the table is read from."""
+        return self._file.path
+
+    def spans(self) -> list[Span]:
+        """Parts that workers can read beside each other: all as one where an id must not repeat."""
+        return [WHOLE] if self.columns.id else self._file.spans()
+
+    def prepare(self) -> None:
+        """Look at the first frame, which decides the kinds of columns for whoever reads another span."""
+        next(self.rounds(BadRows(limit=None), ()), None)
+
+    def rounds(self, bad: BadRows, labels: Sequence[str], span: Span = WHOLE) -> Iterator[LoggedRounds]:
         """The rows that pass every check, frame by frame; the others are counted in `bad`.
 
         Where `labels` are given, other actions are refused.
         """
         seen = SeenIds() if self.columns.id else None
-        for frame in self._file.frames(self.columns.needed):
+        for frame in self._file.frames(self.columns.needed, span):
             check = RowChecker(frame)
             rounds = self._read(check, labels)
             if seen is not None and rounds.ids is not None:
@@ -55,8 +73,8 @@ class RowReader:
                 check.refuse(repeated, f"{self.columns.id} {{}} was used by a row before", rounds.ids)
             found = sorted([*frame.bad, *((int(frame.lines[at]), why) for at, why in check.reasons.items())])
             if found:
-                bad.add(found, self._file.path)
-            yield _without(rounds, check.reasons)
+                bad.add([(line, f"{why}{_place(frame, line)}") for line, why in found], self._file.path)
+            yield replace(_without(rounds, check.reasons), last_line=frame.last_line)
 
     def _read(self, check: RowChecker, labels: Sequence[str]) -> LoggedRounds:
         columns = self.columns
@@ -128,6 +146,11 @@ class RowReader:
         filled[~wrong] = flat.reshape(-1, actions, dim)
         check.refuse(np.asarray(~np.isfinite(filled).all(axis=(1, 2))), f"{name} must hold finite numbers")
         return filled
+
+
+def _place(frame: Frame, line: int) -> str:
+    """Of several files, which one, and where in it."""
+    return f" ({frame.file}, line {line - frame.before:,})" if frame.file else ""
 
 
 def _kind_of(values: pl.Series, categorical: bool) -> int | str:

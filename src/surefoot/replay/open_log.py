@@ -9,12 +9,14 @@ from surefoot.replay.batch import Log
 from surefoot.replay.columns import Columns
 from surefoot.replay.dsjson import DsjsonLog
 from surefoot.replay.log_files import LOGGED, Format, TableLog, format_of
+from surefoot.replay.many_files import open_tables
 from surefoot.replay.table_reader import DataFrameTable
 from surefoot.replay.text_blocks import line_blocks
+from surefoot.simulation.workers import Where
 
 
 def read_log(
-    path: str | Path | object,
+    path: str | Path | Sequence[str | Path] | object,
     *,
     format: Format | None = None,  # noqa: A002 - the word that users know
     columns: Columns | None = None,
@@ -23,15 +25,16 @@ def read_log(
     encoder: Encoder | None = None,
     action_features: Mapping[str, Sequence[float]] | None = None,
     max_bad: int = 0,
+    on: Where = None,
 ) -> Log:
-    r"""Open a log: a Parquet, CSV, JSON lines or DSJSON file, or a table of polars, pandas or Arrow.
+    r"""Open a log: Parquet, CSV, JSON lines or DSJSON in one file or several, or a table of polars, pandas or Arrow.
 
     The log may be larger than memory: one pass over it finds actions and ranges, and it is then read in batches.
 
     Parameters
     ----------
-    path : str, Path or table
-        The file, or a table in memory; text files may be gzipped.
+    path : str, Path, sequence of them, or table
+        The file, or several of one kind in the order of their rounds, or a table in memory; text files may be gzipped.
     format : {"parquet", "csv", "jsonl", "dsjson"}, optional
         By default told by the file's name and content.
     columns : Columns, optional
@@ -46,6 +49,9 @@ def read_log(
         Features of every action, to be multiplied with the context.
     max_bad : int
         Unusable rows to leave out before giving up.
+    on : str or concurrent.futures.Executor, optional
+        Where the first pass runs, file by file and block by block, such as "local:4", "ray" or "dask://host:port"; in
+        this thread by default.
 
     Returns
     -------
@@ -69,32 +75,42 @@ def read_log(
     >>> sorted(log.actions), log.rows
     (['blue', 'red'], 2)
     """
-    if not isinstance(path, (str, Path)):
-        return TableLog(
-            DataFrameTable(path),
-            columns=columns,
-            baseline=baseline,
-            actions=actions,
-            encoder=encoder,
-            action_features=action_features,
-            max_bad=max_bad,
-        )
-    place = Path(path)
-    kind = format or format_of(place)
-    if kind == "dsjson" or (kind == "jsonl" and format is None and _is_dsjson(place)):
+    paths = _paths(path)
+    kind = (format or kind_of(paths)) if paths else None
+    if kind == "dsjson":
         if columns is not None or action_features is not None:
             raise ConfigError("`columns` and `action_features` must not be given for DSJSON, whose names are fixed.")
-        return DsjsonLog(place, max_bad=max_bad)
+        return DsjsonLog(paths, max_bad=max_bad)
     return TableLog(
-        place,
-        format=kind,
+        open_tables(paths, kind) if kind else DataFrameTable(path),
         columns=columns,
         baseline=baseline,
         actions=actions,
         encoder=encoder,
         action_features=action_features,
         max_bad=max_bad,
+        on=on,
     )
+
+
+def _paths(given: object) -> list[Path]:
+    """The files of a log; none where it is a table in memory."""
+    if isinstance(given, (str, Path)):
+        return [Path(given)]
+    if isinstance(given, (list, tuple)) and all(isinstance(each, (str, Path)) for each in given):
+        if not given:
+            raise ConfigError("A log must have at least one file, but got an empty list.")
+        return [Path(each) for each in given]
+    return []
+
+
+def kind_of(paths: Sequence[Path]) -> Format:
+    """The format that all names tell; JSON lines with VW's labels are DSJSON."""
+    kinds = {format_of(path) for path in paths}
+    if len(kinds) > 1:
+        raise ConfigError(f"All files of a log must be of one kind, but these are {' and '.join(sorted(kinds))}.")
+    (kind,) = kinds
+    return "dsjson" if kind == "jsonl" and _is_dsjson(paths[0]) else kind
 
 
 def _is_dsjson(path: Path) -> bool:

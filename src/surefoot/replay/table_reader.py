@@ -10,32 +10,59 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import LogError
-from surefoot.replay.text_blocks import line_blocks
+from surefoot.replay.shared_file import WHOLE, SharedFile, Span
+from surefoot.replay.text_blocks import line_blocks, line_spans
 
 ROWS = 131_072  # of a Parquet file at a time
+SPAN_ROWS = 8 * ROWS  # what one worker reads of it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Some rows of a table; `bad` are those that could not even be split into columns."""
+    """Some rows of a table; `bad` are those that could not even be split into columns.
+
+    Of several files, `file` is the one, and `before` the number of lines of those before it.
+    """
 
     table: pl.DataFrame
     lines: NDArray[np.int64]
     bad: list[tuple[int, str]] = field(default_factory=list)
+    file: str = ""
+    before: int = 0
+
+    @property
+    def last_line(self) -> int:
+        """Of those that are here."""
+        return max([int(self.lines[-1]) if self.lines.size else 0, *(line for line, _ in self.bad)])
 
 
-class CsvFile:
+class TableFile(Protocol):
+    """What a log asks of a table, in one file or in several."""
+
+    path: Any
+    header: list[str]
+
+    def spans(self) -> list[Span]:
+        """Parts that workers can read beside each other."""
+        ...
+
+    def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
+        """All rows, or those of a span, in order."""
+        ...
+
+
+class CsvFile(SharedFile):
     """A CSV file with a header (`.tsv` with tabs); every value comes as text."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self._separator = "\t" if ".tsv" in path.suffixes else ","
         first = next(line_blocks(path, quoted=True, size=2**16), (1, b""))[1]
         # "-sig", because spreadsheets write a byte order mark that would become part of the first name.
@@ -48,9 +75,14 @@ class CsvFile:
         if twice:
             raise LogError(f"Column names of `{path}` must differ, but the header has {twice} more than once.")
 
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """All rows, in order."""
-        for line, data in line_blocks(self.path, quoted=True):
+    def spans(self) -> list[Span]:
+        """Parts that workers can read beside each other."""
+        return line_spans(self.path, quoted=True)
+
+    def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
+        """All rows, or those of a span, in order."""
+        self.check()
+        for line, data in line_blocks(self.path, quoted=True, span=span):
             if line == 1:
                 line, data = self._without_header(data)
             if data.strip():
@@ -112,11 +144,11 @@ def _cells(reader: Any, line: int, bad: list[tuple[int, str]]) -> Iterator[list[
             bad.append((line + reader.line_num - 1, f"is not CSV: {error}"))
 
 
-class JsonLinesFile:
+class JsonLinesFile(SharedFile):
     """One JSON object a line; a value is a number, a text, or a list of numbers."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         self._types: dict[str, Any] = {}
         for _, data in line_blocks(path, size=2**16):
             for text in data.splitlines():
@@ -137,10 +169,19 @@ class JsonLinesFile:
             if self._types.get(name) is None:
                 self._types[name] = None if value is None else _type_of(value)
 
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """All rows, in order."""
+    def spans(self) -> list[Span]:
+        """Parts that workers can read beside each other."""
+        return line_spans(self.path)
+
+    def as_in(self, other: "JsonLinesFile") -> None:
+        """Take over what another file's beginning says of the columns, for one log has one kind of each."""
+        self._types, self.header = other._types, other.header
+
+    def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
+        """All rows, or those of a span, in order."""
+        self.check()
         types = {name: self._types[name] for name in columns}
-        for line, data in line_blocks(self.path):
+        for line, data in line_blocks(self.path, span=span):
             try:
                 table = pl.read_ndjson(data, schema=types)
             except pl.exceptions.PolarsError:
@@ -193,11 +234,11 @@ def _as(kind: Any, value: Any, name: str) -> Any:
         ) from None
 
 
-class ParquetFile:
+class ParquetFile(SharedFile):
     """A Parquet file; lines are its rows, counted from 1."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path)
         try:
             self.header = list(pl.read_parquet_schema(path))
         except (pl.exceptions.PolarsError, OSError) as error:
@@ -206,14 +247,20 @@ class ParquetFile:
                 "Fetch it again."
             ) from None
 
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """All rows, in order."""
-        line, scan = 1, pl.scan_parquet(self.path).select(columns)
+    def spans(self) -> list[Span]:
+        """Parts that workers can read beside each other."""
+        rows = int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+        return [Span(start, min(start + SPAN_ROWS, rows), start + 1) for start in range(0, rows, SPAN_ROWS)]
+
+    def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
+        """All rows, or those of a span, in order."""
+        self.check()
+        line, scan = span.line, pl.scan_parquet(self.path).select(columns)
         try:
             # Slice by slice: a stream of batches reads ahead without end where its reader is slower than the disk.
-            rows = int(scan.select(pl.len()).collect().item())
-            for start in range(0, rows, ROWS):
-                table = scan.slice(start, ROWS).collect()
+            rows = int(scan.select(pl.len()).collect().item()) if span.stop is None else span.stop
+            for start in range(span.start, rows, ROWS):
+                table = scan.slice(start, min(ROWS, rows - start)).collect()
                 yield Frame(table, np.arange(line, line + table.height))
                 line += table.height
         except pl.exceptions.PolarsError as error:
@@ -229,7 +276,11 @@ class DataFrameTable:
         self.path, self._table = "data frame", as_polars(table)
         self.header = self._table.columns
 
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+    def spans(self) -> list[Span]:
+        """One of all rows: what is in memory is not sent about."""
+        return [WHOLE]
+
+    def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
         """All rows, in order."""
         table = self._table.select(columns)
         for start in range(0, table.height, ROWS):
@@ -258,10 +309,7 @@ def _from_pandas(column: Any) -> pl.Series:
     return pl.Series(column.astype(object).where(column.notna(), None).tolist())
 
 
-TableFile = CsvFile | JsonLinesFile | ParquetFile | DataFrameTable
-
-
-def open_table(path: Path, format_: str) -> TableFile:
+def open_table(path: Path, format_: str) -> CsvFile | JsonLinesFile | ParquetFile:
     """The reader of a format."""
     kinds: dict[str, type[CsvFile | JsonLinesFile | ParquetFile]] = {
         "csv": CsvFile,

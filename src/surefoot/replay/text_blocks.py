@@ -7,18 +7,23 @@ from pathlib import Path
 from typing import IO, cast
 
 from surefoot.errors import LogError
+from surefoot.replay.shared_file import WHOLE, Span
 
 BLOCK_BYTES = 8 * 2**20
+SPAN_BYTES = 64 * 2**20  # what one worker reads at a time
 LONGEST = 64 * 2**20  # bytes of one row: beyond it, a quote that never closes is the likelier story
 
 
-def line_blocks(path: Path, *, quoted: bool = False, size: int | None = None) -> Iterator[tuple[int, bytes]]:
+def line_blocks(
+    path: Path, *, quoted: bool = False, size: int | None = None, span: Span = WHOLE
+) -> Iterator[tuple[int, bytes]]:
     """Blocks that end where a line ends; with `quoted`, never at a line's end inside quotes."""
     size = size or BLOCK_BYTES
-    carry, line = b"", 1
+    carry, line = b"", span.line
     with _open(path) as file:
+        file.seek(span.start)
         while True:
-            more = _read(file, size, path, line)
+            more = _read(file, size if span.stop is None else min(size, span.stop - file.tell()), path, line)
             if not more:
                 break
             carry += more
@@ -34,6 +39,21 @@ def line_blocks(path: Path, *, quoted: bool = False, size: int | None = None) ->
                 )
     if carry:
         yield line, carry
+
+
+def line_spans(path: Path, *, quoted: bool = False) -> list[Span]:
+    """Spans of whole rows that workers can read beside each other; one of all where the file is packed."""
+    if path.suffix == ".gz":
+        return [WHOLE]
+    starts, at = [WHOLE], 0
+    for line, data in line_blocks(path, quoted=quoted):
+        at += len(data)
+        if at - starts[-1].start >= SPAN_BYTES:
+            starts.append(Span(at, line=line + data.count(b"\n")))
+    if starts[-1].start == at:
+        starts.pop()
+    stops = [*(span.start for span in starts[1:]), at]
+    return [span._replace(stop=stop) for span, stop in zip(starts, stops, strict=True)]
 
 
 def _cut(block: bytes, *, quoted: bool) -> int:

@@ -1,0 +1,215 @@
+"""Logs in several files, and in spans that several workers look at: the same log as one file read by one."""
+
+import gzip
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from surefoot.errors import ConfigError, LogError
+from surefoot.replay import Columns, read_log
+from surefoot.replay import table_reader as tables
+from surefoot.replay import text_blocks as texts
+from surefoot.replay.batch import Log
+
+ROWS = 900
+
+
+def table(rows: int = ROWS) -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    return pl.DataFrame({
+        "x": rng.normal(size=rows).round(3),
+        "plan": rng.choice(["pro", "free", 'with "quotes",\nand a break'], size=rows),
+        "action": rng.choice(["a", "b", "c"], size=rows),
+        "reward": rng.random(rows).round(3),
+        "propensity": rng.choice([0.2, 0.4], size=rows),
+    })  # fmt: skip
+
+
+def write_csv(frame: pl.DataFrame, path: Path) -> None:
+    frame.write_csv(path)
+
+
+def write_gzip(frame: pl.DataFrame, path: Path) -> None:
+    path.write_bytes(gzip.compress(frame.write_csv().encode()))
+
+
+def write_jsonl(frame: pl.DataFrame, path: Path) -> None:
+    frame.write_ndjson(path)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    frame.write_parquet(path)
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
+    ".csv": write_csv, ".csv.gz": write_gzip, ".jsonl": write_jsonl, ".parquet": write_parquet
+}  # fmt: skip
+
+
+def write(folder: Path, suffix: str, frame: pl.DataFrame, cuts: tuple[int, ...] = ()) -> list[Path]:
+    """The table as one file, or as several that begin at the cuts."""
+    ends = [0, *cuts, frame.height]
+    paths = [folder / f"part{place}{suffix}" for place in range(len(ends) - 1)]
+    for path, start, stop in zip(paths, ends, ends[1:], strict=False):
+        WRITERS[suffix](frame[start:stop], path)
+    return paths
+
+
+def content(log: Log) -> dict[str, Any]:
+    batches = list(log.batches())
+    return {
+        name: np.concatenate([getattr(batch, name) for batch in batches]).tolist()
+        for name in ("features", "actions", "rewards", "propensities", "baselines")
+    } | {"known": (log.actions, log.dim, log.rows, log.propensity_range, log.feature_bound, log.bad.count)}
+
+
+@pytest.fixture
+def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(texts, "SPAN_BYTES", 2_000)
+    monkeypatch.setattr(tables, "ROWS", 40)
+    monkeypatch.setattr(tables, "SPAN_ROWS", 130)
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_several_files_are_one_log(suffix: str, tmp_path: Path) -> None:
+    (whole,) = write(tmp_path, suffix, table())
+    one = read_log(whole, baseline="a")
+    (tmp_path / "parts").mkdir()
+    many = read_log(write(tmp_path / "parts", suffix, table(), cuts=(300, 301)), baseline="a")
+    assert content(many) == content(one)
+    assert many.name == f"part0{suffix} and 2 more"
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("cuts", [(), (300, 301)], ids=["one file", "three files"])
+def test_a_first_pass_by_several_workers_finds_the_same(
+    suffix: str, cuts: tuple[int, ...], small_spans: None, tmp_path: Path
+) -> None:
+    paths = write(tmp_path, suffix, table(), cuts)
+    alone, together = read_log(paths, baseline="a"), read_log(paths, baseline="a", on="local:3")
+    assert content(together) == content(alone)
+    spans = together._reader.spans()  # type: ignore[attr-defined]
+    assert len(spans) == len(paths) if suffix.endswith(".gz") else len(spans) > 6
+
+
+@pytest.mark.parametrize("cuts", [(), (300,)], ids=["one file", "two files"])
+def test_bad_rows_are_named_alike_whoever_finds_them(cuts: tuple[int, ...], small_spans: None, tmp_path: Path) -> None:
+    frame = table().with_columns(plan=pl.lit("pro"))
+    odd = frame.with_columns(
+        reward=pl.when(pl.int_range(ROWS).is_in([100, 500, 899])).then(pl.lit("much")).otherwise(pl.col("reward"))
+    )
+    paths = write(tmp_path, ".csv", odd, cuts)
+    logs = [read_log(paths, baseline="a", max_bad=3, on=on) for on in (None, "local:2")]
+    assert [log.bad.count for log in logs] == [3, 3]
+    assert logs[0].bad.shown == logs[1].bad.shown
+    assert content(logs[0]) == content(logs[1])
+    assert logs[0].bad.shown == logs[1].bad.shown
+    place = " (part1.csv, line 202)" if cuts else ""
+    line = 503 if cuts else 502  # two headers
+    assert logs[0].bad.shown[1] == (line, f"reward must be a finite number, not 'much'{place}")
+    for on in (None, "local:2"):
+        with pytest.raises(LogError, match=r"2 are allowed:\n  line 102: reward must be a finite number, not 'much'"):
+            read_log(paths, baseline="a", max_bad=2, on=on)
+
+
+def test_an_id_that_repeats_in_another_span_or_file_is_found(small_spans: None, tmp_path: Path) -> None:
+    frame = table().with_columns(id=pl.Series([*range(ROWS - 1), 5]))
+    paths = write(tmp_path, ".csv", frame, cuts=(450,))
+    columns = Columns("action", reward="reward", propensity="propensity", context=("x",), id="id")
+    with pytest.raises(LogError, match="id '5' was used by a row before .part1.csv, line"):
+        read_log(paths, baseline="a", columns=columns, on="local:2")
+
+
+def test_too_many_labels_are_found_by_all_workers_together(small_spans: None, tmp_path: Path) -> None:
+    labels = pl.Series([f"label {i % 150}" for i in range(ROWS)])
+    (path,) = write(tmp_path, ".csv", table().with_columns(plan=labels).sort("plan"))
+    columns = Columns("action", reward="reward", propensity="propensity", context=("plan",))
+    messages = []
+    for on in (None, "local:2"):
+        with pytest.raises(ConfigError, match="A column of labels must have at most") as found:
+            read_log(path, baseline="a", columns=columns, on=on)
+        messages.append(str(found.value))
+    assert messages[0] == messages[1]
+
+
+def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    (first,) = write(tmp_path, ".csv", table())
+    second = tmp_path / "other.csv"
+    write_csv(table().drop("x"), second)
+    with pytest.raises(
+        LogError, match=r"must have the same columns, but `.*other.csv` lacks x, which `.*part0.csv` has"
+    ):
+        read_log([first, second], baseline="a")
+    (packed,) = write(tmp_path, ".parquet", table())
+    with pytest.raises(ConfigError, match="All files of a log must be of one kind, but these are csv and parquet"):
+        read_log([first, packed], baseline="a")
+    with pytest.raises(ConfigError, match="A log must have at least one file"):
+        read_log([])
+    with pytest.raises(LogError, match=r"`.*nothing.csv` must be a log, but there is no such file"):
+        read_log([first, tmp_path / "nothing.csv"])
+
+
+def test_a_column_that_begins_later_in_another_file_has_the_kind_of_the_first(tmp_path: Path) -> None:
+    paths = write(tmp_path, ".jsonl", table(), cuts=(400,))
+    lines = paths[1].read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    paths[1].write_text("\n".join(json.dumps({**row, "x": None} if i < 490 else row) for i, row in enumerate(rows)))
+    log = read_log(paths, baseline="a")
+    assert log.rows == ROWS
+    assert log.context == ("x", "plan")
+
+
+def events(numbers: range) -> str:
+    found = [
+        {
+            "_label_cost": -(i % 7) / 7, "_label_probability": 0.5, "_labelIndex": i % 2, "EventId": f"e{i}",
+            "c": {"age": i % 5, "_multi": [{"side": "left"}, {"side": "right"}]},
+        }
+        for i in numbers
+    ]  # fmt: skip
+    return "".join(json.dumps(event) + "\n" for event in found)
+
+
+def test_several_files_of_events_are_one_log(tmp_path: Path) -> None:
+    for name, numbers in {"all": range(50), "a": range(20), "b": range(20, 50), "twice": range(19, 22)}.items():
+        (tmp_path / f"{name}.dsjson").write_text(events(numbers))
+    one = read_log(tmp_path / "all.dsjson")
+    many = read_log([tmp_path / "a.dsjson", tmp_path / "b.dsjson"])
+    assert content(many) == content(one)
+    with pytest.raises(LogError, match="line 21: EventId 'e19' was used by an event before"):
+        read_log([tmp_path / "a.dsjson", tmp_path / "twice.dsjson"])
+
+
+@pytest.mark.parametrize("suffix", [*WRITERS, ".dsjson"])
+def test_a_log_that_is_sent_elsewhere_finds_its_file_or_says_so(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path(f"part0{suffix}")
+    if suffix == ".dsjson":
+        path.write_text(events(range(40)))
+    else:
+        write(Path(), suffix, table())
+    log = read_log(path, baseline="a") if suffix != ".dsjson" else read_log(path)
+    sent = pickle.dumps(log)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    there = pickle.loads(sent)
+    monkeypatch.chdir(tmp_path)
+    assert content(there) == content(log)
+    with path.open("ab") as file:
+        file.write(b"\n\n")
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(LogError, match=r"must be the same file for all workers, but for one it has .* bytes, and"):
+        content(pickle.loads(sent))
+    path.unlink()
+    with pytest.raises(LogError, match="must be the same file for all workers, but for one it is missing, and"):
+        content(pickle.loads(sent))
