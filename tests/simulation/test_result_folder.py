@@ -79,12 +79,12 @@ def test_every_kind_of_folder_gives_the_same_results_and_continues(address: str,
 def test_every_kind_of_folder_refuses_what_is_not_its_own(address: str) -> None:
     run_sweep(small(), address)
     before = folder_at(address).read("settings.json")
-    with pytest.raises(ConfigError, match="it holds a result of other settings. Nothing was changed"):
+    with pytest.raises(ConfigError, match=r"it holds a result of other settings. Nothing was changed"):
         run_sweep(small(seed=1), address)
     assert folder_at(address).read("settings.json") == before
     other = folder_at(f"{address}/thesis")
     other.write("chapter1.txt", b"years of work")
-    with pytest.raises(ConfigError, match="it holds other files. Nothing was changed"):
+    with pytest.raises(ConfigError, match=r"it holds other files. Nothing was changed"):
         run_sweep(small(), str(other))
     assert other.names() == ["chapter1.txt"]
 
@@ -110,7 +110,7 @@ def test_a_folder_that_workers_do_not_share_is_refused_after_one_chunk(tmp_path:
     done: list[int] = []
     with (
         ProcessPoolExecutor(1, mp_context=SPAWNS) as pool,
-        pytest.raises(ConfigError, match="`memory://.*` must be a folder that workers share with this program"),
+        pytest.raises(ConfigError, match=r"`memory://.*` must be a folder that workers share with this program"),
     ):
         run_sweep(small(), f"memory://{uuid.uuid4().hex}", on=pool, progress=lambda some, all_: done.append(some))
     assert done == [0]
@@ -132,7 +132,8 @@ def test_an_array_is_there_only_in_its_shape(address: str) -> None:
 
 
 def test_the_command_writes_all_its_files_to_an_address(tmp_path: Path) -> None:
-    text = 'runs = 3\nhorizon = 20\nworlds.w = {kind = "paper"}\npolicies = [{policy = "LUCB"}, {policy = "CLUCB", alpha = 0.1}]\n'
+    policies = 'policies = [{policy = "LUCB"}, {policy = "CLUCB", alpha = 0.1}]'
+    text = f'runs = 3\nhorizon = 20\nworlds.w = {{kind = "paper"}}\n{policies}\n'
     (tmp_path / "tiny.toml").write_text(text)
     address = f"memory://{uuid.uuid4().hex}"
     done = CliRunner().invoke(app, ["simulate", str(tmp_path / "tiny.toml"), "--out", address, "--on", "local:1"])

@@ -57,6 +57,7 @@ from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.contestants import Entry
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.workers import workers_on
 
 FREE = "LUCB"
 PER_DAY = "per_day is how many rounds your traffic has a day."
@@ -137,44 +138,45 @@ def replay(
         label,
         offered,
     )
-    read = read_log(
-        log,
-        format=cast("Any", format),
-        columns=columns,
-        baseline=told.baseline if told is not None and told.baseline and baseline == "logged" else baseline,
-        actions=told.actions if told is not None else None,
-        encoder=told.encoder if told is not None else None,
-        action_features=read_action_features(action_features, action) or (told.action_features if told else None),
-        max_bad=max_bad,
-        on=on,
-    )
-    if estimate_chances:
-        read = estimate_propensities(read)
-    declared, doubts = _declared(read, told, range_, level)
-    bounds = range_ or declared.reward_bounds
-    declared = Declared(
-        declared.noise if noise is None else noise,
-        declared.theta_bound if theta_bound is None else theta_bound,
-        declared.baseline_reward if baseline_reward is None else baseline_reward,
-        range_,
-    )
-    if GUARD in policy if policy else _can_guard(read, chosen, bounds):
-        entries += [guarded(one, delta=delta, ridge=ridge or 1.0, reward_bounds=_known(bounds)) for one in alphas]
-    seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
-    if seconds is not None and seconds >= LONG:
-        errors.print(told_wait(seconds, read), highlight=False)
-    with nullcontext(None) if as_json else progress_bar("replaying", "rows") as report:
-        outcomes = run_replay(
-            read,
-            entries,
-            declared=declared,
-            evaluator=chosen,
-            uniform=uniform,
-            seed=seed,
-            level=level,
-            progress=report,
-            on=on,
+    with nullcontext(None) if on is None else workers_on(on) as workers:
+        read = read_log(
+            log,
+            format=cast("Any", format),
+            columns=columns,
+            baseline=told.baseline if told is not None and told.baseline and baseline == "logged" else baseline,
+            actions=told.actions if told is not None else None,
+            encoder=told.encoder if told is not None else None,
+            action_features=read_action_features(action_features, action) or (told.action_features if told else None),
+            max_bad=max_bad,
+            on=workers,
         )
+        if estimate_chances:
+            read = estimate_propensities(read)
+        declared, doubts = _declared(read, told, range_, level)
+        bounds = range_ or declared.reward_bounds
+        declared = Declared(
+            declared.noise if noise is None else noise,
+            declared.theta_bound if theta_bound is None else theta_bound,
+            declared.baseline_reward if baseline_reward is None else baseline_reward,
+            range_,
+        )
+        if GUARD in policy if policy else _can_guard(read, chosen, bounds):
+            entries += [guarded(one, delta=delta, ridge=ridge or 1.0, reward_bounds=_known(bounds)) for one in alphas]
+        seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
+        if seconds is not None and seconds >= LONG:
+            errors.print(told_wait(seconds, read), highlight=False)
+        with nullcontext(None) if as_json else progress_bar("replaying", "rows") as report:
+            outcomes = run_replay(
+                read,
+                entries,
+                declared=declared,
+                evaluator=chosen,
+                uniform=uniform,
+                seed=seed,
+                level=level,
+                progress=report,
+                on=workers,
+            )
     verdict = verdict_of(outcomes, per_day=None if per_day is None else positive("per_day", per_day, hint=PER_DAY))
     settings = _settings(read, declared, chosen, delta=delta, ridge=ridge, uniform=uniform, seed=seed)
     if as_json:

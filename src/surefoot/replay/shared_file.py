@@ -32,6 +32,8 @@ class SharedFile:
         self._size: int | None = None  # where the work was sent from
 
     def __getstate__(self) -> dict[str, Any]:
+        if not self.path.exists():
+            raise LogError(f"`{self.path}` must stay where it is while it is read, but it is gone. Put it back.")
         # A worker is in another folder than the program that sends it work.
         return {**self.__dict__, "path": self.path.absolute(), "_size": self.path.stat().st_size}
 

@@ -1,0 +1,124 @@
+"""A sweep and a replay on a real cluster of this machine that loses a node during each: `cluster_run ray|dask FOLDER`.
+
+In a process of its own, for a cluster leaves threads and handlers behind. It prints digests and errors as JSON.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surefoot.errors import SurefootError
+from surefoot.replay import Declared, read_log, replay
+from surefoot.simulation import Contestant, PaperWorld, Part, Spec, Sweep, run_sweep, simulate
+from surefoot.simulation.workers import workers_on
+
+SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("SafeLUCB", alpha=0.1)]
+REPLAYED = [*SPECS, Spec("CLUCB2", alpha=0.1), Spec("CLUCB", alpha=0.2), Spec("SafeLUCB", alpha=0.2)]
+NODES = 3
+OBJECT_STORE = 80_000_000  # bytes of each node; the least that Ray takes is a little below
+
+
+def sweep() -> Sweep:
+    return Sweep([Part("paper", PaperWorld(), SPECS, runs=200, horizon=1_500, seed=7)])
+
+
+def digest_of_sweep(folder: Path, **options: Any) -> str:
+    run_sweep(sweep(), folder, **options)
+    return hashlib.sha256((folder / "results.parquet").read_bytes()).hexdigest()
+
+
+def write_log(folder: Path, rows: int = 40_000) -> list[Path]:
+    rng = np.random.default_rng(5)
+    paths = [folder / "monday.csv", folder / "tuesday.csv"]
+    for path in paths:
+        x, actions = rng.random(rows // 2), rng.integers(4, size=rows // 2)
+        rewards = rng.random(rows // 2) < 0.2 + 0.4 * x * (actions == 2)
+        lines = [f"{a:.4f},{b},{c:d}" for a, b, c in zip(x, actions, rewards, strict=True)]
+        path.write_text("\n".join(["x,action,reward", *lines, ""]))
+    return paths
+
+
+def digest_of_replay(paths: list[Path], on: Any = None, progress: Callable[[int, int], None] | None = None) -> str:
+    log = read_log(paths, baseline="0", on=on)
+    declared = Declared(noise=0.5, theta_bound=2.0, baseline_reward=0.2, reward_bounds=(0.0, 1.0))
+    found = replay(log, REPLAYED, declared=declared, uniform=True, on=on, progress=progress)
+    return hashlib.sha256(json.dumps([outcome.as_dict() for outcome in found]).encode()).hexdigest()
+
+
+@contextmanager
+def ray_cluster() -> Iterator[tuple[str, Callable[[], None]]]:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
+    from ray.cluster_utils import Cluster
+
+    node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": OBJECT_STORE, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    others = [cluster.add_node(**node, wait=False) for _ in range(NODES - 1)]
+    cluster.wait_for_nodes()
+    os.environ["RAY_ADDRESS"] = cluster.address
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    try:
+        yield "ray", lambda: cluster.remove_node(others.pop(), allow_graceful=False)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+@contextmanager
+def dask_cluster() -> Iterator[tuple[str, Callable[[], None]]]:
+    from distributed import LocalCluster
+
+    options: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with LocalCluster(n_workers=NODES - 1, threads_per_worker=1, **options) as cluster:
+        pids = [worker.process.pid for worker in cluster.workers.values()]
+        # Only once: another one is started in its place.
+        yield cluster.scheduler_address.replace("tcp", "dask"), lambda: os.kill(pids.pop(), signal.SIGKILL)
+
+
+class Loses:
+    """Kills a node as soon as something is done, and remembers how much that was."""
+
+    def __init__(self, kill: Callable[[], None]) -> None:
+        self._kill, self.share = kill, 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        if done and not self.share:
+            self.share = done / total
+            self._kill()
+
+
+def fail(problem: object) -> object:
+    raise ValueError("no policy today")
+
+
+def error_of(on: Any) -> list[str]:
+    try:
+        simulate(PaperWorld(), [Contestant(fail, name="mine")], runs=1, horizon=5, on=on)
+    except SurefootError as error:
+        return [type(error).__name__, str(error)]
+    return []
+
+
+def main(kind: str, folder: Path) -> None:
+    cluster = {"ray": ray_cluster, "dask": dask_cluster}[kind]
+    with cluster() as (on, kill):
+        first, second = Loses(kill), Loses(kill)
+        swept = digest_of_sweep(folder / kind, on=on, progress=first)
+        with workers_on(on) as workers:
+            replayed = digest_of_replay(sorted(folder.glob("*.csv")), workers, second)
+            error = error_of(workers)
+    lost_after = [first.share, second.share]
+    print(json.dumps({"sweep": swept, "replay": replayed, "lost_after": lost_after, "error": error}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
