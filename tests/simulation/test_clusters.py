@@ -37,7 +37,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "100ms"}),
         pytest.raises(
-            WorkerError, match=r"`on` must be a Dask scheduler that answers, but dask://127.0.0.1:9 does not"
+            WorkerError, match=r"`on` must be a Dask scheduler that answers, but dask://127.0.0.1:9 does"
         ),
     ):
         simulate(PaperWorld(), [Spec("LUCB")], runs=1, horizon=5, on="dask://127.0.0.1:9")
