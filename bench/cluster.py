@@ -1,0 +1,101 @@
+"""What a cluster costs on one machine: the same sweep of about a minute on threads, on Ray and on Dask, in one run.
+
+`python -m bench.cluster ray dask`. Seconds of the processor are those of this program and of all that it started, and
+say what the cluster costs where others use the machine as well; its start is measured apart.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from surefoot.simulation import PaperWorld, Part, Spec, Sweep, run_sweep
+from surefoot.simulation.workers import Where, workers_on
+
+SECONDS = 60.0  # of the sweep on threads
+BAR = 1.10
+SPECS = [Spec("LUCB"), Spec("CLUCB", alpha=0.1), Spec("CLUCB2", alpha=0.1), Spec("SafeLUCB", alpha=0.1)]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds on the clock and of processors, for the start of the workers and for the sweep."""
+
+    start: float
+    clock: float
+    processor: float
+
+
+def sweep(runs: int) -> Sweep:
+    return Sweep([Part("paper", PaperWorld(), SPECS, runs=runs, horizon=40_000)])
+
+
+def processor_seconds() -> float:
+    """Of this program and of whatever it started that still runs, and of its ended children."""
+    whole = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        whole += times.user + times.system
+    return whole
+
+
+def measured(on: Where, runs: int) -> Cost:
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.perf_counter()
+        with workers_on(on) as executor:
+            started, used = time.perf_counter(), processor_seconds()
+            run_sweep(sweep(runs), Path(folder) / "sweep", on=executor)
+            return Cost(started - begun, time.perf_counter() - started, processor_seconds() - used)
+
+
+@contextmanager
+def dask_address() -> Iterator[str]:
+    from distributed import LocalCluster
+
+    with LocalCluster(threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        yield cluster.scheduler_address.replace("tcp", "dask")
+
+
+@contextmanager
+def ray_address() -> Iterator[str]:
+    yield "ray"
+
+
+PLACES: dict[str, Callable[[], "contextmanager[str]"]] = {"ray": ray_address, "dask": dask_address}
+
+
+def main() -> bool:
+    return report(["ray"])
+
+
+def report(kinds: list[str]) -> bool:
+    trial = measured(None, 40)
+    runs = max(1, round(SECONDS / trial.clock)) * 40
+    local = measured(None, runs)
+    print(f"{runs} runs of {len(SPECS)} policies x 40,000 rounds; chunks of 20 runs")
+    print(f"{'':<8}{'start':>8}{'clock':>9}{'ratio':>8}{'processor':>11}{'ratio':>8}{'bar':>7}")
+    print(f"{'threads':<8}{local.start:>8.1f}{local.clock:>9.1f}{1:>8.2f}{local.processor:>11.1f}{1:>8.2f}")
+    holds = []
+    for kind in kinds:
+        with PLACES[kind]() as address:
+            cost = measured(address, runs)
+        clock, processor = cost.clock / local.clock, cost.processor / local.processor
+        holds.append(processor < BAR)
+        verdict = "holds" if holds[-1] else "DOES NOT HOLD"
+        print(
+            f"{kind:<8}{cost.start:>8.1f}{cost.clock:>9.1f}{clock:>8.2f}{cost.processor:>11.1f}{processor:>8.2f}{BAR:>7.2f}"
+            f"  {verdict}"
+        )
+    return all(holds)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if report(sys.argv[1:] or ["ray", "dask"]) else 1)
