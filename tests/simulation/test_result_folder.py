@@ -90,13 +90,16 @@ def test_every_kind_of_folder_refuses_what_is_not_its_own(address: str) -> None:
 
 
 def test_settings_that_break_off_are_written_again(address: str) -> None:
-    table = run_sweep(small(), address)
-    folder = folder_at(address)
-    settings = folder.read("settings.json")
+    run_sweep(small(), f"{address}/whole")
+    settings = folder_at(f"{address}/whole").read("settings.json")
     assert settings is not None
-    folder.write("settings.json", settings[:100])
-    assert run_sweep(small(), address).equals(table)
-    assert folder.read("settings.json") == settings
+    for name in ("begun", "used"):
+        folder_at(f"{address}/{name}").write("settings.json", settings[:100])
+    run_sweep(small(), f"{address}/begun")
+    assert folder_at(f"{address}/begun").read("settings.json") == settings
+    folder_at(f"{address}/used").write("thesis.txt", b"years of work")
+    with pytest.raises(ConfigError, match=r"it holds a result of other settings. Nothing was changed"):
+        run_sweep(small(), f"{address}/used")
 
 
 def test_workers_write_to_a_store_themselves(store: S3Server, tmp_path: Path) -> None:

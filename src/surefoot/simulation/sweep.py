@@ -187,8 +187,11 @@ def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
     """Make the folder this sweep's, or raise if it holds a result of other settings."""
     settings = json.dumps(sweep.describe(), indent=2, sort_keys=True).encode()
     found = folder.read("settings.json")
-    # Where files do not appear whole, a kill leaves the beginning of them.
-    if found is not None and not settings.startswith(found):
+    if found == settings:
+        return
+    # Where files do not appear whole, a kill leaves the beginning of them; of this one, nothing lay beside it yet.
+    is_begun = found is not None and settings.startswith(found) and folder.names() == ["settings.json"]
+    if found is not None and not is_begun:
         raise ConfigError(
             f"`{folder}` must be empty or hold this very sweep, but it holds a result of other settings. "
             "Nothing was changed: choose another folder, or remove that one."
@@ -198,8 +201,7 @@ def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
             f"`{folder}` must be empty or hold this very sweep, but it holds other files. "
             "Nothing was changed: choose another folder."
         )
-    if found != settings:
-        folder.write("settings.json", settings)
+    folder.write("settings.json", settings)
 
 
 def run_sweep(
