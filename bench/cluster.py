@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from surefoot.simulation import PaperWorld, Part, Spec, Sweep, run_sweep
 from surefoot.simulation.workers import Where, workers_on
