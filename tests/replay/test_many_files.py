@@ -155,14 +155,23 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         read_log([first, tmp_path / "nothing.csv"])
 
 
-def test_a_column_that_begins_later_in_another_file_has_the_kind_of_the_first(tmp_path: Path) -> None:
+def test_a_column_that_rows_of_another_file_do_not_have_is_a_gap_there(tmp_path: Path) -> None:
     paths = write(tmp_path, ".jsonl", table(), cuts=(200,))
-    lines = paths[1].read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
-    paths[1].write_text("\n".join(json.dumps({**row, "x": None} if i < 240 else row) for i, row in enumerate(rows)))
+    write_jsonl(table()[200:].drop("x"), paths[1])
     log = read_log(paths, baseline="a")
-    assert log.rows == ROWS
-    assert log.context == ("x", "plan")
+    assert (log.rows, log.context) == (ROWS, ("x", "plan"))
+    assert log.encoder.parts[0].has_gaps  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_the_first_rows_decide_what_a_column_holds_for_every_worker(
+    suffix: str, small_spans: None, tmp_path: Path
+) -> None:
+    values = pl.Series([str(i / 10) if i < 100 else "unknown" for i in range(ROWS)])
+    paths = write(tmp_path, suffix, table().with_columns(x=values, plan=pl.lit("pro")))
+    logs = [read_log(paths, baseline="a", max_bad=ROWS, on=on) for on in (None, "local:2")]
+    assert [log.bad.count for log in logs] == [ROWS - 100] * 2
+    assert content(logs[0]) == content(logs[1])
 
 
 def events(numbers: range) -> str:
@@ -200,9 +209,9 @@ def test_a_log_that_is_sent_elsewhere_finds_its_file_or_says_so(
     sent = pickle.dumps(log)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    there = pickle.loads(sent)
+    there = content(pickle.loads(sent))
     monkeypatch.chdir(tmp_path)
-    assert content(there) == content(log)
+    assert there == content(log)
     with path.open("ab") as file:
         file.write(b"\n\n")
     os.truncate(path, path.stat().st_size - 1)
