@@ -8,6 +8,7 @@ OnOption = Annotated[
     str | None,
     typer.Option(
         "--on",
-        help="Where the work runs: local[:threads], ray[://host:port] or dask://host:port; the bits are the same.",
+        help="Where the work runs: local[:threads], ray[://host:port], dask://host:port or gpu[:index]; "
+        "the bits are the same.",
     ),
 ]

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -44,28 +45,50 @@ def _files(folder: Traversable) -> Iterator[Traversable]:
     return (entry for entry in sorted(folder.iterdir(), key=lambda entry: entry.name) if entry.is_file())
 
 
-def program(*, policy: str, dim: int, team: int, block: int, architecture: str) -> Path:
-    """The file with the engine for one policy of the core and one dimension, compiled at its first use.
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One kind of engine: the policy that it plays, and how the device shares its work.
 
-    policy: its type in the core, such as "Clucb"
+    policy: the type of the policy in the core, such as "Clucb"
+    dim: the dimension that it is compiled for; -1 for any
     team: lanes that play one run
     block: threads that are started together
-    architecture: of the device, such as "sm_90"
+    task_bytes, rounds_bytes: sizes of the two structs, as the host writes them
     """
-    source = (files("surefoot.core") / "gpu" / "play.cu").read_text(encoding="utf-8")
-    options = (
-        *OPTIONS,
-        f"-arch={architecture}",
-        f"-DPOLICY={policy}",
-        f"-DDIM={'any' if dim < 0 else dim}",
-        f"-DTEAM={team}",
-        f"-DBLOCK={block}",
-    )
+
+    policy: str
+    dim: int
+    team: int
+    block: int
+    task_bytes: int
+    rounds_bytes: int
+
+    def options(self, architecture: str) -> tuple[str, ...]:
+        """What the compiler is told; the architecture is that of a device, such as "sm_90"."""
+        given = {
+            "POLICY": self.policy,
+            "DIM": "any" if self.dim < 0 else self.dim,
+            "TEAM": self.team,
+            "BLOCK": self.block,
+            "TASK_BYTES": self.task_bytes,
+            "ROUNDS_BYTES": self.rounds_bytes,
+        }
+        return (*OPTIONS, f"-arch={architecture}", *(f"-D{name}={value}" for name, value in given.items()))
+
+
+def source() -> str:
+    """The engine itself."""
+    return (files("surefoot.core") / "gpu" / "play.cu").read_text(encoding="utf-8")
+
+
+def program(engine: Engine, architecture: str) -> Path:
+    """The file with an engine for one architecture, compiled at its first use."""
+    options, text = engine.options(architecture), source()
     headers, compiler = sources(), Compiler()
-    parts = [source, *options, *(part for header in headers.items() for part in header), str(compiler.version)]
+    parts = [text, *options, *(part for header in headers.items() for part in header), str(compiler.version)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     kept = cache_folder() / f"{key}.cubin"
-    return kept if kept.exists() else _keep(kept, compiler.compile(source, headers, options))
+    return kept if kept.exists() else _keep(kept, compiler.compile(text, headers, options))
 
 
 def cache_folder() -> Path:
@@ -95,19 +118,19 @@ class Compiler:
         self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         self.version = (major.value, minor.value)
 
-    def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-        """Machine code for the architecture that the options name."""
+    def compile(self, text: str, headers: Mapping[str, str], options: Sequence[str], *, kind: str = "CUBIN") -> bytes:
+        """Machine code for the architecture that the options name, or with kind "PTX" what it is made of."""
         names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
         texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
         given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         handle = ctypes.c_void_p()
         made = ctypes.byref(handle)
-        self._call("nvrtcCreateProgram", made, source.encode(), b"play.cu", len(headers), texts, names)
+        self._call("nvrtcCreateProgram", made, text.encode(), b"play.cu", len(headers), texts, names)
         try:
             if self._library.nvrtcCompileProgram(handle, len(options), given):
                 log = self._read(handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
                 raise ConfigError(f"The GPU engine must compile, but NVRTC {self.version} says:\n{log[:4000]}")
-            return self._read(handle, "CUBIN")
+            return self._read(handle, kind)
         finally:
             self._call("nvrtcDestroyProgram", made)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core.gpu_program import program
+from surefoot.core import native
+from surefoot.core.gpu_program import Engine, program
 from surefoot.errors import ConfigError
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.contestants import Entrant
@@ -64,6 +65,12 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
     )
 
 
+def engine_of(policy: str, dim: int) -> Engine:
+    """The engine for a policy's type in the core."""
+    task = task_dtype(len(native.LinearSettings().raw())).itemsize
+    return Engine(policy, dim if dim == FIXED else -1, TEAM, BLOCK, task, ROUNDS.itemsize)
+
+
 def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:
     """Why a GPU cannot play this; None if it can."""
     if world.delay > 0:
@@ -98,7 +105,7 @@ class Device:
     def play(
         self,
         world: World,
-        specs: Sequence[Spec],
+        policies: Sequence[Entrant],
         *,
         runs: Sequence[int],
         horizon: int,
@@ -107,6 +114,9 @@ class Device:
         checkpoints: NDArray[np.int64],
     ) -> list[NDArray[np.float64]]:
         """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
+        if (why := refusal(world, policies)) is not None:
+            raise ConfigError(f"A GPU must be able to play this, but {why}.")
+        specs = [spec for spec in policies if isinstance(spec, Spec)]
         with self._cupy.cuda.Device(self.index):
             stage = _Stage(self._cupy, world, horizon, watched, checkpoints)
             waves = [stage.play(specs, seed, wave) for wave in stage.waves(runs, len(specs))]
@@ -123,7 +133,6 @@ class _Stage:
         self._watched = cupy.asarray(np.array([float(alpha) for alpha in watched]))
         self._checkpoints = cupy.asarray(checkpoints)
         self._columns = 6 + len(watched)
-        self._dim = world.dim if world.dim == FIXED else -1
         self._architecture = f"sm_{cupy.cuda.Device().compute_capability}"
         self._loaded: dict[str, tuple[Any, Any]] = {}
         size = world.actions * world.dim
@@ -240,8 +249,7 @@ class _Stage:
 
     def _kernels(self, policy: str) -> tuple[Any, Any]:
         if policy not in self._loaded:
-            path = program(policy=policy, dim=self._dim, team=TEAM, block=BLOCK, architecture=self._architecture)
-            module = self._cupy.RawModule(path=str(path))
+            module = self._cupy.RawModule(path=str(program(engine_of(policy, self._world.dim), self._architecture)))
             self._loaded[policy] = module.get_function("play"), module.get_function("draw")
         return self._loaded[policy]
 
@@ -252,4 +260,3 @@ class _Stage:
                 "Feature rows must be no longer than the world's feature_bound, but in round "
                 f"{rounds[rounds >= 0][0]} one is. Declare a larger bound in the world."
             )
-

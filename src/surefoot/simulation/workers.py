@@ -77,7 +77,9 @@ def _dask(address: str) -> Executor:
 
 
 def _gpu(index: str | None) -> Executor:
-    raise ConfigError("`on='gpu'` has no engine in this version of surefoot: say local, ray or dask.")
+    from surefoot.simulation.gpu_executor import GpuExecutor
+
+    return GpuExecutor(int(index or 0))
 
 
 _OPENERS: dict[str, Callable[[Any], Executor]] = {"local": _local, "ray": _ray, "dask": _dask, "gpu": _gpu}

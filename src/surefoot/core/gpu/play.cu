@@ -34,6 +34,9 @@ struct Rounds {
   std::size_t lane_room, team_room;
 };
 
+// The host writes them as bytes.
+static_assert(sizeof(Task) == TASK_BYTES && sizeof(Rounds) == ROUNDS_BYTES);
+
 template <class P>
 void play_task(const Task& task, const Rounds& all, std::int64_t* failed, const WarpTeam<TEAM>& team) {
   Player<P> player{typename P::State(all.dim, task.settings), typename P::Record(all.dim), {}};

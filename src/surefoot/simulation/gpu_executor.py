@@ -1,0 +1,114 @@
+"""A GPU as an executor: it gathers chunks of runs that belong together, and plays them at once."""
+
+import queue
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
+
+from surefoot.simulation.engine import ChunkTask
+from surefoot.simulation.gpu_engine import Device, refusal
+
+GATHER = 0.05  # seconds without another chunk after which a GPU begins
+
+Job = tuple[ChunkTask, "Future[Any]"]
+
+
+class GpuExecutor(Executor):
+    """Plays chunks of runs on one GPU, and everything that it cannot play on the threads of this machine."""
+
+    def __init__(self, index: int = 0) -> None:
+        self._device, self._threads = Device(index), ThreadPoolExecutor()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._player = threading.Thread(target=self._play_all, name="surefoot-gpu", daemon=True)
+        self._player.start()
+        self._said: set[str] = set()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Take a task; chunks of runs wait a moment for others of the same simulation."""
+        if not isinstance(fn, ChunkTask) or args or kwargs:
+            return self._threads.submit(fn, *args, **kwargs)
+        if (why := refusal(fn.world, fn.policies)) is not None:
+            self._say(f"A GPU cannot play this, so the CPU does: {why}.")
+            return self._threads.submit(fn)
+        future: Future[Any] = Future()
+        self._jobs.put((fn, future))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End, once everything is played, or without what has not begun."""
+        if cancel_futures:
+            while not self._jobs.empty():
+                if (job := self._jobs.get()) is not None:
+                    job[1].cancel()
+        self._jobs.put(None)
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            self._player.join()
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+    def _play_all(self) -> None:
+        left: Job | None = None
+        while (first := left or self._jobs.get()) is not None:
+            gathered, left = [first], None
+            while left is None and (job := self._next()) is not LATER:
+                if job is None:  # the end, after these
+                    self._jobs.put(None)
+                    break
+                if _belong_together(first[0], job[0]):
+                    gathered.append(job)
+                else:
+                    left = job
+            self._play([job for job in gathered if job[1].set_running_or_notify_cancel()])
+
+    def _next(self) -> Any:
+        """The next job, if it comes soon."""
+        try:
+            return self._jobs.get(timeout=GATHER)
+        except queue.Empty:
+            return LATER
+
+    def _play(self, jobs: list[Job]) -> None:
+        if not jobs:
+            return
+        task = jobs[0][0]
+        try:
+            played = self._device.play(
+                task.world,
+                task.policies,
+                runs=[run for one, _ in jobs for run in one.runs],
+                horizon=task.horizon,
+                seed=task.seed,
+                watched=task.watched,
+                checkpoints=task.checkpoints,
+            )
+        except BaseException as error:
+            for _, future in jobs:
+                future.set_exception(error)
+            return
+        start = 0
+        for one, future in jobs:
+            end = start + len(one.runs)
+            try:
+                future.set_result(one.hand_in([counts[start:end] for counts in played]))
+            except BaseException as error:
+                future.set_exception(error)
+            start = end
+
+
+LATER: Any = object()  # no job for now
+
+
+def _belong_together(one: ChunkTask, other: ChunkTask) -> bool:
+    """Whether two chunks are runs of one simulation."""
+    return (
+        one.world == other.world
+        and list(one.policies) == list(other.policies)
+        and (one.horizon, one.seed, tuple(one.watched)) == (other.horizon, other.seed, tuple(other.watched))
+        and (one.checkpoints == other.checkpoints).all()
+    )

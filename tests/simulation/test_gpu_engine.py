@@ -1,0 +1,199 @@
+"""The engine on a GPU: its kernels compile without one, and where there is one the bits are a CPU's."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.core import gpu_program
+from surefoot.core.gpu_program import Compiler, Engine, program, source, sources
+from surefoot.errors import ConfigError
+from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
+from surefoot.simulation import engine as cpu
+from surefoot.simulation.engine import ChunkTask
+from surefoot.simulation.gpu_engine import TYPES, Device, engine_of, refusal
+from surefoot.simulation.gpu_executor import GpuExecutor
+
+ALPHAS = (0.05, 0.4)
+SPECS = [
+    Spec("LUCB"),
+    *(Spec("CLUCB", alpha=alpha) for alpha in ALPHAS),
+    *(Spec("CLUCB2", alpha=alpha, floor_share=1.0) for alpha in ALPHAS),
+    *(Spec("SafeLUCB", alpha=alpha, floor_share=0.5) for alpha in ALPHAS),
+]
+
+
+def has_gpu() -> bool:
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    import cupy
+
+    try:
+        return bool(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
+
+
+@pytest.mark.parametrize("policy", ["Clucb", "SafeLucb"])
+@pytest.mark.parametrize("dim", [4, 8])
+def test_the_core_compiles_for_a_gpu(policy: str, dim: int) -> None:
+    # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
+    options = engine_of(policy, dim).options("compute_90")
+    made = Compiler().compile(source(), sources(), options, kind="PTX").decode()
+    assert ".entry play" in made
+    assert ".entry draw" in made
+    assert "fma.rn.f64" not in made  # nothing is fused, for a CPU fuses nothing
+
+
+def test_what_does_not_compile_says_why() -> None:
+    with pytest.raises(ConfigError, match="no_such_policy"):
+        Compiler().compile(source(), sources(), engine_of("no_such_policy", 4).options("compute_90"), kind="PTX")
+
+
+def test_structs_that_the_host_writes_otherwise_do_not_compile() -> None:
+    engine = engine_of("Lucb", 4)
+    wrong = Engine(engine.policy, engine.dim, engine.team, engine.block, engine.task_bytes + 8, engine.rounds_bytes)
+    with pytest.raises(ConfigError, match="static assertion failed"):
+        Compiler().compile(source(), sources(), wrong.options("compute_90"), kind="PTX")
+
+
+def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled: list[Any] = []
+
+    def compile_(self: Compiler, *given: Any, **more: Any) -> bytes:
+        compiled.append(given)
+        return b"code"
+
+    monkeypatch.setattr(Compiler, "compile", compile_)
+    engine = engine_of("Lucb", 4)
+    assert program(engine, "sm_90").read_bytes() == b"code"
+    assert program(engine, "sm_90") == program(engine, "sm_90")
+    assert len(compiled) == 1
+    program(engine, "sm_80")
+    monkeypatch.setattr(gpu_program, "source", lambda: source() + "\n")
+    program(engine, "sm_90")
+    assert len(compiled) == 3
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(Compiler, "compile", lambda *_, **__: b"code")
+    assert program(engine_of("Lucb", 4), "sm_90").read_bytes() == b"code"
+
+
+@pytest.mark.parametrize(
+    ("world", "spec", "why"),
+    [
+        (PaperWorld(delay=3.0), Spec("LUCB"), "delayed rewards"),
+        (ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2)), Spec("UCB"), "UCB is not one of"),
+        (PaperWorld(), Spec("CLUCB2-exact", alpha=0.1), "not one of"),
+        (PaperWorld(), Spec("SafeLUCB", alpha=0.1, reward_bounds=(0.0, 1.0)), "likelihood set"),
+    ],
+)
+def test_what_a_gpu_cannot_play_it_says(world: Any, spec: Spec, why: str) -> None:
+    assert refusal(world, [spec]) is not None
+    assert why in str(refusal(world, [spec]))
+    assert refusal(PaperWorld(), SPECS) is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_without_cupy_one_is_told_what_to_install() -> None:
+    with pytest.raises(ConfigError, match=r"surefoot\[gpu\]"):
+        simulate(PaperWorld(), [Spec("LUCB")], runs=1, horizon=5, on="gpu")
+
+
+class Played:
+    """In a device's place: the CPU, and what it was asked."""
+
+    def __init__(self, index: int) -> None:
+        self.asked: list[list[int]] = []
+        self.index = index
+
+    def play(self, world: Any, policies: Any, *, runs: Any, **rest: Any) -> Any:
+        self.asked.append(list(runs))
+        if rest["seed"] == 13:
+            raise ConfigError("bad luck")
+        return cpu.play_chunk(world, policies, runs=runs, **rest)
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    with GpuExecutor(1) as made:
+        yield made
+
+
+def test_chunks_of_one_simulation_are_played_together(executor: Any) -> None:
+    found = simulate(PaperWorld(), SPECS[:2], runs=50, horizon=60, on=executor)
+    assert executor._device.asked == [list(range(50))]
+    for here, there in zip(simulate(PaperWorld(), SPECS[:2], runs=50, horizon=60), found, strict=True):
+        assert np.array_equal(here.measures["regret"], there.measures["regret"])
+
+
+def test_chunks_of_two_simulations_are_not(executor: Any) -> None:
+    tasks = [
+        ChunkTask(PaperWorld(), SPECS[:1], [0, 1], 5, seed, [0.1], np.array([5], dtype=np.int64)) for seed in (0, 1, 0)
+    ]
+    answers = [future.result() for future in [executor.submit(task) for task in tasks]]
+    assert len(executor._device.asked) == 3
+    assert np.array_equal(answers[0][0], answers[2][0])
+    assert not np.array_equal(answers[0][0], answers[1][0])
+
+
+def test_what_is_refused_the_threads_play(executor: Any) -> None:
+    world = PaperWorld(delay=2.0)
+    with pytest.warns(RuntimeWarning, match="so the CPU does: delayed rewards"):
+        (found,) = simulate(world, SPECS[:1], runs=3, horizon=30, on=executor)
+    assert executor._device.asked == []
+    (here,) = simulate(world, SPECS[:1], runs=3, horizon=30)
+    assert np.array_equal(here.measures["regret"], found.measures["regret"])
+    assert executor.submit(len, "abc").result() == 3
+
+
+def test_an_error_of_the_device_is_the_caller_s(executor: Any) -> None:
+    with pytest.raises(ConfigError, match="bad luck"):
+        simulate(PaperWorld(), SPECS[:1], runs=30, horizon=5, seed=13, on=executor)
+
+
+def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    executor = GpuExecutor(0)
+    task = ChunkTask(PaperWorld(), SPECS[:1], [0], 5, 0, [], np.array([5], dtype=np.int64))
+    futures = [executor.submit(task) for _ in range(3)]
+    executor.shutdown()
+    assert all(future.done() for future in futures)
+
+
+def equal(world: Any, specs: list[Spec], runs: int, horizon: int) -> None:
+    points = cpu.default_checkpoints(horizon)
+    there = Device(0).play(
+        world, specs, runs=range(runs), horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points
+    )
+    here = simulate(world, specs, runs=runs, horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points)
+    for counts, outcome in zip(there, here, strict=True):
+        measures = np.stack([outcome.measures[name] for name in cpu.MEASURES], axis=-1)
+        assert np.array_equal(counts[:, :, : len(cpu.MEASURES)], measures)
+        assert np.array_equal(counts[:, :, len(cpu.MEASURES) :], outcome.violations)
+
+
+@needs_gpu
+@pytest.mark.long
+def test_the_bits_of_the_paper_s_world_are_a_cpu_s() -> None:
+    equal(PaperWorld(), SPECS, 200, 40_000)
+
+
+@needs_gpu
+@pytest.mark.long
+def test_the_bits_of_a_world_that_changes_are_a_cpu_s() -> None:
+    equal(ContextualWorld(), SPECS, 16, 2_000)
+
+
+def test_every_policy_is_tried() -> None:
+    assert set(TYPES) == {spec.policy for spec in SPECS}
