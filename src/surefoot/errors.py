@@ -105,7 +105,7 @@ class PolicyError(SurefootError, RuntimeError):
 
 
 class WorkerError(SurefootError, RuntimeError):
-    """Workers of a simulation or a replay that cannot be reached, or were lost too often."""
+    """Workers of a simulation or a replay that cannot be reached, were lost too often, or cannot be relied on."""
 
 
 class SolverError(SurefootError, RuntimeError):

@@ -3,13 +3,14 @@
 import importlib.util
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
 from surefoot.core import gpu_program
 from surefoot.core.gpu_program import Compiler, Engine, program, source, sources
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, WorkerError
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
@@ -171,11 +172,31 @@ def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(future.done() for future in futures)
 
 
+class Off:
+    """In the place of a simulation on a device: the CPU's, which a compiler that cannot be relied on has bent."""
+
+    def __init__(self, _: Any, world: Any, horizon: int, watched: Any, points: Any) -> None:
+        self.given: Any = {"horizon": horizon, "watched": watched, "checkpoints": points}
+        self.world = world
+
+    def play(self, specs: Any, seed: int, runs: Any) -> Any:
+        kept = cpu.play_chunk(self.world, specs, runs=runs, seed=seed, **self.given)
+        kept[-1][0, 0, 0] = np.nextafter(kept[-1][0, 0, 0], 1e9)
+        return kept
+
+
+def test_a_device_whose_bits_differ_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.simulation.gpu_engine._Stage", Off)
+    monkeypatch.setattr(Device, "__post_init__", lambda _: None)
+    monkeypatch.setattr(Device, "_cupy", MagicMock())
+    points = np.array([700], dtype=np.int64)
+    with pytest.raises(WorkerError, match=r"CLUCB, α = 0\.05 the first 512 rounds differ"):
+        Device(0).play(PaperWorld(), SPECS[:2], runs=range(9), horizon=700, seed=0, watched=[0.05], checkpoints=points)
+
+
 def equal(world: Any, specs: list[Spec], runs: int, horizon: int) -> None:
     points = cpu.default_checkpoints(horizon)
-    there = Device(0).play(
-        world, specs, runs=range(runs), horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points
-    )
+    there = Device(0).play(world, specs, runs=range(runs), horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points)
     here = simulate(world, specs, runs=runs, horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points)
     for counts, outcome in zip(there, here, strict=True):
         measures = np.stack([outcome.measures[name] for name in cpu.MEASURES], axis=-1)

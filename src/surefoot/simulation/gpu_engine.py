@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from surefoot.core import native
 from surefoot.core.gpu_program import Engine, program
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, WorkerError
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.contestants import Entrant
+from surefoot.simulation.engine import play_chunk
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import seed_of_run
@@ -26,6 +27,7 @@ from surefoot.simulation.worlds import World
 TYPES = {"LUCB": "Lucb", "CLUCB": "Clucb", "CLUCB2": "Clucb2", "SafeLUCB": "SafeLucb"}  # in the core
 TEAM, BLOCK = 8, 128  # lanes that play one run; threads that are started together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
+TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
 DRAW_THREADS = 256
 
@@ -118,9 +120,30 @@ class Device:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
         specs = [spec for spec in policies if isinstance(spec, Spec)]
         with self._cupy.cuda.Device(self.index):
+            self._try_out(world, specs, runs[:TRIAL_RUNS], min(horizon, TRIAL_ROUNDS), seed, watched)
             stage = _Stage(self._cupy, world, horizon, watched, checkpoints)
             waves = [stage.play(specs, seed, wave) for wave in stage.waves(runs, len(specs))]
         return [np.concatenate([wave[i] for wave in waves]) for i in range(len(specs))]
+
+    def _try_out(
+        self,
+        world: World,
+        specs: Sequence[Spec],
+        runs: Sequence[int],
+        horizon: int,
+        seed: int,
+        watched: Sequence[float],
+    ) -> None:
+        """Play the first rounds of a few runs here and there: a program that is compiled on the way must earn trust."""
+        points = np.array([horizon], dtype=np.int64)
+        there = _Stage(self._cupy, world, horizon, watched, points).play(specs, seed, runs)
+        here = play_chunk(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
+        for spec, found, expected in zip(specs, there, here, strict=True):
+            if not np.array_equal(found, expected):
+                raise WorkerError(
+                    f"A GPU must give the bits of a CPU, but of {spec.label} the first {horizon} rounds differ: its "
+                    "compiler or driver cannot be relied on. Play with `on='local'`, and please report it."
+                )
 
 
 class _Stage:
