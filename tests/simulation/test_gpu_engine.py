@@ -40,8 +40,10 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 
-@pytest.mark.parametrize("policy", ["Clucb", "SafeLucb"])
-@pytest.mark.parametrize("dim", [4, 8])
+@pytest.mark.parametrize(
+    ("policy", "dim"),
+    [("Clucb", 4), *(pytest.param(*kind, marks=pytest.mark.long) for kind in (("SafeLucb", 4), ("Lucb", 8)))],
+)
 def test_the_core_compiles_for_a_gpu(policy: str, dim: int) -> None:
     # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
     options = engine_of(policy, dim).options("compute_90")

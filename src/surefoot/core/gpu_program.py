@@ -50,7 +50,7 @@ class Engine:
     """One kind of engine: the policy that it plays, and how the device shares its work.
 
     policy: the type of the policy in the core, such as "Clucb"
-    dim: the dimension that it is compiled for; -1 for any
+    dim: the dimension that it is compiled for; -1 for any, as in the core
     team: lanes that play one run
     block: threads that are started together
     task_bytes, rounds_bytes: sizes of the two structs, as the host writes them
@@ -67,7 +67,7 @@ class Engine:
         """What the compiler is told; the architecture is that of a device, such as "sm_90"."""
         given = {
             "POLICY": self.policy,
-            "DIM": "any" if self.dim < 0 else self.dim,
+            "DIM": self.dim,
             "TEAM": self.team,
             "BLOCK": self.block,
             "TASK_BYTES": self.task_bytes,
