@@ -64,8 +64,9 @@ inline void check_size(std::size_t found, int dim) {
 
 // Numbers of rows, each of them one of so many.
 inline void check_rows(const CountsIn& rows, int count) {
+  const std::int64_t* first = rows.data();
   bool are_rows = true;  // without a way out of the loop, which is then worked on by vector units
-  for (std::size_t t = 0; t < rows.size(); ++t) are_rows &= rows.data()[t] >= 0 && rows.data()[t] < count;
+  for (std::size_t t = 0; t < rows.size(); ++t) are_rows &= (first[t] >= 0) & (first[t] < count);
   if (!are_rows) throw nb::value_error("there is no such row");
 }
 

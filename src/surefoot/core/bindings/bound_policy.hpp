@@ -1,6 +1,8 @@
 // A policy that Python holds, and what is kept of its decisions.
 #pragma once
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
@@ -84,6 +86,50 @@ struct Evidence {
 template <int D>
 nb::bytes bytes_of(const Vector<D>& x) {
   return nb::bytes(reinterpret_cast<const char*>(x.data()), static_cast<std::size_t>(x.size()) * sizeof(double));
+}
+
+template <int D>
+void bind_evidence(nb::module_& module) {
+  using E = Evidence<D>;
+  nb::class_<E> type(module, D == any ? "EvidenceN" : "Evidence4", "What is kept of a decision.");
+  type.def_prop_ro("action", [](const E& e) { return e.record.action; });
+  type.def_prop_ro("is_learner", [](const E& e) { return e.record.is_learner; });
+  type.def_prop_rw(
+      "guaranteed", [](const E& e) { return e.record.guaranteed; },
+      [](E& e, double value) { e.record.guaranteed = value; });
+  type.def_prop_ro("required", [](const E& e) { return e.record.required; });
+  type.def_prop_rw(
+      "optimism", [](const E& e) { return e.record.optimism; }, [](E& e, double value) { e.record.optimism = value; });
+  type.def_prop_ro("beta", [](const E& e) { return e.record.beta; });
+  type.def_prop_ro("radius", [](const E& e) { return e.record.radius; });
+  type.def_prop_ro("kept", [](const E& e) { return e.record.kept; });
+  type.def_prop_ro("owed", [](const E& e) { return e.record.owed; });
+  type.def_prop_ro("played", [](const E& e) { return copied(e.record.played); }, nb::rv_policy::move);
+  type.def_prop_ro("conserved", [](const E& e) { return copied(e.record.conserved); }, nb::rv_policy::move);
+  type.def_prop_ro("displaced", [](const E& e) { return copied(e.record.displaced); }, nb::rv_policy::move);
+  type.def_prop_ro("question", [](const E& e) { return copied(e.record.question); }, nb::rv_policy::move);
+  type.def_prop_ro(
+      "features", [](const E& e) { return bytes_of(e.record.features); }, "The features that were played, as bytes.");
+  type.def_ro("observations", &E::observations);
+  type.def_prop_ro("center", [](const E& e) { return copied(e.known().center()); }, nb::rv_policy::move);
+  type.def_prop_ro("whitener", [](const E& e) { return copied(e.known().whitener()); }, nb::rv_policy::move);
+  type.def_prop_ro(
+      "split",
+      [](const E& e) {
+        std::vector<std::tuple<int, double, double, Array>> facts;
+        for (const auto& fact : e.record.split)
+          facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
+        return facts;
+      },
+      nb::rv_policy::move, "Facts that carry a part of the question: (kind, level, weight, normal).");
+  type.def_prop_ro(
+      "points",
+      [](const E& e) {
+        std::vector<Array> points;
+        for (const auto& point : e.record.points) points.push_back(copied(point));
+        return points;
+      },
+      nb::rv_policy::move, "Where tangents of the likelihood set touch it, in the order of the split.");
 }
 
 template <class P>
