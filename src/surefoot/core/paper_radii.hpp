@@ -9,11 +9,12 @@ namespace surefoot {
 
 class PaperRadii {
  public:
+  static constexpr int AHEAD = 32;  // several registers of them: while one waits for a quotient, the others continue
   // As `paper_radius` has it.
-  double of(double observations, int dim, const LinearSettings& s) {
+  [[gnu::always_inline]] double of(double observations, int dim, const LinearSettings& s) {
     const Told told{s.noise, s.delta, s.ridge, s.theta_bound, s.feature_bound};
     // Written so that a count of NaN is looked at anew.
-    if (!(observations >= first_ && observations < first_ + WIDE) || told != told_) {
+    if (!(observations >= first_ && observations < first_ + AHEAD) || told != told_) {
       told_ = told;
       first_ = observations;
       fill(dim, s);
@@ -27,13 +28,13 @@ class PaperRadii {
     bool operator==(const Told&) const = default;
   };
   // All of it in one loop, which a compiler can then map to vectors.
-  [[gnu::flatten]] void fill(int dim, const LinearSettings& s) {
-    for (int i = 0; i < WIDE; ++i) radii_[static_cast<std::size_t>(i)] = paper_radius(first_ + i, dim, s);
+  [[gnu::flatten, gnu::noinline]] void fill(int dim, const LinearSettings& s) {
+    for (int i = 0; i < AHEAD; ++i) radii_[static_cast<std::size_t>(i)] = paper_radius(first_ + i, dim, s);
   }
 
   Told told_{};
-  double first_ = -WIDE;
-  std::array<double, WIDE> radii_{};
+  double first_ = -AHEAD;
+  std::array<double, AHEAD> radii_{};
 };
 
 }  // namespace surefoot
