@@ -48,7 +48,7 @@ struct Catalogue {
 
   // The optimistic row, and its UCB.
   template <class Team>
-  Proposal propose(const LinearSettings& s, Ridge<D>& ridge, double beta, const Team& team) {
+  [[gnu::always_inline]] Proposal propose(const LinearSettings& s, Ridge<D>& ridge, double beta, const Team& team) {
     if (beta == asked_beta) return answer;
     answer = search(s, ridge, beta, team);
     asked_beta = beta;
@@ -58,7 +58,7 @@ struct Catalogue {
   // Learns one observation. Scores are computed again at the first one, where the ball becomes an ellipsoid, then
   // whenever the count has doubled, and in the long run every REFRESH_EVERY observations.
   template <class Team>
-  void learn(Ridge<D>& ridge, View<D> x, double reward, const Team& team) {
+  [[gnu::always_inline]] void learn(Ridge<D>& ridge, View<D> x, double reward, const Team& team) {
     const auto change = ridge.absorb(x, reward);
     const auto count = static_cast<long long>(ridge.count);
     asked_beta = -1.0;
@@ -80,11 +80,16 @@ struct Catalogue {
 
  private:
   template <class Team>
-  Proposal search(const LinearSettings& s, Ridge<D>& ridge, double beta, const Team& team) {
+  [[gnu::always_inline]] Proposal search(const LinearSettings& s, Ridge<D>& ridge, double beta, const Team& team) {
+    const Proposal listed = list.empty() ? Proposal{-1, 0.0} : list.best(beta, team);
+    return listed.action >= 0 ? listed : search_all(s, ridge, beta, team);
+  }
+
+  // Among all rows, where no list is of use.
+  template <class Team>
+  [[gnu::noinline]] Proposal search_all(const LinearSettings& s, Ridge<D>& ridge, double beta, const Team& team) {
     bool is_due = static_cast<long long>(ridge.count) % LIST_EVERY == 0;
     if (!list.empty()) {
-      const Proposal found = list.best(beta, team);
-      if (found.action >= 0) return found;
       is_due |= list.has_lasted(dim);
       if (list.is_stale()) {
         score(ridge, team);

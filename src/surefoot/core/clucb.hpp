@@ -17,7 +17,7 @@ struct Clucb {
 
   // The optimistic action.  (Algorithm 1, line 4)
   template <class Team>
-  static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
+  [[gnu::always_inline]] static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
     return most_optimistic(state, offer, record, team);
   }
 
@@ -34,7 +34,9 @@ struct Clucb {
     return settle(state.settings, earned.low() + record.kept, required, size, record) && !is_odd;
   }
 
-  static void book(State& state, const Offer& offer, Record& record) { book_linear(state, offer, record, offer.known); }
+  [[gnu::always_inline]] static void book(State& state, const Offer& offer, Record& record) {
+    book_linear(state, offer, record, offer.known);
+  }
 
   // It learns from its own rounds only.
   static bool teaches(const State&, bool is_learner) { return is_learner; }

@@ -19,7 +19,7 @@ struct Clucb2 {
   static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
 
   template <class Team>
-  static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
+  [[gnu::always_inline]] static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
     return most_optimistic(state, offer, record, team);
   }
 
@@ -47,7 +47,9 @@ struct Clucb2 {
     return weigh_up(state, played.low(), conserved.low(), displaced.high(), record) && !is_odd;
   }
 
-  static void book(State& state, const Offer& offer, Record& record) { book_linear(state, offer, record, 0.0); }
+  [[gnu::always_inline]] static void book(State& state, const Offer& offer, Record& record) {
+    book_linear(state, offer, record, 0.0);
+  }
 
   static bool teaches(const State&, bool) { return true; }
 

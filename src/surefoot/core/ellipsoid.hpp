@@ -56,7 +56,7 @@ inline double widened(double radius, double drift, double energy, int d) {
 // The radius beta, widened by what rounding may have done to center and whitener; if that may be more than can be
 // bounded, the ellipsoid says nothing.
 template <int D>
-double guarded_radius(const Ridge<D>& ridge, double beta) {
+[[gnu::always_inline]] inline double guarded_radius(const Ridge<D>& ridge, double beta) {
   // Written so that a drift of NaN says nothing, too.
   return ridge.drift <= DRIFT_USABLE ? widened(beta, ridge.drift, ridge.energy, ridge.dim()) : UNKNOWN;
 }

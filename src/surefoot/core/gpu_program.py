@@ -21,8 +21,8 @@ MISSING = (
 )
 # No contraction and nothing but correctly rounded + - * / and sqrt: the bits of a CPU.
 OPTIONS = ("-std=c++20", "-default-device", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-w")
-# What must be inlined, as this compiler spells it: calls cost more than on a CPU.
-INLINED, SPELLED = re.compile(r"\[\[gnu::always_inline\]\]( inline)?"), "__forceinline__"
+# What a CPU must or must not inline is inlined on a GPU, where calls cost more, as this compiler spells it.
+INLINED, SPELLED = re.compile(r"\[\[gnu::(always_inline|noinline)\]\]( inline)?"), "__forceinline__"
 VERSIONS = ("13", "12")  # of CUDA, newest first
 
 

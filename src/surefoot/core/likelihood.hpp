@@ -162,7 +162,7 @@ struct Likelihood {
   bool is_possible(double reward) const { return reward >= low && reward <= high; }
 
   // Learns a reward; returns what its row weighs in the linear model, which learns it next.
-  [[gnu::always_inline]] double learn(View<D> x, double reward) {
+  [[gnu::noinline]] double learn(View<D> x, double reward) {
     const double y = unit(reward), foreseen = dot(model.theta.data(), x.data(), dim());
     int at = cells.find(x);
     const double successes = at < 0 ? 0.0 : cells[at].successes, failures = at < 0 ? 0.0 : cells[at].failures;

@@ -56,16 +56,33 @@ struct LinearState {
   // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
   // on it.
   double optimism() const { return std::sqrt(0.5 * likelihood->log_delta); }
-  double radius() {
+  [[gnu::always_inline]] double radius() {
     const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
     return is_by_count ? radii.of(ridge.count, dim(), settings) : radius_of(settings, ridge);
   }
-  Range range(double radius, View<D> q) const { return range_of(settings, ridge, memory, radius, q); }
+  [[gnu::always_inline]] Range range(double radius, View<D> q) const {
+    return range_of(settings, ridge, memory, radius, q);
+  }
 
   // Learns an observation, and lets the scores of the catalogue follow.
   template <class Team>
   [[gnu::always_inline]] void absorb(View<D> x, double reward, const Team& team) {
     if (!likelihood) return follow(ridge, x, reward, team);
+    absorb_bounded(x, reward, team);
+  }
+
+ private:
+  template <class Team>
+  [[gnu::always_inline]] void follow(Ridge<D>& scored, View<D> x, double reward, const Team& team) {
+    if (catalogue) {
+      catalogue->learn(scored, x, reward, team);
+    } else {
+      scored.absorb(x, reward);
+    }
+  }
+
+  template <class Team>
+  [[gnu::noinline]] void absorb_bounded(View<D> x, double reward, const Team& team) {
     ridge.absorb(x, reward);
     if (!likelihood->is_possible(reward)) {
       memory.refuted = REFUTED;
@@ -75,16 +92,6 @@ struct LinearState {
     Vector<D> weighed(dim());
     for (int i = 0; i < dim(); ++i) weighed[i] = root * x[static_cast<std::size_t>(i)];
     follow(likelihood->model, weighed, root * reward, team);
-  }
-
- private:
-  template <class Team>
-  void follow(Ridge<D>& scored, View<D> x, double reward, const Team& team) {
-    if (catalogue) {
-      catalogue->learn(scored, x, reward, team);
-    } else {
-      scored.absorb(x, reward);
-    }
   }
 };
 
@@ -128,7 +135,7 @@ template <int D, class Team>
 
 // Whether no theta of the declared length lets the baseline earn what it is said to earn at least; noted for good.
 template <int D>
-bool is_too_high(LinearState<D>& state, View<D> displaced, double least) {
+[[gnu::always_inline]] inline bool is_too_high(LinearState<D>& state, View<D> displaced, double least) {
   const LinearSettings& s = state.settings;
   if (!s.watchful || state.memory.refuted != 0.0) return state.memory.refuted == TOO_HIGH;
   const double length = std::sqrt(square_length(displaced.data(), state.dim()));

@@ -21,7 +21,7 @@ struct Lucb {
   }
 
   template <class Team>
-  static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
+  [[gnu::always_inline]] static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
     return most_optimistic(state, offer, record, team);
   }
 
@@ -34,7 +34,9 @@ struct Lucb {
     return true;
   }
 
-  static void book(State& state, const Offer& offer, Record& record) { book_linear(state, offer, record, 0.0); }
+  [[gnu::always_inline]] static void book(State& state, const Offer& offer, Record& record) {
+    book_linear(state, offer, record, 0.0);
+  }
 
   static bool teaches(const State&, bool) { return true; }
 

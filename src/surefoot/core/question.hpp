@@ -32,9 +32,9 @@ struct Record {
 
 // Writes the question's three vectors, and widens the radius beta of the set by what rounding may have done.
 template <int D>
-void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal, View<D> displaced, Record<D>& record,
-          bool is_ball = false) {
-  side_by_side(ridge.dim(), [&]<class Number>(int i) {
+[[gnu::always_inline]] inline void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal,
+                                        View<D> displaced, Record<D>& record, bool is_ball = false) {
+  side_by_side(ridge.dim(), [&]<class Number>(int i) __attribute__((always_inline)) {
     put(record.played.data() + i, ledger.played.with(i, take<Number>(proposal.data() + i)));
     put(record.conserved.data() + i, ledger.conserved.template total<Number>(i));
     put(record.displaced.data() + i, ledger.displaced.with(i, take<Number>(displaced.data() + i)));
@@ -44,7 +44,8 @@ void pose(const Ridge<D>& ridge, const Ledger<D>& ledger, View<D> proposal, View
 
 // With the `dual` radius, chooses the set that bounds <theta, q> best; every other radius has one set only.
 template <int D>
-void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, View<D> q, Record<D>& record) {
+[[gnu::always_inline]] inline void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, View<D> q,
+                                              Record<D>& record) {
   if (s.radius != Radius::dual || ridge.count == 0.0) return;
   const double radius = choose_dual(s, ridge, q, memory.set);
   if (radius == CONTRADICTED) memory.refuted = REFUTED;
@@ -53,7 +54,8 @@ void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, Vie
 
 // Mean and spread of <theta, q> over the set in use: the ball while there are no data, or no ellipsoid; then that.
 template <int D>
-Range range_of(const LinearSettings& s, const Ridge<D>& ridge, const Memory<D>& memory, double radius, View<D> q) {
+[[gnu::always_inline]] inline Range range_of(const LinearSettings& s, const Ridge<D>& ridge, const Memory<D>& memory,
+                                             double radius, View<D> q) {
   if (ridge.count == 0.0 || s.radius == Radius::likelihood) [[unlikely]] {
     return {0.0, ball_spread(s.theta_bound, q.data(), ridge.dim())};
   }
@@ -77,7 +79,8 @@ template <int D>
 
 // Subtracts the rounding error of the sums, and judges.
 template <int D>
-bool settle(const LinearSettings& s, double guaranteed, double required, double size, Record<D>& record) {
+[[gnu::always_inline]] inline bool settle(const LinearSettings& s, double guaranteed, double required, double size,
+                                          Record<D>& record) {
   const auto [played, conserved, displaced] = square_lengths<D>(record.played, record.conserved, record.displaced);
   const double square = (played + conserved) + displaced;
   const double length = std::sqrt(square);

@@ -11,9 +11,9 @@ namespace surefoot {
 
 // Calls `work(number, at)` for each place or, where a team takes eight at once, for as many as a register holds.
 template <class Team, class Work>
-void each_register(const Team& team, int places, int actions, Work work) {
+[[gnu::always_inline]] inline void each_register(const Team& team, int places, int actions, Work work) {
   using Number = Team::Number;
-  team.each(places, [&](int at) {
+  team.each(places, [&](int at) __attribute__((always_inline)) {
     if constexpr (std::is_same_v<Number, double>) {
       work(Number{}, at);
     } else if (at + WIDTH<Quad> >= actions && WIDTH<Register> > WIDTH<Quad>) {

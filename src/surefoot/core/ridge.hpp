@@ -126,7 +126,8 @@ struct Ridge {
     double gain, error;
   };
 
-  [[gnu::always_inline]] Change absorb(View<D> x, double reward) {
+  // Never inlined: loops that play many rounds have registers for themselves alone.
+  [[gnu::noinline]] Change absorb(View<D> x, double reward) {
     const int d = dim();
     const Span block = blocks.join(x);
     const Matrix<D>& before = D == any && handed_over != nullptr ? *handed_over : whitener;

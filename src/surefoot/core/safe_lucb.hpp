@@ -18,7 +18,7 @@ struct SafeLucb {
   static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
 
   template <class Team>
-  static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
+  [[gnu::always_inline]] static Proposal propose(State& state, const Offer& offer, Record& record, const Team& team) {
     const Proposal plain = most_optimistic(state, offer, record, team);
     if (plain.action < 0 || state.settings.optimism == Optimism::set || state.ridge.count == 0.0) return plain;
     if (!offer.is_catalogue) {
@@ -36,7 +36,7 @@ struct SafeLucb {
     return ask_facts(state, offer, record) && !is_odd;
   }
 
-  static void book(State& state, const Offer& offer, Record& record) {
+  [[gnu::always_inline]] static void book(State& state, const Offer& offer, Record& record) {
     book_linear(state, offer, record, 0.0);
     if (state.likelihood) {
       state.likelihood->book(offer.proposal(record.action), offer.displaced(record.action), record.is_learner);

@@ -289,7 +289,7 @@ template <class Team>
   const double *means = scores.means.data(), *squares = scores.squares.data();
   const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(upper);
   int rivals = 0;
-  each_register(team, padded(actions), actions, [&]<class Number>(Number, int at) {
+  each_register(team, padded(actions), actions, [&]<class Number>(Number, int at) __attribute__((always_inline)) {
     const Number mean = take<Number>(means + at);
     // A row that may reach the bar, rounding included, counts as a rival; so does one that ties: among equals the first
     // must win, not the last best.

@@ -42,7 +42,7 @@ struct ShortList {
 
   // The rows on the list follow an observation; the others will, or are scored again.
   template <class Team>
-  void learn(const Vector<D>& step, const Change& change, const Team& team) {
+  [[gnu::always_inline]] void learn(const Vector<D>& step, const Change& change, const Team& team) {
     follow(columns_, step.data(), change, scores_, team);
     // 1 / gain - 1 is the leverage; rounding alone could take it below 0.
     travel += std::fabs(change.error) * std::sqrt(1.0 / change.gain - 1.0 + 4.0 * EPS);

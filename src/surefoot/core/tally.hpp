@@ -22,7 +22,7 @@ struct Tally {
 
   // One more round: what was played has this mean, the best action that one, and the baseline would have earned
   // `owed_`.
-  void count(double mean, double best, double owed_, bool is_learner) {
+  [[gnu::always_inline]] void count(double mean, double best, double owed_, bool is_learner) {
     round += 1.0;
     regret += best - mean;
     earned += mean;

@@ -28,7 +28,7 @@ struct Largest {
 struct Solo {
   using Number = Lanes;
   template <class Work>
-  void each(int places, Work work) const {
+  [[gnu::always_inline]] void each(int places, Work work) const {
     for (int at = 0; at < places; at += WIDE) work(at);
   }
   // What all lanes have counted.
