@@ -7,6 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+BUCKET = "bucket"  # the only one
+NO_BUCKET = b"<Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist</Message></Error>"
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 
@@ -30,6 +32,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         key, _ = self._asked()
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if key.split("/")[0] != BUCKET:
+            self._reply(404, NO_BUCKET)
+            return
         with self.server.lock:
             self.server.objects[key] = body
         self._reply(200)
@@ -37,12 +42,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         key, _ = self._asked()
         found = self.server.objects.get(key)
-        is_bucket = key.count("/") == 0
-        self._reply(200 if found is not None or is_bucket else 404, size=len(found or b""))
+        self._reply(200 if found is not None else 404, size=len(found or b""))
 
     def do_GET(self) -> None:
         key, asked = self._asked()
-        if "list-type" in asked:
+        if key.split("/")[0] != BUCKET:
+            self._reply(404, NO_BUCKET)
+        elif "list-type" in asked:
             self._reply(200, self._listing(key.rstrip("/"), asked.get("prefix", ""), asked.get("delimiter", "")))
         elif key in self.server.objects:
             self._reply(200, self.server.objects[key], "application/octet-stream")

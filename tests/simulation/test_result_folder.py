@@ -38,7 +38,8 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
         yield server
 
 
-@pytest.fixture(params=["path", "file", "memory", "s3"])
+# "local" is a disk behind fsspec: as with SFTP or HDFS, a file there needs a folder that exists.
+@pytest.fixture(params=["path", "file", "local", "memory", "s3"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "s3":
         request.getfixturevalue("store")
@@ -46,6 +47,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return {
         "path": str(tmp_path / "out"),
         "file": f"file://{tmp_path}/out",
+        "local": f"local://{tmp_path}/out",
         "memory": f"memory://{unique}/out",
         "s3": f"s3://bucket/{unique}/out",
     }[request.param]
@@ -117,6 +119,12 @@ def test_a_folder_that_workers_do_not_share_is_refused_after_one_chunk(tmp_path:
     ):
         run_sweep(small(), f"memory://{uuid.uuid4().hex}", on=pool, progress=lambda some, all_: done.append(some))
     assert done == [0]
+
+
+def test_a_bucket_is_not_made_by_a_mistyped_name(store: S3Server) -> None:
+    with pytest.raises(ConfigError, match=r"`s3://buckte/out` must lie in a bucket that exists, but there is no"):
+        run_sweep(small(), "s3://buckte/out")
+    assert store.objects == {}
 
 
 @pytest.mark.parametrize("place", ["nowhere://bucket", "s3x://bucket/folder"])

@@ -137,8 +137,17 @@ class RemoteFolder(ResultFolder):
     def write(self, name: str, content: bytes) -> None:
         """Write a file; an object store shows it when it is whole."""
         path = f"{self._root}/{name}"
-        self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        self._files.pipe_file(path, content)
+        try:
+            self._files.pipe_file(path, content)
+        except FileNotFoundError as error:
+            # Folders are made, a bucket is not: its name may be mistyped, and somebody pays for it.
+            if not path.startswith("/"):
+                raise ConfigError(
+                    f"`{self.address}` must lie in a bucket that exists, but there is no {path.split('/')[0]!r}. "
+                    "Make it first, or mend the name."
+                ) from error
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(path, content)
 
     def whole(self, shapes: Shapes) -> set[str]:
         """The names under which as many bytes lie as an array of that shape takes; nothing is read."""
