@@ -1,4 +1,4 @@
-"""A sweep and a replay on a real cluster of this machine that loses a node during each: `cluster_run ray|dask FOLDER`.
+"""A sweep and a replay on a real cluster of this machine that loses a node during each: `cluster_run KIND FOLDER`.
 
 In a process of its own, for a cluster leaves threads and handlers behind. It prints digests and errors as JSON.
 """
@@ -8,9 +8,10 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +56,31 @@ def digest_of_replay(paths: list[Path], on: Any = None, progress: Callable[[int,
 
 
 @contextmanager
-def ray_cluster() -> Iterator[tuple[str, Callable[[], None]]]:
+def ray_cluster(port: int | None = None) -> Iterator[tuple[str, Callable[[], None]]]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
     from ray.cluster_utils import Cluster
 
     node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": OBJECT_STORE, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=node)
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "ray_client_server_port": port})
     others = [cluster.add_node(**node, wait=False) for _ in range(NODES - 1)]
     cluster.wait_for_nodes()
     os.environ["RAY_ADDRESS"] = cluster.address
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        yield "ray", lambda: cluster.remove_node(others.pop(), allow_graceful=False)
+        yield (
+            f"ray://127.0.0.1:{port}" if port else "ray",
+            lambda: cluster.remove_node(others.pop(), allow_graceful=False),
+        )
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+def ray_by_client() -> AbstractContextManager[tuple[str, Callable[[], None]]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    return ray_cluster(port)
 
 
 @contextmanager
@@ -109,7 +119,7 @@ def error_of(on: Any) -> list[str]:
 
 
 def main(kind: str, folder: Path) -> None:
-    cluster = {"ray": ray_cluster, "dask": dask_cluster}[kind]
+    cluster = {"ray": ray_cluster, "ray-client": ray_by_client, "dask": dask_cluster}[kind]
     with cluster() as (on, kill):
         first, second = Loses(kill), Loses(kill)
         swept = digest_of_sweep(folder / kind, on=on, progress=first)

@@ -16,7 +16,7 @@ from surefoot.simulation import PaperWorld, Spec, simulate
 from tests.simulation.cluster_run import digest_of_replay, digest_of_sweep, write_log
 
 
-@pytest.mark.parametrize("kind", ["ray", "dask"])
+@pytest.mark.parametrize("kind", ["ray", "dask", pytest.param("ray-client", marks=pytest.mark.long)])
 def test_a_sweep_and_a_replay_that_lose_a_node_have_the_digests_of_one_process(kind: str, tmp_path: Path) -> None:
     paths = write_log(tmp_path)
     done = subprocess.run(
