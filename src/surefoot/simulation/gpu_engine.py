@@ -25,7 +25,7 @@ from surefoot.simulation.rewards import GAUSSIAN
 from surefoot.simulation.worlds import World
 
 TYPES = {"LUCB": "Lucb", "CLUCB": "Clucb", "CLUCB2": "Clucb2", "SafeLUCB": "SafeLucb"}  # in the core
-TEAM, BLOCK = 8, 128  # lanes that play one run; threads that are started together
+TEAM, BLOCK = 8, 32  # lanes that play one run; threads that are started together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
