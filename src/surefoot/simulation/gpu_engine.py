@@ -1,6 +1,6 @@
 """The engine on a GPU: every run of every policy at once, by the core's own headers, with the bits of a CPU.
 
-A run is played by a team of lanes, which share its actions; everything else each lane computes for itself. Draws are
+A run is played by a lane, or by a team of lanes that share its actions. Draws are
 functions of seed and round, so a GPU makes its own. What it cannot play, `refusal` says, and a CPU does.
 """
 
@@ -25,7 +25,10 @@ from surefoot.simulation.rewards import GAUSSIAN
 from surefoot.simulation.worlds import World
 
 TYPES = {"LUCB": "Lucb", "CLUCB": "Clucb", "CLUCB2": "Clucb2", "SafeLUCB": "SafeLucb"}  # in the core
-TEAM, BLOCK = 8, 32  # lanes that play one run; threads that are started together
+# Lanes that play one run. Of the paper's policies each lane has a run of its own: lanes that share one share little but
+# its rows, and their states no longer fit into the caches. SafeLUCB's searches keep other runs waiting for less.
+TEAMS = {"Lucb": 1, "Clucb": 1, "Clucb2": 1, "SafeLucb": 4}
+BLOCK = 32  # threads that are started together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
@@ -70,7 +73,7 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
 def engine_of(policy: str, dim: int) -> Engine:
     """The engine for a policy's type in the core."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
-    return Engine(policy, dim if dim == FIXED else -1, TEAM, BLOCK, task, ROUNDS.itemsize)
+    return Engine(policy, dim if dim == FIXED else -1, TEAMS.get(policy, 1), BLOCK, task, ROUNDS.itemsize)
 
 
 def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:
@@ -165,7 +168,7 @@ class _Stage:
         """The runs, as many together as the device has memory for."""
         free = int(self._cupy.cuda.Device().mem_info[0] * MEMORY_SHARE)
         per_round = 2 if self._world.fixed else 2 + self._world.actions * (self._world.dim + 1)
-        one = 8 * per_round * self._horizon + policies * (TEAM * LANE_ROOM + self._team_room)
+        one = 8 * per_round * self._horizon + policies * (max(TEAMS.values()) * LANE_ROOM + self._team_room)
         together = max(1, free // one)
         return (runs[start : start + together] for start in range(0, len(runs), together))
 
@@ -247,9 +250,10 @@ class _Stage:
     def _start(self, policy: str, tasks: NDArray[np.void]) -> tuple[Any, ...]:
         """Start the runs of one kind of policy; returns where failures are told, and what must stay in memory."""
         cupy, world = self._cupy, self._world
-        grid = (tasks.size * TEAM + BLOCK - 1) // BLOCK
-        teams = grid * BLOCK // TEAM
-        memory = cupy.empty(teams * (TEAM * LANE_ROOM + self._team_room), dtype=np.uint8)
+        team = TEAMS[policy]
+        grid = (tasks.size * team + BLOCK - 1) // BLOCK
+        teams = grid * BLOCK // team
+        memory = cupy.empty(teams * (team * LANE_ROOM + self._team_room), dtype=np.uint8)
         all_ = np.zeros(1, dtype=ROUNDS)
         all_[0] = (
             self._horizon,
