@@ -74,7 +74,7 @@ def audit(
     # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
     if end is not None and not (is_at_start and end.number > auditor.chain.head.number):
         auditor.chain.end(end)
-    auditor.private.end()
+    auditor.private.end(is_sealed=auditor.is_sealed)
     search.end(auditor.chain.head.number, auditor.findings)
     return Report(
         name=name,

@@ -45,6 +45,11 @@ class Auditor:
         self._catalogues: dict[str, Matrix] = {}
         self._learning: LearnedRewards | None = None
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the experiment keeps private texts beside its chain."""
+        return self.created is not None and self.created.format == records.SEALED
+
     def take(self, event: Event) -> None:
         """Check one event."""
         # What cannot be read is a link of the chain all the same.
@@ -69,7 +74,7 @@ class Auditor:
 
     def _take(self, event: Event, record: Any) -> None:
         shared = (records.CREATED, records.MODE, records.SNAPSHOT, records.ERASED)
-        if self.created is not None and self.created.format == records.SEALED:
+        if self.is_sealed:
             self.private.take(event, record)
         if self.guard is not None and event.kind not in shared:
             self.guard.take(event, record, self._mode)
@@ -136,7 +141,7 @@ class Auditor:
         self.tally.modes.append((event.number, mode.mode))
 
     def _take_erased(self, event: Event, erased: records.Erased) -> None:
-        if self.created is None or self.created.format != records.SEALED:
+        if not self.is_sealed:
             self.findings.add(event.number, "private", "nothing can be erased from an experiment that is not sealed")
         self.private.erased(event, erased)
 
@@ -236,8 +241,7 @@ class Auditor:
         if decision.round != self.tally.decisions + 1:
             problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
         # A sealed one is found beside the chain.
-        is_sealed = self.created is not None and self.created.format == records.SEALED
-        if event.key != (None if is_sealed else f"d:{decision.decision_id}"):
+        if event.key != (None if self.is_sealed else f"d:{decision.decision_id}"):
             problems.add("key", f"the key of decision {decision.decision_id!r} is {event.key!r}")
         if decision.mode != self._mode:
             problems.add("mode", f"the experiment is in mode {self._mode!r}, but the decision says {decision.mode!r}")

@@ -31,7 +31,7 @@ class PrivateChecks:
     """Follows the texts of an experiment beside its events."""
 
     def __init__(self, view: View, findings: Findings, tally: AuditCounts) -> None:
-        self._texts, self._findings, self._tally = _stream(view), findings, tally
+        self._view, self._texts, self._findings, self._tally = view, _stream(view), findings, tally
         self._next = next(self._texts, None)
         self._missing, self._erased = set[int](), set[int]()
 
@@ -60,11 +60,20 @@ class PrivateChecks:
         """Texts that are gone, by somebody's word."""
         if any(not 0 < number < event.number for number in record.events):
             self._findings.add(event.number, "private", "it erases what is not there yet")
+        for number in record.events:
+            # Asked again: of a journal in use the text may have been read before it was erased.
+            if number not in self._missing and self._view.private(number) is not None:
+                text = f"its private text was erased by event {event.number}, and is there again"
+                self._findings.add(number, "private", text)
         self._erased.update(record.events)
         self._tally.erasures.append((event.number, record))
 
-    def end(self) -> None:
-        """Name the texts that went without a word."""
+    def end(self, *, is_sealed: bool) -> None:
+        """Name the texts that went without a word, and what is kept where no reader in order comes by."""
+        for number in self._view.strays():
+            self._findings.add(number, "stray", "it is kept beside the chain, of which it is no event")
+        if not is_sealed and self._next is not None:
+            self._findings.add(self._next[0], "private", "an experiment that is not sealed has no private texts")
         for number in sorted(self._missing - self._erased):
             self._findings.add(number, "private", "its private text is gone, and nobody has said that it was erased")
 

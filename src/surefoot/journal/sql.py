@@ -41,6 +41,12 @@ PRIVATES = (
 ABOUT = "SELECT number FROM private WHERE experiment = ? AND person = ? ORDER BY number DESC LIMIT ?"
 EVERY = 2**62  # a limit that is none
 ERASE = "DELETE FROM private WHERE experiment = ? AND number = ?"
+STRAY_EVENTS = "SELECT number FROM events WHERE experiment = ? AND number < 1 ORDER BY number"
+# One statement, which sees texts and head of one moment.
+STRAY_TEXTS = """
+SELECT number FROM private WHERE experiment = ?
+AND (number < 1 OR number > (SELECT number FROM experiments WHERE id = ?)) ORDER BY number
+"""
 OF_EXPERIMENT = ("private", "attachments", "events")
 NAMES = f"SELECT name FROM experiments WHERE name <> '{JOURNAL}' ORDER BY name"
 MOST_AT_ONCE = 64  # keys or rows in one statement: no database refuses so many
@@ -136,6 +142,11 @@ class SqlView(View):
         is_known = self._has_private and _is_possible(person)
         rows = self._query(ABOUT, (self._id, person, newest or EVERY)) if is_known else []
         return sorted(int(number) for (number,) in rows)
+
+    def strays(self) -> list[int]:
+        """Rows of events and texts that no reader in order comes by."""
+        texts = self._query(STRAY_TEXTS, (self._id, self._id)) if self._has_private else []
+        return [int(number) for (number,) in (*self._query(STRAY_EVENTS, (self._id,)), *texts)]
 
     def remove(self) -> None:
         """Delete everything of this experiment."""

@@ -147,6 +147,16 @@ class View(ABC):
         """
         return []
 
+    def strays(self) -> list[int]:
+        """Rows that belong to no event of the chain, where nobody who reads in order would come by.
+
+        Returns
+        -------
+        list of int
+            Numbers of events below 1, and of private texts below 1 or beyond the head.
+        """
+        return []
+
     def read(self, after: int = 0, *, limit: int | None = None, verify: bool = True) -> Iterator[Event]:
         """Stream events in order, in bounded memory.
 
