@@ -4,17 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from surefoot.audit import ExpectedHead, audit, audit_journal
 from surefoot.cli.commands import app
-from surefoot.errors import ConfigError, JournalConflictError, JournalNotFoundError
+from surefoot.errors import ConfigError, JournalBusyError, JournalConflictError, JournalNotFoundError
 from surefoot.experiment import Experiment
 from surefoot.experiment.removal import archive, delete
-from surefoot.journal import Journal, open_journal
+from surefoot.journal import Head, Journal, canonical, open_journal
+from surefoot.journal.copying import verify_all
 from surefoot.journal.events import JOURNAL
-from surefoot.journal.journal_chain import Tombstone, bury, note_heads
+from surefoot.journal.journal_chain import Tombstone, bury, lost_heads, note_heads
+from surefoot.policies import UCB
 from tests.experiment.honest import played, safe
 from tests.experiment.worlds import safe_policy
 
@@ -75,10 +78,73 @@ def test_an_archive_is_a_journal_of_its_own(tmp_path: Path) -> None:
 def test_a_removal_that_was_interrupted_is_finished_by_saying_it_again() -> None:
     with open_journal("memory:") as journal:
         played(safe(), 5, journal=journal)
-        bury(journal, Tombstone("shop", *journal.head("shop"), "ops", "cut short"), time=1.0)
+        cut_short(journal)
+        assert audit_journal(journal).deleted == [], "it has not happened"
         delete(journal, "shop", **TOLD)
-        assert [one.reason for one in audit_journal(journal).deleted] == ["cut short"]
+        assert [one.reason for one in audit_journal(journal).deleted] == [TOLD["reason"]]
         assert journal.names() == []
+
+
+def cut_short(journal: Journal) -> None:
+    """A tombstone as it was written before the removal once, and no removal."""
+    record = Tombstone("shop", *journal.head("shop"), "ops", "cut short")
+    noted(journal)
+    journal.transact(JOURNAL, lambda t: t.append("deleted", canonical(record), time=2.0, key="deleted:shop"))
+
+
+def test_a_removal_that_was_cut_short_and_played_past_is_honest_all_the_same(tmp_path: Path) -> None:
+    with open_journal("memory:") as journal:
+        played(safe(), 5, journal=journal)
+        cut_short(journal)
+        Experiment.open(journal, "shop").decide(np.full((2, 3), 0.3), baseline=0)
+        outside, later = noted(journal), ExpectedHead("shop", *journal.head("shop"))
+        delete(journal, "shop", **TOLD)
+        whole = audit_journal(journal, expect=[outside, later])
+        assert whole.is_clean, list(whole.findings)
+        assert lost_heads(journal, {"shop": Head(later.number, later.hash)}) == {}
+        with pytest.raises(JournalConflictError, match="was used, and removed"):
+            Experiment.create(journal, "shop", safe_policy())
+
+
+def test_nothing_goes_without_a_word_and_no_word_without_that() -> None:
+    with open_journal("memory:") as journal:
+        played(safe(), 5, journal=journal)
+        before = noted(journal)
+        stale = next(journal.read("shop")).head
+        with pytest.raises(JournalConflictError, match="has been written to since"):
+            bury(journal, Tombstone("shop", *stale, "ops", "too early"), time=2.0)
+        assert journal.names() == ["shop"]
+        assert journal.head(JOURNAL).number == before.number
+
+
+@pytest.mark.parametrize("times", [2, 1_000])
+def test_what_is_written_while_it_is_archived_is_in_the_archive(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on PostgreSQL, where a server may write between the copy and the removal."""
+    kept, left = tmp_path / "archive.db", [times]
+    with open_journal("memory:") as journal:
+        shop = Experiment.create(journal, "shop", UCB(arms=2))
+
+        def checked(copy: Journal) -> dict[str, Head]:
+            found = verify_all(copy)
+            if left[0] > 0:
+                left[0] -= 1
+                shop.decide(baseline=0, decision_id=f"late-{left[0]}")
+            return found
+
+        monkeypatch.setattr("surefoot.experiment.removal.verify_all", checked)
+        if times == 1_000:
+            with pytest.raises(JournalBusyError, match="written to all the time"):
+                archive(journal, "shop", kept, **TOLD)
+            assert journal.names() == ["shop"]
+            assert audit_journal(journal).deleted == []
+            assert list(tmp_path.iterdir()) == []
+            return
+        head = archive(journal, "shop", kept, **TOLD)
+    with open_journal(kept, read_only=True) as copy:
+        assert copy.head("shop") == head
+        assert [event.key for event in copy.read("shop", 1)] == ["d:late-1", "d:late-0"]
 
 
 def test_a_bad_removal_changes_nothing(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ A receipt of a client, a line of a server's head file or of its log, and a head 
 are all the same: an experiment, a number, and the hash that the event of that number had.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from surefoot.audit.findings import Findings
 from surefoot.errors import ConfigError
 from surefoot.journal.events import Event, Head
+from surefoot.journal.journal_chain import GivenUp
 from surefoot.journal.signatures import PublicKey
 
 
@@ -99,19 +100,17 @@ def read_expected(path: Path) -> list[ExpectedHead]:
     return found
 
 
-def newest_heads(expected: Iterable[ExpectedHead], *, given_up: Container[tuple[str, Head]] = ()) -> dict[str, Head]:
-    """The head of each experiment that was given out last, unless a restore has given it up."""
-    newest: dict[str, ExpectedHead] = {}
+def newest_heads(expected: Iterable[ExpectedHead], *, given_up: GivenUp | None = None) -> dict[str, Head]:
+    """The furthest head of each experiment that no restore has given up.
+
+    By number, and not by time: whoever writes an old head down late would hide a newer one.
+    """
+    newest: dict[str, Head] = {}
     for one in expected:
-        # By time: after a restore the numbers begin again at an earlier one.
-        if one.experiment not in newest or _age(one) > _age(newest[one.experiment]):
-            newest[one.experiment] = one
-    heads = {name: Head(one.number, one.hash) for name, one in newest.items()}
-    return {name: head for name, head in heads.items() if (name, head) not in given_up}
-
-
-def _age(head: ExpectedHead) -> tuple[float, int]:
-    return head.time, head.number
+        head = Head(one.number, one.hash)
+        if given_up is None or not given_up.covers(one.experiment, head, one.time):
+            newest[one.experiment] = max(head, newest.get(one.experiment, head))
+    return newest
 
 
 def _heads(lines: Iterable[bytes]) -> Iterator[ExpectedHead]:

@@ -99,9 +99,10 @@ def audit_journal(
     events = _own_chain(journal, report)
     for name, heads in known_heads(events).items():
         report.expected.setdefault(name, []).extend(Head(*head) for head in heads.items())
-    report.deleted = tombstones(events)
-    gone = {one.name: one for one in report.deleted}
-    for name in sorted(report.expected.keys() - {*journal.names(), JOURNAL}):
+    names, gone = journal.names(), tombstones(events)
+    # An older version wrote it first: a removal that was cut short did not happen.
+    report.deleted = [one for one in gone.values() if one.name not in names]
+    for name in sorted(report.expected.keys() - {*names, JOURNAL}):
         # What a tombstone does not cover was removed without a word.
         if name in gone and all(gone[name].covers(head) for head in report.expected[name]):
             continue

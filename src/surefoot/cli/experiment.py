@@ -163,7 +163,10 @@ def erase(
     with open_journal(journal) as opened:
         found = Experiment.open(opened, name)
         erased = found.erase(decision_id or (), person=person, before=before, by=by, reason=reason)
+        is_on_disk = opened.is_forgetting
     typer.echo(f"Erased {erased:,} private texts of {name!r}.")
+    if is_on_disk:
+        typer.echo(f"Somebody reads {journal}: its log holds them until the next write after that.", err=True)
 
 
 @experiment.command()
@@ -174,7 +177,7 @@ def archive(
     by: By,
     reason: Why,
 ) -> None:
-    """Move an experiment to a journal of its own, and leave a tombstone. No server may be using it."""
+    """Move an experiment to a journal of its own, and leave a tombstone. Of a SQLite file, with its server stopped."""
     with open_journal(journal) as opened:
         head = write_archive(opened, name, file, by=by, reason=reason)
     typer.echo(f"{name!r} is in {file}, up to event {head.number:,}, hash {head.hash}.")
@@ -188,7 +191,7 @@ def delete(
     reason: Why,
     yes: Annotated[bool, typer.Option("--yes", help="Yes, for good.")] = False,
 ) -> None:
-    """Remove an experiment for good, and leave a tombstone. No server may be using it."""
+    """Remove an experiment for good, and leave a tombstone. Of a SQLite file, with its server stopped."""
     if not yes:
         raise ConfigError("Deleting cannot be undone: say `--yes`, or `surefoot experiment archive` it.")
     with open_journal(journal) as opened:

@@ -33,7 +33,7 @@ def restore(
     from surefoot.experiment.restored_journal import check_loss
     from surefoot.experiment.restored_journal import restore as take_into_use
     from surefoot.journal import Journal, open_journal
-    from surefoot.journal.copying import backup, verify_all
+    from surefoot.journal.copying import backup, check_new_file, remove_file, settle, verify_all
     from surefoot.journal.journal_chain import given_up
 
     expected = None if expect is None else [head for path in expect for head in read_expected(path)]
@@ -44,13 +44,20 @@ def restore(
     with open_journal(copy or journal, read_only=True) as found:
         verify_all(found)
         check_loss(found, known(found), accept_loss=accept_loss)
+    if copy is not None and "://" in journal:
+        raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")
+    # Beside its place, so that no server finds a copy there that may still play.
+    place = journal if copy is None else f"{journal}.restoring"
     if copy is not None:
-        if "://" in journal:
-            raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")
-        backup(copy, journal)
-    with open_journal(journal) as opened:
+        check_new_file(Path(journal), "What is restored")
+        remove_file(Path(place))
+        backup(copy, place)
+    with open_journal(place) as opened:
         lost = take_into_use(opened, by=by, reason=reason, known=known(opened), accept_loss=accept_loss)
         names = opened.names()
+    if copy is not None:
+        settle(Path(place), Path(journal))
+        remove_file(Path(place))
     for name, head in lost.items():
         typer.echo(f"Lost: {name} had event {head.number}, hash {head.hash}.")
     typer.echo(f"{journal} is restored, with {len(names)} experiments. Those that were guarded are paused.")

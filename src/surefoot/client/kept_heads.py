@@ -14,11 +14,12 @@ import msgspec
 from surefoot.client.models import EventHead
 from surefoot.errors import ConfigError, ReceiptError
 
+BEGIN = b'{"experiment":'  # of every line
 SECONDS = 1.0  # between two lines of an experiment in the file
 
 
 class KeptHead(msgspec.Struct, frozen=True):
-    """A line of the file: what `surefoot audit --expect` takes."""
+    """A line of the file, with the time when it was heard of: what `surefoot audit --expect` takes."""
 
     experiment: str
     number: int
@@ -31,7 +32,8 @@ class KeptHeads:
 
     def __init__(self, path: Path | str | None = None) -> None:
         self._path, self._lock = None if path is None else Path(path), threading.Lock()
-        self._newest, self._written = dict[str, EventHead](), dict[str, tuple[int, float]]()
+        self._newest, self._heard = dict[str, EventHead](), dict[str, float]()
+        self._written = dict[str, tuple[int, float]]()
         self.contradicted: deque[str] = deque(maxlen=100)
         self.unwritten = 0  # lines that the disk refused
         if self._path is not None:
@@ -51,7 +53,7 @@ class KeptHeads:
             if last is not None and last.number == head.number and last.hash != head.hash:
                 self.contradicted.append(f"Event {head.number} of {experiment!r} was {last.hash}, and is {head.hash}.")
             if last is None or last.number < head.number:
-                self._newest[experiment] = head
+                self._newest[experiment], self._heard[experiment] = head, time.time()
                 if time.monotonic() - self._written.get(experiment, (0, -SECONDS))[1] >= SECONDS:
                     self._write(experiment, head)
 
@@ -76,7 +78,7 @@ class KeptHeads:
     def _write(self, experiment: str, head: EventHead) -> None:
         self._written[experiment] = head.number, time.monotonic()
         if self._path is not None:
-            line = msgspec.json.encode(KeptHead(experiment, head.number, head.hash, time.time()))
+            line = msgspec.json.encode(KeptHead(experiment, head.number, head.hash, self._heard[experiment]))
             try:
                 with self._path.open("ab") as file:
                     file.write(line + b"\n")
@@ -85,16 +87,32 @@ class KeptHeads:
 
     def _load(self, path: Path) -> None:
         try:
-            lines = path.read_bytes().splitlines() if path.exists() else []
-            path.open("ab").close()
-            for line in lines:
-                kept = msgspec.json.decode(line, type=KeptHead)
+            data = path.read_bytes() if path.exists() else b""
+            for line in data.splitlines():
+                kept = _read(line)
+                if kept is None:
+                    continue
                 last = self._newest.get(kept.experiment)
                 if last is None or last.number < kept.number:
                     self._newest[kept.experiment] = EventHead(kept.number, kept.hash)
+            with path.open("ab") as file:
+                # The next line must not become the rest of one that was cut short.
+                file.write(b"" if not data or data.endswith(b"\n") else b"\n")
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(f"`receipts` must be a file of this client's, but {path} is not: {error}.") from None
         self._written = {name: (head.number, 0.0) for name, head in self._newest.items()}
+
+
+def _read(line: bytes) -> KeptHead | None:
+    """A line of the file; None for one that a crash cut short."""
+    try:
+        return msgspec.json.decode(line, type=KeptHead)
+    except msgspec.MsgspecError:
+        # A disk may have kept a line's length without its end.
+        begun = line.rstrip(b"\0")
+        if begun.startswith(BEGIN) or BEGIN.startswith(begun):
+            return None
+        raise
 
 
 def head_of(answer: Any) -> EventHead | None:

@@ -5,6 +5,7 @@ The features, the proof and the reward stay, so that ledger and audit are as the
 its reference alone: a round that still waits for its reward can be settled by that.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 
 from surefoot import records
@@ -12,7 +13,7 @@ from surefoot.errors import DecisionError, InputError, SurefootError
 from surefoot.experiment.answer import or_raise
 from surefoot.experiment.decisions import Decisions
 from surefoot.experiment.question import read_id, read_text
-from surefoot.experiment.sealing import find_decision, is_sealed, reference
+from surefoot.experiment.sealing import find_decision, is_sealed, read_person, reference
 from surefoot.experiment.transacted_state import Call
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import View
@@ -32,7 +33,7 @@ class Erasures(Decisions):
         self,
         decision_ids: Sequence[str] = (),
         *,
-        person: str | None = None,
+        person: str | int | None = None,
         before: float | None = None,
         by: str = "",
         reason: str = "",
@@ -43,7 +44,7 @@ class Erasures(Decisions):
         ----------
         decision_ids : sequence of str
             Decisions by their ids.
-        person : str, optional
+        person : str or int, optional
             Every decision about a person: of that `unit`, or with it as `person` of the context.
         before : float, optional
             Every decision made before that time, in seconds since 1970.
@@ -60,9 +61,18 @@ class Erasures(Decisions):
         DecisionError
             If there is no such decision; nothing was erased.
         InputError
-            If the experiment is not sealed, or too many ids are given.
+            If the experiment is not sealed, nothing or too much is named, or a name is none.
         """
+        if isinstance(decision_ids, str):
+            raise InputError(f"`decision_ids` must be a list of ids, but got {decision_ids!r:.80}: put it in brackets.")
         ids = [read_id(decision_id) for decision_id in decision_ids]
+        person = None if person is None else read_person(person, "`person`")
+        if before is not None and not (isinstance(before, int | float) and math.isfinite(before)):
+            raise InputError(f"`before` must be a time in seconds since 1970, but got {before!r:.80}.")
+        if not ids and person is None and before is None:
+            raise InputError(
+                "Something must be named to be erased, but got nothing: give `decision_ids`, a `person`, or `before`."
+            )
         if len(ids) > MOST_IDS:
             raise InputError(f"At most {MOST_IDS} decisions are erased at once, but got {len(ids)}.")
         why, who = read_text("reason", reason), read_text("by", by)

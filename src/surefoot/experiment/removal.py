@@ -2,33 +2,32 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, JournalBusyError, JournalConflictError
 from surefoot.journal import Head, Journal
-from surefoot.journal.copying import check_new_file, copy_experiment, verify_all
+from surefoot.journal.copying import check_new_file, copy_experiment, private_file, remove_file, verify_all
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import Tombstone, bury
 from surefoot.journal.sqlite import SqliteJournal
 
+MOST_TRIES = 20
 
-def delete(
-    journal: Journal, name: str, *, by: str, reason: str, clock: Callable[[], float] = time.time, archive: bool = False
-) -> Head:
+
+def delete(journal: Journal, name: str, *, by: str, reason: str, clock: Callable[[], float] = time.time) -> Head:
     """Remove an experiment for good, and leave a tombstone: who, why, and where its chain stood.
 
     Parameters
     ----------
     journal : Journal
-        The journal; no server may be using the experiment.
+        The journal; a server that still uses the experiment finds it gone.
     name : str
         The experiment.
     by, reason : str
         Who removes it, and why; kept in the journal.
     clock : callable
         Tells the time in seconds since 1970.
-    archive : bool
-        Whether a copy was kept elsewhere; the tombstone says so.
 
     Returns
     -------
@@ -41,13 +40,11 @@ def delete(
         If nobody answers for it.
     JournalNotFoundError
         If there is no such experiment.
+    JournalBusyError
+        If it is written to all the time; nothing has changed.
     """
-    head = _removable(journal, name, by, reason)
-    # First, so that nothing goes without a word; whoever is killed in between says it again.
-    bury(journal, Tombstone(name, head.number, head.hash, by, reason, archive), time=clock())
-    journal.remove(name)
-    journal.forget()
-    return head
+    _check_removable(journal, name, by, reason)
+    return _remove(journal, lambda head: Tombstone(name, *head, by, reason), lambda: journal.head(name), clock)
 
 
 def archive(
@@ -77,19 +74,48 @@ def archive(
     ------
     ConfigError
         If the file exists, or nobody answers for it.
+    JournalBusyError
+        If it is written to all the time; nothing has changed, and there is no file.
     """
-    _removable(journal, name, by, reason)
+    _check_removable(journal, name, by, reason)
     check_new_file(file, "An archive")
-    with SqliteJournal(file) as kept:
-        copy_experiment(journal, kept, name)
-        verify_all(kept)
-    return delete(journal, name, by=by, reason=reason, clock=clock, archive=True)
+    try:
+        private_file(file)
+        with SqliteJournal(file) as kept:
+
+            def copied() -> Head:
+                copy_experiment(journal, kept, name)
+                return verify_all(kept)[name]
+
+            return _remove(journal, lambda head: Tombstone(name, *head, by, reason, True), copied, clock)
+    except BaseException:
+        remove_file(file)
+        raise
 
 
-def _removable(journal: Journal, name: str, by: str, reason: str) -> Head:
-    """Where a chain stands that may go, by somebody's word."""
+def _remove(
+    journal: Journal,
+    record: Callable[[Head], Tombstone],
+    prepare: Callable[[], Head],
+    clock: Callable[[], float],
+) -> Head:
+    """Remove the experiment where `prepare` has seen it; what was written meanwhile is prepared for again."""
+    for _ in range(MOST_TRIES):
+        head = prepare()
+        with suppress(JournalConflictError):
+            bury(journal, record(head), time=clock())
+            journal.forget()
+            return head
+    raise JournalBusyError(
+        f"An experiment must come to rest to be removed, but {record(head).name!r} is written to all the time. "
+        "Stop its servers, or send its callers elsewhere, and try again."
+    )
+
+
+def _check_removable(journal: Journal, name: str, by: str, reason: str) -> None:
+    """Refuse what nobody answers for, and what must stay."""
     if not by.strip() or not reason.strip():
         raise ConfigError("`by` and `reason` must say who removes the experiment, and why: an auditor will ask.")
     if name == JOURNAL:
         raise ConfigError("The journal's own chain must stay: it says what happened to everything else.")
-    return journal.head(name)
+    journal.view(name)

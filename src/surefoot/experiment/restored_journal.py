@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from surefoot.errors import ConfigError
 from surefoot.experiment.experiment import Experiment
 from surefoot.journal import Head, Journal
+from surefoot.journal.copying import heads_of
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import Restored, lost_heads, note_restored
 
@@ -23,7 +24,7 @@ def restore(
     accept_loss: bool = False,
     clock: Callable[[], float] = time.time,
 ) -> dict[str, Head]:
-    """Take a journal that was put back into use: write that down, and pause every experiment that may play.
+    """Take a journal that was put back into use: pause every experiment that may play, and write that down.
 
     Parameters
     ----------
@@ -51,12 +52,14 @@ def restore(
     if not by.strip() or not reason.strip():
         raise ConfigError("`by` and `reason` must say who restores the journal, and why: an auditor will ask.")
     lost = check_loss(journal, known, accept_loss=accept_loss)
-    record = Restored(by, reason, {name: (head.number, head.hash) for name, head in lost.items()})
-    note_restored(journal, record, time=clock())
+    stood = {name: head.number for name, head in heads_of(journal).items()}
     for name in journal.names():
         experiment = Experiment.open(journal, name, clock=clock)
         if experiment.status().mode == "guarded":
             experiment.set_mode("paused", reason=f"restored from a copy by {by}: {reason}")
+    # Last: until it is there no server takes the copy, so that one that was cut short is restored again.
+    record = Restored(by, reason, {name: (head.number, head.hash) for name, head in lost.items()}, stood)
+    note_restored(journal, record, time=clock())
     return lost
 
 

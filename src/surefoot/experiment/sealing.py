@@ -168,11 +168,14 @@ def _check_id(decision_id: str) -> None:
 
 def _person(context: dict[str, Any] | None) -> str | None:
     found = None if context is None else context.get(PERSON)
-    if found is None:
-        return None
-    if not isinstance(found, str | int) or not str(found).isprintable() or not 0 < len(str(found)) <= 200:
-        raise InputError(f"`person` of a context must be 1 to 200 printable characters, but got {found!r:.80}.")
-    return str(found)
+    return None if found is None else read_person(found, "`person` of a context")
+
+
+def read_person(person: Any, what: str) -> str:
+    """Whom a decision is about, as it is kept."""
+    if not isinstance(person, str | int) or not str(person).isprintable() or not 0 < len(str(person)) <= 200:
+        raise InputError(f"{what} must be 1 to 200 printable characters, but got {person!r:.80}.")
+    return str(person)
 
 
 def _unit_reference(unit: str, view: View) -> str:

@@ -43,7 +43,8 @@ None for one that is missing or damaged, and callers must then be able to do wit
 
 **Private texts** are kept beside events, and can be erased (`surefoot.journal.private_text`). They are written with
 their event or not at all. An event is found by the alias of its text as by a key; when the text is erased, so is the
-alias. After an erasure is durable, no read gives the text back; `forget` has it leave the disk, as far as we can.
+alias. After an erasure is durable, no read gives the text back; `forget` has it leave the disk, as far as we can, and
+`is_forgetting` says while it is still there.
 
 **Reading** (`names`, `head`, `read`, `find`, `latest`, `attachment`) is allowed at any time, from any thread, and sees
 durable events only. `read` streams in bounded memory, holds no lock between pages, and ends at the head of the moment
@@ -145,18 +146,24 @@ class Journal(ABC):
         """
         return executor.submit(self.transact, name, work, keys=keys)
 
-    def remove(self, name: str) -> None:
-        """Remove an experiment with everything that belongs to it, for good.
+    def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
+        """Remove an experiment with everything that belongs to it, for good, and note that: both or neither.
 
         Parameters
         ----------
         name : str
             The experiment.
+        head : Head
+            Where its chain must stand, so that nothing goes that the caller has not seen.
+        note : callable
+            Is given a `Transaction` of the journal's own chain, which must exist, and appends what is to be known.
 
         Raises
         ------
         JournalNotFoundError
             If there is no such experiment.
+        JournalConflictError
+            If its chain stands elsewhere; nothing has changed.
         """
         raise JournalReadOnlyError("This kind of journal cannot remove an experiment.")
 
@@ -185,8 +192,13 @@ class Journal(ABC):
         """
 
     def forget(self) -> None:
-        """Let what was erased leave the disk, too, where this journal has a say in that."""
+        """Let what was erased leave the disk, too, where this journal has a say in that (`is_forgetting`)."""
         return
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether what was erased is still on the disk, because somebody reads; later transactions try again."""
+        return False
 
     def probe(self) -> None:
         """Write and flush something that leaves no trace, to know whether a transaction would be durable now.
@@ -298,6 +310,15 @@ def not_found(name: str) -> JournalNotFoundError:
 def taken(name: str) -> JournalConflictError:
     """The error for an experiment that exists already."""
     return JournalConflictError(f"An experiment's name must be new, but {name!r} exists already: open it instead.")
+
+
+def check_unmoved(view: View, head: Head) -> None:
+    """Refuse to remove an experiment that has been written to since the caller looked."""
+    if view.head != head:
+        raise JournalConflictError(
+            f"{view.name!r} must stand at event {head.number} to be removed, but has been written to since: it stands "
+            f"at {view.head.number}. Stop whoever writes to it, and look again."
+        )
 
 
 def refuse_nesting(owner: int) -> None:

@@ -43,6 +43,17 @@ def check_new_file(target: Path, what: str) -> None:
             )
 
 
+def private_file(path: Path) -> None:
+    """Make an empty file that only its owner may read, from its first moment; SQLite fills it."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def remove_file(path: Path) -> None:
+    """Remove a SQLite file, as far as it is there, and what stands beside it."""
+    for end in ("", "-wal", "-shm", "-journal", "-writer"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
 def backup(source: Path | str, target: Path | str) -> dict[str, Head]:
     """Copy a SQLite journal that may be in use, verify the copy, and return its heads.
 
@@ -53,10 +64,11 @@ def backup(source: Path | str, target: Path | str) -> dict[str, Head]:
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     with SqliteJournal(source, read_only=True):  # says what is wrong with it, if something is
+        private_file(part)
         _copy_pages(Path(source), part)
     with SqliteJournal(part, read_only=True) as copy:
         heads = verify_all(copy)
-    _settle(part, target)
+    settle(part, target)
     return heads
 
 
@@ -72,7 +84,8 @@ def _copy_pages(source: Path, part: Path) -> None:
         raise explained(error, source) from error
 
 
-def _settle(part: Path, target: Path) -> None:
+def settle(part: Path, target: Path) -> None:
+    """Give a file that is whole its name, durably."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
     part.rename(target)
@@ -89,9 +102,22 @@ def copy_journal(source: Journal, target: Journal) -> dict[str, Head]:
     A copy that was interrupted goes on where it stopped. Nothing may write to the source meanwhile.
     """
     heads = heads_of(source)
+    # All of it before anything is written.
+    for name, there in heads_of(target).items():
+        _check_beginning(source, name, there)
     for name in heads:
         copy_experiment(source, target, name)
     return heads
+
+
+def _check_beginning(source: Journal, name: str, there: Head) -> None:
+    """Refuse a target that holds anything but the beginning of the same chain."""
+    if _head(source, name) is None or not source.view(name).follows(there):
+        what = "the journal's own chain" if name == JOURNAL else f"an experiment {name!r}"
+        raise JournalConflictError(
+            f"The target must be empty, or begun by the same copy, but it has {what}, of {there.number} events, which "
+            "the source has not, or has otherwise. Name an empty target."
+        )
 
 
 def copy_experiment(source: Journal, target: Journal, name: str) -> Head:
@@ -101,11 +127,7 @@ def copy_experiment(source: Journal, target: Journal, name: str) -> Head:
     if there is None:
         target.create(name, first.payload, time=first.time)
         there = first.head
-    if not source.view(name).follows(there):
-        raise JournalConflictError(
-            f"The target must be without an experiment {name!r}, or have the beginning of this one, but its chain is "
-            "another. Name an empty target."
-        )
+    _check_beginning(source, name, there)
     rest = source.read(name, there.number)
     view = source.view(name)
     while part := list(islice(rest, AT_ONCE)):

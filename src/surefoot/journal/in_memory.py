@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Self, TypeVar
 
 from surefoot.errors import JournalUnavailableError
-from surefoot.journal.contract import Journal, Transaction, View, not_found, refuse_nesting, taken
+from surefoot.journal.contract import Journal, Transaction, View, check_unmoved, not_found, refuse_nesting, taken
 from surefoot.journal.events import JOURNAL, START, Event, Head, next_event
 from surefoot.journal.private_text import ALIAS, PrivateText, by_alias
 from surefoot.journal.staged import StagedTransaction
@@ -136,10 +136,15 @@ class MemoryJournal(Journal):
             experiment.keep(transaction)
             return result
 
-    def remove(self, name: str) -> None:
-        """Forget an experiment."""
+    def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
+        """Forget an experiment, and note that."""
         with self._alone():
-            self.view(name)
+            check_unmoved(self.view(name), head)
+            own = self.view(JOURNAL)
+            transaction = StagedTransaction(own)
+            note(transaction)
+            transaction.finish()
+            own.keep(transaction)
             del self._open()[name]
 
     def names(self) -> list[str]:

@@ -26,7 +26,7 @@ from contextlib import suppress
 import msgspec
 
 from surefoot.errors import JournalConflictError, JournalNotFoundError
-from surefoot.journal.contract import Journal
+from surefoot.journal.contract import Journal, Transaction
 from surefoot.journal.events import JOURNAL, Event, Head, canonical
 
 HEADS, RESTORED, DELETED = "heads", "restored", "deleted"
@@ -45,14 +45,18 @@ def note_heads(journal: Journal, heads: Mapping[str, Head], *, time: float) -> H
     ).head
 
 
-def append(journal: Journal, kind: str, payload: bytes, *, time: float, key: str | None = None) -> Event:
+def append(journal: Journal, kind: str, payload: bytes, *, time: float) -> Event:
     """Append to the journal's own chain, and begin it first if there is none."""
+    _begin(journal, time)
+    return journal.transact(JOURNAL, lambda transaction: transaction.append(kind, payload, time=time))
+
+
+def _begin(journal: Journal, time: float) -> None:
     try:
         journal.view(JOURNAL)
     except JournalNotFoundError:
         with suppress(JournalConflictError):  # another process was quicker
             journal.create(JOURNAL, canonical({}), time=time)
-    return journal.transact(JOURNAL, lambda transaction: transaction.append(kind, payload, time=time, key=key))
 
 
 def known_heads(events: Iterable[Event]) -> dict[str, dict[int, str]]:
@@ -66,11 +70,15 @@ def known_heads(events: Iterable[Event]) -> dict[str, dict[int, str]]:
 
 
 class Restored(msgspec.Struct):
-    """That an older copy took the journal's place: by whose word, why, and which heads are known to be lost."""
+    """That an older copy took the journal's place: by whose word, why, which heads are known to be lost.
+
+    stood: the event at which each chain of the copy ended; {} in records of earlier versions
+    """
 
     by: str
     reason: str
     lost: dict[str, tuple[int, str]] = {}
+    stood: dict[str, int] = {}
 
 
 def note_restored(journal: Journal, record: Restored, *, time: float) -> Head:
@@ -78,14 +86,32 @@ def note_restored(journal: Journal, record: Restored, *, time: float) -> Head:
     return append(journal, RESTORED, canonical(record), time=time).head
 
 
-def given_up(journal: Journal) -> set[tuple[str, Head]]:
-    """The heads that restores have given up, by experiment."""
+class GivenUp:
+    """What restores have given up: chains went on from an earlier event, and what had come after it is gone."""
+
+    def __init__(self, restores: Iterable[tuple[float, Restored]] = ()) -> None:
+        self._restores = list(restores)
+
+    def covers(self, name: str, head: Head, time: float) -> bool:
+        """Whether a head that was given out at that time is one of those."""
+        return any(_gives_up(record, when, name, head, time) for when, record in self._restores)
+
+
+def _gives_up(record: Restored, when: float, name: str, head: Head, time: float) -> bool:
+    if name not in record.lost:
+        return False
+    # Of a chain that went on, an event of that number can be a new one: what was given out later is of that.
+    is_old = time <= when and record.stood.get(name, 0) <= head.number <= record.lost[name][0]
+    return is_old or head == record.lost[name]
+
+
+def given_up(journal: Journal) -> GivenUp:
+    """What the restores of a journal have given up."""
     try:
-        events = journal.read(JOURNAL)
-        restored = [msgspec.json.decode(event.payload, type=Restored) for event in events if event.kind == RESTORED]
+        events = (event for event in journal.read(JOURNAL) if event.kind == RESTORED)
+        return GivenUp((event.time, msgspec.json.decode(event.payload, type=Restored)) for event in events)
     except JournalNotFoundError:
-        return set()
-    return {(name, Head(*head)) for record in restored for name, head in record.lost.items()}
+        return GivenUp()
 
 
 def lost_heads(journal: Journal, known: Mapping[str, Head]) -> dict[str, Head]:
@@ -123,24 +149,32 @@ class Tombstone(msgspec.Struct):
 
 
 def bury(journal: Journal, record: Tombstone, *, time: float) -> None:
-    """Write a tombstone; once for each name, which is never used again."""
-    if tombstone(journal, record.name) is None:
-        append(journal, DELETED, canonical(record), time=time, key=_tombstone_key(record.name))
+    """Remove an experiment and write its tombstone in one commit; its name is never used again."""
+    _begin(journal, time)
+
+    def note(transaction: Transaction) -> None:
+        free = [key for key in _tombstone_keys(record.name) if transaction.find(key) is None]
+        transaction.append(DELETED, canonical(record), time=time, key=free[-1] if free else None)
+
+    journal.remove(record.name, head=Head(record.number, record.hash), note=note)
 
 
 def tombstone(journal: Journal, name: str) -> Tombstone | None:
-    """The tombstone of a name."""
+    """The newest tombstone of a name."""
     try:
-        found = journal.find(JOURNAL, _tombstone_key(name))
+        events = (journal.find(JOURNAL, key) for key in _tombstone_keys(name))
+        found = next((event for event in events if event is not None), None)
     except JournalNotFoundError:
         return None
     return None if found is None else msgspec.json.decode(found.payload, type=Tombstone)
 
 
-def tombstones(events: Iterable[Event]) -> list[Tombstone]:
-    """All tombstones of the chain."""
-    return [msgspec.json.decode(event.payload, type=Tombstone) for event in events if event.kind == DELETED]
+def tombstones(events: Iterable[Event]) -> dict[str, Tombstone]:
+    """The newest tombstones of the chain, by name."""
+    found = (msgspec.json.decode(event.payload, type=Tombstone) for event in events if event.kind == DELETED)
+    return {one.name: one for one in found}
 
 
-def _tombstone_key(name: str) -> str:
-    return f"{DELETED}:{name}"
+def _tombstone_keys(name: str) -> tuple[str, str]:
+    """The newest first. Once a tombstone was written before the removal, which could be cut short and played past."""
+    return f"{DELETED}-again:{name}", f"{DELETED}:{name}"

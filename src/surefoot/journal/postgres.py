@@ -24,8 +24,8 @@ from surefoot.errors import (
 )
 from surefoot.journal import sql
 from surefoot.journal.connection_pool import ConnectionPool, PooledConnection
-from surefoot.journal.contract import Journal, Transaction, View, refuse_nesting
-from surefoot.journal.events import Event, Head
+from surefoot.journal.contract import Journal, Transaction, View, check_unmoved, refuse_nesting
+from surefoot.journal.events import JOURNAL, Event, Head
 from surefoot.journal.migrations import NEWEST, WITH_PRIVATE, check_readable, check_version, migrate
 from surefoot.journal.staged import StagedTransaction
 
@@ -72,12 +72,20 @@ class PostgresJournal(Journal):
                 self._commit(session, name, pending.head)
             return result
 
-    def remove(self, name: str) -> None:
-        """Delete an experiment."""
+    def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
+        """Delete an experiment while its row is locked, and note that in the same commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
             session.query(LOCK_NAME, (name,))
-            sql.SqlView(name, session.query, lock=" FOR UPDATE").remove()
-            session.commit()
+            view = sql.SqlView(name, session.query, lock=" FOR UPDATE")
+            check_unmoved(view, head)
+            # Nobody else locks two rows, so that nobody waits for this one while it waits.
+            own = sql.SqlView(JOURNAL, session.query, lock=" FOR UPDATE")
+            pending = StagedTransaction(own)
+            note(pending)
+            pending.finish()
+            own.keep(pending)
+            view.remove()
+            self._commit(session, JOURNAL, pending.head)
 
     def names(self) -> list[str]:
         """The experiments, sorted."""

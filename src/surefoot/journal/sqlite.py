@@ -17,18 +17,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from surefoot.errors import (
-    JournalBusyError,
     JournalError,
     JournalReadOnlyError,
     JournalUnavailableError,
     OutcomeUnknownError,
 )
 from surefoot.journal import sql
-from surefoot.journal.contract import Journal, Transaction, View
-from surefoot.journal.events import Event
+from surefoot.journal.contract import Journal, Transaction, View, check_unmoved
+from surefoot.journal.events import JOURNAL, Event, Head
 from surefoot.journal.group_commit import Job, Writer
 from surefoot.journal.migrations import WITH_PRIVATE
 from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
@@ -36,6 +36,7 @@ from surefoot.journal.staged import StagedTransaction
 from surefoot.values import Value
 
 T = TypeVar("T")
+EMPTY_SECONDS = 1.0  # between two attempts to empty a log that somebody reads
 
 
 class Request(Value, frozen=True):
@@ -59,6 +60,7 @@ class SqliteJournal(Journal):
         self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
         self._group, self._requests = dict[str, StagedTransaction[sql.SqlView]](), list[Request]()
         self._broken: str | None = None
+        self._empties: float | None = None  # from when on the log is to be emptied, which holds what was erased
         self._writer = None if read_only else Writer(self._commit, name=f"journal {self.path.name}")
 
     def create(self, name: str, payload: bytes, *, time: float) -> Event:
@@ -76,14 +78,20 @@ class SqliteJournal(Journal):
         """Run `work` in the writing thread; no other thread waits for it."""
         return self._writing().submit(Request(self._transact, name, work, tuple(keys)))
 
-    def remove(self, name: str) -> None:
-        """Delete an experiment, and what is left of it in the log."""
-        self._writing().run(lambda: self._remove(name))
+    def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
+        """Delete an experiment and note that in one commit; then what is left of it in the log."""
+        self._writing().run(lambda: self._remove(name, head, note))
         self.forget()
 
     def forget(self) -> None:
         """Move the log into the file and empty it, so that nothing that was erased is left there."""
-        self._file.empty_log()
+        self._empties = 0.0
+        self._writing().run(lambda: None)  # the writing thread empties it after its commit
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether a reader keeps the log from being emptied."""
+        return self._empties is not None
 
     def names(self) -> list[str]:
         """The experiments, sorted."""
@@ -130,6 +138,8 @@ class SqliteJournal(Journal):
                 job.error = job.error or explained(error, self.path)
         finally:
             self._group, self._requests = {}, []
+        if self._empties is not None and monotonic() >= self._empties:
+            self._empties = None if self._file.empty_log() else monotonic() + EMPTY_SECONDS
 
     def _heal(self) -> None:
         """Open the file again after a failed flush: what this connection holds in memory may not be on the disk."""
@@ -180,10 +190,17 @@ class SqliteJournal(Journal):
         finally:
             self._file.write("RELEASE experiment", ())
 
-    def _remove(self, name: str) -> None:
-        if name in self._group:
-            raise JournalBusyError(f"{name!r} is being written to: try again.")
-        self._whole(sql.SqlView(name, self._file.write).remove)
+    def _remove(self, name: str, head: Head, note: Callable[[Transaction], object]) -> None:
+        view = sql.SqlView(name, self._file.write)
+        # Where the group has written to it, that is not in the tables yet.
+        check_unmoved(self._group.get(name, view), head)
+        own = self._group.get(JOURNAL) or self._begin(JOURNAL)
+        transaction = StagedTransaction(own)
+        note(transaction)
+        transaction.finish()
+        self._whole(view.remove)
+        self._group.pop(name, None)
+        own.absorb(transaction)  # last, for it cannot fail: both or neither
 
     def _flush(self) -> None:
         try:

@@ -3,7 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +60,18 @@ class SqliteFile:
             while self._connections:
                 self._connections.pop().close()
 
-    def empty_log(self) -> None:
-        """Begin a new log; readers elsewhere may hold that up, and then the next checkpoint does it."""
-        with self._lock, closing(self._plain()) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def empty_log(self) -> bool:
+        """Begin a new log, outside of any transaction; false where a reader elsewhere, or the disk, does not allow it.
 
-    def _plain(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=self._busy_seconds, isolation_level=None)
+        Without patience, for all who write wait meanwhile.
+        """
+        with self._lock, suppress(sqlite3.Error):
+            self.connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                return not self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+            finally:
+                self.connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._busy_seconds)}")
+        return False
 
     def reopen(self) -> None:
         """Open the file anew, whose log may hold what a failed flush has left; the lock is held all the while."""

@@ -103,7 +103,8 @@ class OpenExperiment:
         """Erase what is older, once in a while."""
         if is_sealed(self.experiment.settings) and time.monotonic() >= self._erases:
             self._erases = time.monotonic() + min(RETENTION_SECONDS, seconds)
-            before = self.experiment.now() - seconds
+            # Not before its window has closed: the reward of an erased id could not be sent any more.
+            before = self.experiment.now() - max(seconds, self.experiment.settings.reward_window or 0.0)
             self.experiment.erase(before=before, by="retention_days", reason="older than the server keeps them")
 
     def keep(self) -> None:

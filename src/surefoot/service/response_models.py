@@ -92,10 +92,15 @@ class Voided(msgspec.Struct):
 
 
 class Erasure(msgspec.Struct):
-    """How many private texts were erased. `head` is the receipt."""
+    """How many private texts were erased. `head` is the receipt.
+
+    `is_on_disk` says that they are still in the log of a SQLite file, unreachable, since somebody reads the file; they
+    leave it within seconds after that.
+    """
 
     erased: int
     head: EventHead
+    is_on_disk: bool = False
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):

@@ -100,7 +100,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     history_points : int
         Points of each experiment's chart.
     retention_days : float, optional
-        After so many days ids, names and contexts are erased.
+        After so many days, and not before their reward window has closed, ids, names and contexts are erased.
     log_ids : bool
         Whether decision ids, which are the callers' own words, are logged.
     heads, heads_url : str, optional

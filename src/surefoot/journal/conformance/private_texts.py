@@ -3,6 +3,7 @@
 from surefoot.errors import JournalConflictError
 from surefoot.journal.conformance.rules import NAME, begin, check, refused
 from surefoot.journal.contract import Journal, Transaction
+from surefoot.journal.events import JOURNAL
 from surefoot.journal.private_text import PrivateText, by_alias
 
 
@@ -107,8 +108,36 @@ def a_removed_experiment_is_gone_with_all_that_belongs_to_it(journal: Journal) -
     begin(journal, "other")
     _write(journal, 3, "user-17")
     journal.transact(NAME, lambda t: t.attach(b"a state"))
-    journal.remove(NAME)
+    journal.create(JOURNAL, b"{}", time=0.0)
+    head = journal.head(NAME)
+    journal.remove(NAME, head=head, note=lambda t: t.append("deleted", b"{}", time=0.0))
     assert journal.names() == ["other"]
+    assert [event.kind for event in journal.read(JOURNAL)] == ["created", "deleted"]
     assert begin(journal).number == 1
     view = journal.view(NAME)
     assert (view.privates(0, 10), view.about("user-17"), view.find("d:1")) == ([], [], None)
+
+
+@check
+def an_experiment_that_was_written_to_meanwhile_is_not_removed(journal: Journal) -> None:
+    seen = begin(journal).head
+    journal.create(JOURNAL, b"{}", time=0.0)
+    _write(journal, 1, "user-17")
+    note = lambda t: t.append("deleted", b"{}", time=0.0)  # noqa: E731
+    refused(JournalConflictError, lambda: journal.remove(NAME, head=seen, note=note))
+    assert journal.names() == [NAME]
+    assert journal.head(JOURNAL).number == 1
+
+
+@check
+def a_removal_without_its_note_does_not_happen(journal: Journal) -> None:
+    head = begin(journal).head
+    journal.create(JOURNAL, b"{}", time=0.0)
+
+    def note(transaction: Transaction) -> None:
+        transaction.append("deleted", b"{}", time=0.0)
+        raise KeyError("no")
+
+    refused(KeyError, lambda: journal.remove(NAME, head=head, note=note))
+    assert journal.names() == [NAME]
+    assert journal.head(JOURNAL).number == 1

@@ -170,7 +170,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         told = {"person": data.person, "before": data.before, "by": visit.token or "", "reason": data.reason}
         erased = await registry.run(opened.experiment.erase, data.decision_ids, **told)
         visit.notes.update(experiment=name, erased=erased)
-        return response_models.Erasure(erased, await registry.head(name))
+        return response_models.Erasure(erased, await registry.head(name), registry.journal.is_forgetting)
 
     @post(
         "/v1/experiments/{name:str}/catalogues",
