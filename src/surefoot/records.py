@@ -8,6 +8,8 @@ reward     r:<decision_id>  `Reward`, accepted; there is one at most for each de
 reward     -                `Reward`, refused, with its reason; it changes nothing
 abandoned  r:<decision_id>  `Abandoned`: the decision's reward will never be learned
 voided     v:<decision_id>  `Voided`: the round was not played as decided, said before any reward of it had come
+confirmed  -                `Confirmed`: learner rounds that were played as decided
+overdue    -                `Overdue`: learner rounds that nobody has confirmed in time, which count at their worst
 closed     -                `Closed`: windows that have closed, oldest decision first, and what was learned
 mode       -                `Mode`: from now on the experiment is in this mode
 acknowledged  -             `Acknowledged`: the alarm was answered
@@ -54,14 +56,18 @@ from surefoot.record_format import encode as encode
 from surefoot.record_format import number as number
 from surefoot.records_of_operators import Abandoned as Abandoned
 from surefoot.records_of_operators import Acknowledged as Acknowledged
+from surefoot.records_of_operators import Confirmed as Confirmed
 from surefoot.records_of_operators import Erased as Erased
 from surefoot.records_of_operators import Mode as Mode
 from surefoot.records_of_operators import ModeName as ModeName
+from surefoot.records_of_operators import Overdue as Overdue
+from surefoot.records_of_operators import OverdueRound as OverdueRound
 from surefoot.records_of_operators import Response as Response
 from surefoot.records_of_operators import Voided as Voided
 
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
+CONFIRMED, OVERDUE = "confirmed", "overdue"
 ABANDONED, VOIDED, ACKNOWLEDGED, ERASED = "abandoned", "voided", "acknowledged", "erased"
 GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
 
@@ -86,6 +92,7 @@ class Created(Record):
     software:       version of surefoot that made the experiment
     history:        rewards of the baseline from before, learned before the first decision
     configuration:  the experiment.toml that it was made by, by which contexts become rows
+    confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     """
 
     format: int
@@ -100,6 +107,7 @@ class Created(Record):
     history: History | None = None
     description: str = ""
     configuration: str | None = None
+    confirm_within: float | None = None
 
 
 class CatalogueRecord(Record):
@@ -362,6 +370,8 @@ RECORDS: dict[str, type[Record]] = {
     MODE: Mode,
     ABANDONED: Abandoned,
     VOIDED: Voided,
+    CONFIRMED: Confirmed,
+    OVERDUE: Overdue,
     ACKNOWLEDGED: Acknowledged,
     ERASED: Erased,
     SNAPSHOT: Snapshot,

@@ -28,6 +28,25 @@ class Voided(Record):
     by: str = ""
 
 
+class Confirmed(Record):
+    """Learner rounds that were played as decided, by their callers' word."""
+
+    decision_ids: list[str]
+
+
+class OverdueRound(Record, array_like=True):
+    """A learner round that was not confirmed in time: written as [decision_id, round]."""
+
+    decision_id: str
+    round: int
+
+
+class Overdue(Record):
+    """Learner rounds that count at their worst from now on, until they are confirmed, rewarded or voided."""
+
+    decisions: list[OverdueRound]
+
+
 class Acknowledged(Record):
     """The answer to the alarm that was raised after so many rounds (`surefoot.safety.alarm`), why, and by whom."""
 

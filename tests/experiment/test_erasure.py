@@ -181,7 +181,7 @@ def test_a_bad_erasure_changes_nothing() -> None:
         head = journal.head("shop")
         with pytest.raises(DecisionError, match="must exist to be erased"):
             experiment.erase([f"{SECRET}-visit-0", "nobody"])
-        with pytest.raises(InputError, match="At most 400"):
+        with pytest.raises(InputError, match="at most 400"):
             experiment.erase(["x"] * 401)
         with pytest.raises(InputError, match="Only a sealed experiment"):
             plain.erase(["x"])

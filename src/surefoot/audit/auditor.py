@@ -10,6 +10,7 @@ from surefoot import records
 from surefoot.audit.arm_checks import ArmChecks
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Matrix, Vector
+from surefoot.audit.confirmation_checks import ConfirmationChecks
 from surefoot.audit.declarations import ARMS, LINEAR, read_linear
 from surefoot.audit.declared_settings import faults
 from surefoot.audit.findings import Findings
@@ -26,6 +27,7 @@ from surefoot.journal import View
 from surefoot.journal.events import Event
 
 OF_GUARDS = (records.GUARDED, records.VISIT, records.METRIC_REWARD, records.SETTLED)
+OF_CONFIRMATIONS = (records.CONFIRMED, records.OVERDUE)
 # Written out again: the audit takes no rule from the code that it audits.
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
@@ -44,6 +46,7 @@ class Auditor:
         self._mode = ""
         self._catalogues: dict[str, Matrix] = {}
         self._learning: LearnedRewards | None = None
+        self._confirmations: ConfirmationChecks | None = None
 
     @property
     def is_sealed(self) -> bool:
@@ -76,8 +79,12 @@ class Auditor:
         shared = (records.CREATED, records.MODE, records.SNAPSHOT, records.ERASED)
         if self.is_sealed:
             self.private.take(event, record)
+        if self._confirmations is not None:
+            self._confirmations.take(event, record)
         if self.guard is not None and event.kind not in shared:
             self.guard.take(event, record, self._mode)
+        elif event.kind in OF_CONFIRMATIONS:
+            return
         elif event.kind in OF_GUARDS:
             self.findings.add(event.number, "kind", f"only a guard's experiment has a {event.kind}")
         else:
@@ -109,6 +116,7 @@ class Auditor:
         else:
             text = f"the audit knows {', '.join((*LINEAR, *ARMS, *GUARDS))}, but this is {created.policy!r}"
             self.findings.add(event.number, "policy", text)
+        self._confirmations = ConfirmationChecks(created, self._book, self.findings)
         if self._book is not None:
             self._learning = LearnedRewards(created, self._book_in, self._examine, self.findings, self.tally)
         if created.history is not None:
@@ -234,6 +242,8 @@ class Auditor:
                 return
             self._learning.stop_teaching()
             self.tally.is_refuted = False
+            assert self._confirmations is not None
+            self._confirmations.restart()
         self.tally.answers.append((event.number, self.tally.decisions, answer))
 
     def _check_protocol(self, event: Event, decision: records.DecisionRecord, problems: RoundProblems) -> None:

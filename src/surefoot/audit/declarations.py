@@ -59,10 +59,21 @@ class Declarations:
     @property
     def worst_round(self) -> float:
         """The most that one round of the learner can lie below the floor, by the declared range or by B D alone."""
+        least, most = self._means
+        return max(0.0, (1.0 - self.alpha) * most - least)
+
+    @property
+    def worst_unplayed(self) -> float:
+        """The most that the learner's action can be better than whatever was played in its place."""
+        least, most = self._means
+        return max(0.0, most - least)
+
+    @property
+    def _means(self) -> tuple[float, float]:
         known = self.knowledge
         reach = known.theta_bound * known.feature_bound + self.misspecification
         low, high = self.reward_range
-        return max(0.0, (1.0 - self.alpha) * min(high, reach) - max(low, -reach))
+        return max(low, -reach), min(high, reach)
 
     @property
     def misspecification(self) -> float:

@@ -63,6 +63,8 @@ def faults(created: records.Created) -> Iterator[str]:
         yield f"the declared rewards must lie between two numbers, but {bounds} was declared"
     if created.reward_window is not None and (settings.get("settle_after") or not created.reward_window > 0):
         yield "a window must be of some seconds, or else of some rounds"
+    if created.confirm_within is not None and (created.policy != "SafeLUCB" or not created.confirm_within > 0):
+        yield "only SafeLUCB counts rounds at their worst that nobody confirms, after some seconds"
     if created.policy in LINEAR:
         yield from _linear(created.policy, settings)
     if created.policy == "ConservativeUCB":

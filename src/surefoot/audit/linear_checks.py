@@ -28,6 +28,7 @@ class LinearChecks:
         self.declared = declared
         self._seen, self._restarts = OfferedRows(), 0
         self._debt, self._rounds_before = 0.0, 0
+        self.unplayed = 0  # learner rounds that nobody has confirmed in time
         self._begin()
 
     def _begin(self) -> None:
@@ -195,7 +196,7 @@ class LinearChecks:
         if declared.policy == "CLUCB2":
             return question, None, size
         weights = (2 - alpha) * rounds + alpha * sums.baseline_rounds
-        debt = self._debt
+        debt = self._debt + self.unplayed * declared.worst_unplayed
         if declared.constraint == "stagewise":
             question, weights, debt = a - (1 - alpha) * b, 2 - alpha, 0.0
         elif declared.constraint == "realised_path":

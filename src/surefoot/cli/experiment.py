@@ -53,6 +53,10 @@ def create(
         float | None, typer.Option(help="What is learned if no reward came within the window.")
     ] = None,
     reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
+    confirm_within: Annotated[
+        float | None,
+        typer.Option(help="Seconds until a learner's action that nobody says was played counts at its worst."),
+    ] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
     despite_doubt: Annotated[
         bool, typer.Option("--despite-doubt", help="Begin guarded although the log spoke against a linear model.")
@@ -82,6 +86,7 @@ def create(
             description=description,
             despite_doubt=despite_doubt,
             sealed=sealed,
+            confirm_within=confirm_within,
         )
     shown = made.policy if isinstance(made, Configuration) else type(made).__name__
     typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {journal}.")

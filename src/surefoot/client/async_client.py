@@ -106,7 +106,7 @@ class AsyncClient(ClientOptions):
         Decision or GuardDecision
             What to play; `is_fallback` if it was chosen here.
         """
-        body = requests.question(actions, **kwargs)
+        body = self.confirming(experiment, requests.question(actions, **kwargs))
         # What was played alone stays so: the service could still answer otherwise, until it has heard of it.
         if not self.later.holds(experiment, body["decision_id"]):
             try:
@@ -309,6 +309,7 @@ class AsyncClient(ClientOptions):
         """
         deadline = time.monotonic() + seconds
         async with self._telling:
+            self.say_played()
             while (entry := self.later.peek()) is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -365,7 +366,7 @@ class AsyncClient(ClientOptions):
                 answer = await self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
                 if answer.status_code not in RETRIED:
                     read = call.read(answer)
-                    self.heads.keep(call.experiment, read)
+                    self.keep(call, read)
                     return read
                 rest = attempts.refused(answer)
             except httpx.HTTPError as error:

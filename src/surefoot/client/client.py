@@ -143,7 +143,7 @@ class Client(Administration):
         InputError
             If a fallback is needed and the actions are not known here.
         """
-        body = requests.question(actions, **kwargs)
+        body = self.confirming(experiment, requests.question(actions, **kwargs))
         # What was played alone stays so: the service could still answer otherwise, until it has heard of it.
         if not self.later.holds(experiment, body["decision_id"]):
             try:
@@ -285,6 +285,7 @@ class Client(Administration):
         """
         deadline = time.monotonic() + seconds
         with self._telling:
+            self.say_played()
             while (entry := self.later.peek()) is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -337,7 +338,7 @@ class Client(Administration):
                 answer = self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
                 if answer.status_code not in RETRIED:
                     read = call.read(answer)
-                    self.heads.keep(call.experiment, read)
+                    self.keep(call, read)
                     return read
                 rest = attempts.refused(answer)
             except httpx.HTTPError as error:

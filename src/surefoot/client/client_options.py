@@ -8,8 +8,10 @@ from typing import Any
 
 from surefoot.client import requests
 from surefoot.client.kept_heads import KeptHeads
+from surefoot.client.models import Decision, Receipt, Voided
 from surefoot.client.offline_queue import OfflineQueue
-from surefoot.client.requests import Actions
+from surefoot.client.played_rounds import PlayedRounds
+from surefoot.client.requests import Actions, ApiCall
 from surefoot.errors import ConfigError
 from surefoot.scalars import count, positive
 
@@ -35,12 +37,35 @@ class ClientOptions:
         )
         self.later = OfflineQueue(count("queue", queue, hint="queue is the number of requests that may wait."))
         self.heads = KeptHeads(receipts)
+        self.played = PlayedRounds(queue)
         self.headers = {"content-type": "application/json"}
         secret = token or os.environ.get("SUREFOOT_TOKEN")
         if secret:
             self.headers["authorization"] = f"Bearer {secret}"
         self._catalogues: dict[str, list[str]] = {}
         self._configured: dict[str, tuple[list[str], str | None]] = {}
+
+    def confirming(self, experiment: str, body: dict[str, Any]) -> dict[str, Any]:
+        """A question that also says what was played since the last one."""
+        unsaid = self.played.of(experiment)
+        return {**body, "confirms": unsaid} if unsaid else body
+
+    def keep(self, call: ApiCall[Any], answer: Any) -> None:
+        """Keep what an answer of the service means beyond its caller: its receipt, and what it has heard of."""
+        self.heads.keep(call.experiment, answer)
+        if call.body is not None and "confirms" in call.body:
+            self.played.said(call.experiment, call.body["confirms"])
+        if isinstance(answer, Decision) and answer.confirm_within is not None:
+            self.played.add(call.experiment, answer.decision_id)
+        elif isinstance(answer, Receipt | Voided):
+            self.played.said(call.experiment, [answer.decision_id])
+
+    def say_played(self) -> None:
+        """Queue what no question has said yet."""
+        for experiment in self.played.experiments():
+            while unsaid := self.played.of(experiment):
+                self.later.put(requests.confirmed(experiment, unsaid))
+                self.played.said(experiment, unsaid)
 
     def names(self, experiment: str, body: Mapping[str, Any]) -> Sequence[str]:
         """The names of a question's actions, as far as they are known here."""
@@ -55,6 +80,7 @@ class ClientOptions:
         baseline = self._configured.get(experiment, ([], None))[1]
         if baseline is not None and "baseline" not in body:
             body = {**body, "baseline": baseline}
+        body = {name: told for name, told in body.items() if name != "confirms"}  # said with another question
         told = requests.fallback(body, self.names(experiment, body))
         self.later.put(requests.booked(experiment, body))
         return told

@@ -61,6 +61,8 @@ class Decision(msgspec.Struct, frozen=True):
         Whether it had been said before that another action was played: `action` is that one.
     head : EventHead or None
         The receipt; None for a fallback.
+    confirm_within : float or None
+        Seconds within which the service wants to hear that it was played, which the client sees to.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class Decision(msgspec.Struct, frozen=True):
     certificate: CertificateSummary = CertificateSummary()
     is_voided: bool = False
     head: EventHead | None = None
+    confirm_within: float | None = None
 
 
 class GuardDecision(msgspec.Struct, frozen=True):

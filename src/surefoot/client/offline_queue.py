@@ -2,7 +2,8 @@
 
 Kept in memory, in order, and bounded: when it is full, the oldest entry is dropped and counted. Losing one costs a
 round that is not counted and a reward that is not learned; and where the service had decided the round for the learner
-it goes on counting as played, so the guarantee may be too high by what that action earns more than the baseline.
+it goes on counting as played, so the guarantee may be too high by what that action earns more than the baseline. An
+experiment with `confirm_within` counts it at its worst instead.
 """
 
 import threading
@@ -13,7 +14,7 @@ import msgspec
 
 from surefoot.client.service_error import ServiceError
 
-BOOKING, REWARD = "fallbacks", "reward-batches"
+BOOKING, REWARD, CONFIRMATION = "fallbacks", "reward-batches", "confirmations"
 
 
 def void_path(decision_id: str) -> str:

@@ -7,7 +7,7 @@ import httpx
 import msgspec
 
 from surefoot.client.models import REFUSED, Decision, EventHead, GuardDecision, Receipt, Voided, named
-from surefoot.client.offline_queue import BOOKING, REWARD, Entry, void_path
+from surefoot.client.offline_queue import BOOKING, CONFIRMATION, REWARD, Entry, void_path
 from surefoot.client.service_error import ServiceError
 from surefoot.errors import InputError
 from surefoot.ids import new_id
@@ -191,6 +191,11 @@ def voided(experiment: str, decision_id: str, action: Any, reason: str) -> Entry
     """What was really played, waiting to be said."""
     body = {"reason": reason} | ({} if action is None else {"action": action})
     return Entry(experiment, void_path(decision_id), decision_id, body)
+
+
+def confirmed(experiment: str, decision_ids: list[str]) -> Entry:
+    """Rounds that were played as decided, waiting to be said."""
+    return Entry(experiment, CONFIRMATION, decision_ids[0], {"decision_ids": decision_ids})
 
 
 def rewarded(experiment: str, decision_id: str, value: RewardValue) -> Entry:

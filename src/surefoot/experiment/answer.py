@@ -26,6 +26,8 @@ class Answer(Value, frozen=True, eq=True):
         What was really played, where a caller said so; `action` and `source` are then about that.
     head : Head or None
         Number and hash of its event: the receipt to keep, by which an audit finds out whether the chain was rewritten.
+    confirm_within : float or None
+        Seconds within which it must be said that it was played (`Experiment.confirm`); None where nobody asks for that.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Answer(Value, frozen=True, eq=True):
     is_repeat: bool = False
     voided: Voided | None = None
     head: Head | None = None
+    confirm_within: float | None = None
 
     @property
     def decision_id(self) -> str:

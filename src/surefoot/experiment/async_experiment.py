@@ -75,6 +75,7 @@ class AsyncExperiment:
         decision_id: str | None = None,
         actions: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
+        confirms: Sequence[str] = (),
     ) -> Answer: ...
 
     @overload
@@ -94,7 +95,7 @@ class AsyncExperiment:
 
         Parameters
         ----------
-        features, baseline, baseline_reward, decision_id, actions, context, proposal, unit, prediction
+        features, baseline, baseline_reward, decision_id, actions, context, confirms, proposal, unit, prediction
             As in `Experiment.decide`.
 
         Returns

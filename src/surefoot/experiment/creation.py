@@ -17,6 +17,7 @@ from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.records import FORMAT, SEALED, Created, History, ModeName
 
 
@@ -31,6 +32,7 @@ def read_settings(
     description: str,
     despite_doubt: bool = False,
     sealed: bool = False,
+    confirm_within: float | None = None,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -61,6 +63,7 @@ def read_settings(
         history=None if history is None else _read_history(*history),
         description=str(description),
         configuration=text,
+        confirm_within=_read_confirm_within(confirm_within, policy),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):
@@ -116,6 +119,19 @@ def _refuse_used(policy: BasePolicy, created: Created) -> None:
 
 def _read_window(seconds: float | None) -> float | None:
     return None if seconds is None else positive("reward_window", seconds, hint="reward_window is in seconds.")
+
+
+def _read_confirm_within(seconds: float | None, policy: BasePolicy) -> float | None:
+    if seconds is None:
+        return None
+    if not isinstance(policy, SafeLUCB):
+        why = (
+            "a guard compares what was assigned, whatever was played, and needs none"
+            if isinstance(policy, Guard)
+            else "only that one can count a round at its worst"
+        )
+        raise ConfigError(f"`confirm_within` is for SafeLUCB, but got {type(policy).__name__}: {why}.")
+    return positive("confirm_within", seconds, hint="confirm_within is in seconds.")
 
 
 def _read_default(default: float | None, window: float | None) -> float | None:

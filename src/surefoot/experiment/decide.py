@@ -9,6 +9,7 @@ from surefoot import records
 from surefoot.errors import DecisionConflictError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.certificate_records import written
+from surefoot.experiment.confirm import confirm
 from surefoot.experiment.question import Read
 from surefoot.experiment.sealing import is_sealed, new_reference, opened, reference, seal
 from surefoot.experiment.state import decode
@@ -21,6 +22,8 @@ from surefoot.policies import Decision
 
 def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     """The decision, or the error that refuses it, returned so that the rest of the transaction still counts."""
+    if question.confirms:
+        confirm(turn, question.confirms)
     # Before anything else: a retry gets what was decided, whatever holds by now.
     found = turn.transaction.find(question.key)
     if found is not None:
@@ -50,7 +53,8 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
         kept = msgspec.structs.replace(record, decision_id=ref, asked=without)
     event = turn.write(records.DECISION, kept, question.key if sealed is None else None, private)
     turn.state.decided(kept, event.time)
-    return Answer(record, event.time, head=event.head)
+    within = turn.state.created.confirm_within if record.source == "learner" else None
+    return Answer(record, event.time, head=event.head, confirm_within=within)
 
 
 def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootError:
@@ -65,7 +69,9 @@ def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootE
         moved = void(turn, question.decision_id, None, FALLBACK, "")
         if isinstance(moved, SurefootError):
             return moved
-    return Answer(record, found.time, True, find_voided(turn.transaction, reference(found)), found.head)
+    ref = reference(found)
+    within = turn.state.created.confirm_within if turn.state.unconfirmed.awaits(ref) else None
+    return Answer(record, found.time, True, find_voided(turn.transaction, ref), found.head, within)
 
 
 def _refuse_actions(turn: UnitOfWork, question: Read) -> InputError | None:

@@ -27,6 +27,7 @@ class Decisions(TransactedState):
         decision_id: str | None = None,
         actions: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
+        confirms: Sequence[str] = (),
     ) -> Answer: ...
 
     @overload
@@ -62,6 +63,8 @@ class Decisions(TransactedState):
             Names of the rows; with a configuration those that are offered in this round, all by default.
         context : mapping, optional
             JSON data to keep beside the decision, from which a configuration makes the rows.
+        confirms : sequence of str
+            Earlier decisions that were played as decided (`Experiment.confirm`).
         proposal : any JSON value
             For a guard: the action that is to be let in.
         unit : str, optional

@@ -12,13 +12,12 @@ from surefoot import records
 from surefoot.errors import DecisionError, InputError, SurefootError
 from surefoot.experiment.answer import or_raise
 from surefoot.experiment.decisions import Decisions
-from surefoot.experiment.question import read_id, read_text
+from surefoot.experiment.question import read_ids, read_text
 from surefoot.experiment.sealing import find_decision, is_sealed, read_person, reference
 from surefoot.experiment.transacted_state import Call
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import View
 
-MOST_IDS = 400
 MOST_ERASED = 1000  # texts that are erased in one transaction, which must be quick; the rest follow in the next
 
 
@@ -63,9 +62,7 @@ class Erasures(Decisions):
         InputError
             If the experiment is not sealed, nothing or too much is named, or a name is none.
         """
-        if isinstance(decision_ids, str):
-            raise InputError(f"`decision_ids` must be a list of ids, but got {decision_ids!r:.80}: put it in brackets.")
-        ids = [read_id(decision_id) for decision_id in decision_ids]
+        ids = read_ids("decision_ids", decision_ids)
         person = None if person is None else read_person(person, "`person`")
         if before is not None and not (isinstance(before, int | float) and math.isfinite(before)):
             raise InputError(f"`before` must be a time in seconds since 1970, but got {before!r:.80}.")
@@ -73,8 +70,6 @@ class Erasures(Decisions):
             raise InputError(
                 "Something must be named to be erased, but got nothing: give `decision_ids`, a `person`, or `before`."
             )
-        if len(ids) > MOST_IDS:
-            raise InputError(f"At most {MOST_IDS} decisions are erased at once, but got {len(ids)}.")
         why, who = read_text("reason", reason), read_text("by", by)
         # All ids in the first transaction, so that an unknown one changes nothing; of the rest so many at a time.
         total = last = or_raise(self._run(Call(lambda turn: erase(turn, ids, person, before, who, why))))

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 from surefoot.errors import ConfigError, DecisionError, JournalConflictError
 from surefoot.experiment.acknowledge import acknowledge
 from surefoot.experiment.answer import Receipt, or_raise
+from surefoot.experiment.confirm import confirm
 from surefoot.experiment.creation import read_settings
 from surefoot.experiment.erasure import Erasures
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.guard_decide import answer_of
 from surefoot.experiment.modes import change_mode
-from surefoot.experiment.question import read_id, read_text
+from surefoot.experiment.question import read_id, read_ids, read_text
 from surefoot.experiment.reward import abandon
 from surefoot.experiment.sealing import callers_id, find_decision, reference
 from surefoot.experiment.status import Status, status_of
@@ -25,6 +26,7 @@ from surefoot.experiment.void import find_voided, void
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
+from surefoot.journal.private_text import by_alias
 from surefoot.policies import Policy
 from surefoot.policies.guard import Guard
 from surefoot.records import Created, ModeName, Response, encode
@@ -67,6 +69,7 @@ class Experiment(Erasures):
         description: str = "",
         despite_doubt: bool = False,
         sealed: bool = False,
+        confirm_within: float | None = None,
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
@@ -101,6 +104,9 @@ class Experiment(Erasures):
             Begin in guarded mode although the configuration's log spoke against a linear model.
         sealed : bool
             Keep ids, names and contexts beside the chain, so that they can be erased (`erase`).
+        confirm_within : float, optional
+            Seconds within which callers confirm that a learner's action was played, by `confirm`, its reward or `void`;
+            a round that nobody confirms counts at its worst until somebody does. For SafeLUCB.
         clock : callable
             Tells the time in seconds since 1970.
         snapshot_every : int
@@ -134,6 +140,7 @@ class Experiment(Erasures):
             description=description,
             despite_doubt=despite_doubt,
             sealed=sealed,
+            confirm_within=confirm_within,
         )
         journal.create(name, encode(created), time=clock())
         # As any later process opens it, so that there is one way into the state.
@@ -268,6 +275,23 @@ class Experiment(Erasures):
         known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
         keys = [*self._reward_keys([known]), f"v:{known}"]
         return or_raise(self._run(Call(lambda turn: void(turn, known, action, why, who), keys=keys)))
+
+    def confirm(self, decision_ids: Sequence[str]) -> int:
+        """Say that decisions were played as they were decided, where the experiment asks for it (`confirm_within`).
+
+        Parameters
+        ----------
+        decision_ids : sequence of str
+            The decisions; those that do not wait for it are passed over.
+
+        Returns
+        -------
+        int
+            How many waited for it.
+        """
+        known = read_ids("decision_ids", decision_ids)
+        keys = [by_alias(one) for one in known] if self._is_sealed else ()
+        return self._run(Call(lambda turn: confirm(turn, known), keys=keys))
 
     def acknowledge(self, response: Response, *, reason: str, by: str = "", alarm_round: int | None = None) -> None:
         """Answer the alarm (`surefoot.safety.alarm`). The same answer to the same alarm twice counts once.

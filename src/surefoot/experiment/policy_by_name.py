@@ -1,12 +1,16 @@
-"""Policies by name: which are known, and a new one with given settings."""
+"""Policies by name: which are known, and a new one with given settings, or as an experiment begins with it."""
 
 import inspect
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from surefoot.errors import ConfigError, SurefootError
 from surefoot.hints import nearest
 from surefoot.policies import Guard, Policy
+from surefoot.policies.base_policy import BasePolicy
+from surefoot.records import Created, History
 
 PolicyName: TypeAlias = Literal["SafeLUCB", "CLUCB", "CLUCB2", "LUCB", "ConservativeUCB", "UCB"]
 POLICIES: tuple[str, ...] = get_args(PolicyName)  # those of surefoot; programs may add their own
@@ -64,3 +68,23 @@ def _made(kind: Any, name: str, settings: Mapping[str, Any], advice: str) -> Any
         # Python's sentence without the name of the constructor in front.
         text = str(error).split(")", 1)[-1].strip() or str(error)
         raise ConfigError(f"`settings` must be those of {name}: {text}. {advice}".rstrip()) from None
+
+
+def new_policy(created: Created) -> BasePolicy:
+    """The policy as it stands before the first decision: the same bits in every process."""
+    if is_guard(created.policy):
+        # One id in every process: a policy knows its decisions by it.
+        return BasePolicy.from_state({**Guard(**created.settings).state(), "id": created.policy_id})
+    kind = policy_kind(created.policy)
+    fresh = make_policy(created.policy, kind._completed(created.settings))
+    policy = Policy.from_state({**fresh.state(), "id": created.policy_id})
+    if created.history is not None:
+        _warm_start(policy, created.history)
+    return policy
+
+
+def _warm_start(policy: Policy, history: History) -> None:
+    enter = getattr(policy, "warm_start", None)
+    if enter is None:
+        raise ConfigError(f"`history` needs a policy over linear rewards, but {type(policy).__name__} is not one.")
+    enter(np.array(history.features, dtype=np.float64), np.array(history.rewards, dtype=np.float64))

@@ -19,6 +19,7 @@ from surefoot.values import Value
 
 LONGEST_ID = 200
 LONGEST_TEXT = 2000
+MOST_IDS = 400  # named in one call
 
 
 class Question(Value, frozen=True, eq=True):
@@ -26,7 +27,7 @@ class Question(Value, frozen=True, eq=True):
 
     Parameters
     ----------
-    features, baseline, baseline_reward, decision_id, actions, context
+    features, baseline, baseline_reward, decision_id, actions, context, confirms
         As in `Experiment.decide`.
 
     Examples
@@ -43,6 +44,7 @@ class Question(Value, frozen=True, eq=True):
     decision_id: str | None = None
     actions: Sequence[str] | None = None
     context: Mapping[str, Any] | None = None
+    confirms: Sequence[str] = ()
 
 
 class Read(Value, frozen=True):
@@ -54,6 +56,7 @@ class Read(Value, frozen=True):
     catalogue: Catalogue | None
     asked: Asked
     is_fallback: bool = False
+    confirms: tuple[str, ...] = ()
 
 
 def read(question: Question, *, is_fallback: bool = False, sealed: bool = False) -> Read:
@@ -74,7 +77,8 @@ def read(question: Question, *, is_fallback: bool = False, sealed: bool = False)
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    return Read(chosen, key_of(chosen, sealed=sealed), rows, catalogue, asked, is_fallback)
+    confirms = read_ids("confirms", question.confirms)
+    return Read(chosen, key_of(chosen, sealed=sealed), rows, catalogue, asked, is_fallback, confirms)
 
 
 def key_of(decision_id: str, *, sealed: bool) -> str:
@@ -86,6 +90,15 @@ def read_id(decision_id: str) -> str:
     """A decision's id, if it is valid."""
     check_text("decision_id", decision_id, LONGEST_ID)
     return decision_id
+
+
+def read_ids(name: str, decision_ids: Sequence[str]) -> tuple[str, ...]:
+    """A list of decisions' ids, if they are valid."""
+    if isinstance(decision_ids, str):
+        raise InputError(f"`{name}` must be a list of ids, but got {decision_ids!r:.80}: put it in brackets.")
+    if len(decision_ids) > MOST_IDS:
+        raise InputError(f"`{name}` must name at most {MOST_IDS} decisions at once, but got {len(decision_ids)}.")
+    return tuple(read_id(decision_id) for decision_id in decision_ids)
 
 
 def read_text(name: str, text: str) -> str:

@@ -17,6 +17,7 @@ from surefoot.errors import JournalError, SurefootError
 from surefoot.experiment.attribution_windows import AttributionWindows, OpenWindow
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.state import State, begin, decode
+from surefoot.experiment.unconfirmed_rounds import UnconfirmedRound
 from surefoot.journal import Head, View
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.records import ModeName
@@ -41,6 +42,7 @@ class SnapshotState(msgspec.Struct, forbid_unknown_fields=True):
     snapshots: list[tuple[int, str]]
     open_ids: dict[int, str]
     answer: records.Acknowledged | None
+    unconfirmed: list[UnconfirmedRound] = []
 
 
 class FrozenGuard(SnapshotState, forbid_unknown_fields=True):
@@ -64,6 +66,7 @@ def freeze(state: State) -> bytes:
             state.snapshots,
             state.open_ids,
             state.answer,
+            list(state.unconfirmed),
         )
     )
 
@@ -110,6 +113,7 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
     state.tally, state.snapshots = frozen.tally, frozen.snapshots
     state.mode = _newest_mode(start, view)
     state.open_ids, state.answer = frozen.open_ids, frozen.answer
+    state.unconfirmed.restore(frozen.unconfirmed)
     if start.created.reward_window is not None:
         state.windows = AttributionWindows(
             start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting

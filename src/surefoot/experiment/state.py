@@ -12,7 +12,6 @@ import numpy as np
 
 from surefoot import records
 from surefoot.errors import (
-    ConfigError,
     InputError,
     JournalCorruptedError,
     JournalError,
@@ -25,7 +24,8 @@ from surefoot.experiment.decoding import decode as decode
 from surefoot.experiment.decoding import find_reference, side_of
 from surefoot.experiment.decoding import round_of as round_of
 from surefoot.experiment.estimates import estimates
-from surefoot.experiment.policy_by_name import is_guard, make_policy, policy_kind
+from surefoot.experiment.policy_by_name import new_policy as new_policy
+from surefoot.experiment.unconfirmed_rounds import UnconfirmedRounds
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Guard, Policy
@@ -43,6 +43,7 @@ class State:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.mode: ModeName = created.mode
         self.windows = new_windows(created)
+        self.unconfirmed = UnconfirmedRounds(created.confirm_within, policy)
         self.tally = GuardCounts() if isinstance(policy, Guard) else ExperimentCounts()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
         self.answer: records.Acknowledged | None = None  # to the alarm that was answered last
@@ -90,6 +91,7 @@ class State:
     def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
         """Count a round that the policy has decided."""
         self.tally.decided(record)
+        self.unconfirmed.begin(record, time)
         if self.windows is not None:
             self.windows.begin(record.decision_id, record.round, time)
             return
@@ -112,6 +114,7 @@ class State:
         self.tally.rewarded(record, time)
         if record.refused is not None:
             return
+        self.unconfirmed.confirm([record.decision_id])  # whoever has its reward has played it
         value = float(record.value)
         waiting = None if self.windows is None else self.windows.find(record.decision_id)
         # An open window knows its round; otherwise it costs a lookup in the journal.
@@ -175,6 +178,7 @@ class State:
         if decision.kind != records.DECISION:
             self.tally.voided += 1
             return
+        self.unconfirmed.confirm([record.decision_id])
         made = decode(decision, records.DecisionRecord)
         asked = made.asked
         self.linear.void(
@@ -195,6 +199,7 @@ class State:
         self.policy.acknowledge(record.response)
         self.answer = record
         if record.response != "stay":
+            self.unconfirmed.clear()
             self.tally.restarted(self.policy.rounds, record.response, earned, baseline)
 
     def closed(self, record: records.Closed) -> None:
@@ -243,31 +248,11 @@ def begin(view: View) -> State:
     return State(created, new_policy(created), event.head, event.time)
 
 
-def new_policy(created: Created) -> BasePolicy:
-    """The policy as it stands before the first decision: the same bits in every process."""
-    if is_guard(created.policy):
-        # One id in every process: a policy knows its decisions by it.
-        return BasePolicy.from_state({**Guard(**created.settings).state(), "id": created.policy_id})
-    kind = policy_kind(created.policy)
-    fresh = make_policy(created.policy, kind._completed(created.settings))
-    policy = Policy.from_state({**fresh.state(), "id": created.policy_id})
-    if created.history is not None:
-        _warm_start(policy, created.history)
-    return policy
-
-
 def new_windows(created: Created) -> AttributionWindows | None:
     """The windows of an experiment that has a reward window."""
     if created.reward_window is None:
         return None
     return AttributionWindows(created.reward_window, created.default_reward or 0.0)
-
-
-def _warm_start(policy: Policy, history: records.History) -> None:
-    enter = getattr(policy, "warm_start", None)
-    if enter is None:
-        raise ConfigError(f"`history` needs a policy over linear rewards, but {type(policy).__name__} is not one.")
-    enter(np.array(history.features, dtype=np.float64), np.array(history.rewards, dtype=np.float64))
 
 
 def _recall(state: State, event: Event, view: View) -> None:
@@ -358,6 +343,14 @@ def _voided(state: State, event: Event, view: View) -> None:
     state.voided(record, _decision_of(state, record.decision_id, view), view)
 
 
+def _confirmed(state: State, event: Event, view: View) -> None:
+    state.unconfirmed.confirm(decode(event, records.Confirmed).decision_ids)
+
+
+def _overdue(state: State, event: Event, view: View) -> None:
+    state.unconfirmed.charge(decode(event, records.Overdue).decisions)
+
+
 def _acknowledged(state: State, event: Event, view: View) -> None:
     state.acknowledged(decode(event, records.Acknowledged))
 
@@ -383,6 +376,8 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.MODE: _mode,
     records.ABANDONED: _abandoned,
     records.VOIDED: _voided,
+    records.CONFIRMED: _confirmed,
+    records.OVERDUE: _overdue,
     records.ACKNOWLEDGED: _acknowledged,
     records.ERASED: _erased,
     records.SNAPSHOT: _snapshot,

@@ -50,6 +50,8 @@ class Status:
         Rewards accepted, learned, learned by default, and decisions settled without one.
     voided : int
         Rounds that were not played as decided; of linear policies they count on the side that was played.
+    unconfirmed : int
+        Learner rounds that nobody has confirmed in time, which count at their worst (`confirm_within`).
     total_reward : float
         Sum of the rewards received, defaults included.
     estimated_reward, estimated_baseline : float
@@ -114,6 +116,7 @@ class Status:
     debt: float
     voided: int = 0
     head_hash: str = ""
+    unconfirmed: int = 0
     guard: GuardStatus | None = None
 
 
@@ -170,6 +173,7 @@ def status_of(name: str, state: State) -> Status:
         debt=float(getattr(policy, "debt", 0.0)),
         voided=tally.voided,
         head_hash=state.head.hash,
+        unconfirmed=state.unconfirmed.overdue,
         guard=guard,
     )
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from surefoot.errors import InputError, JournalReadOnlyError, SurefootError
 from surefoot.experiment.answer import Answer, Receipt
+from surefoot.experiment.confirm import charge_overdue
 from surefoot.experiment.decide import decide
 from surefoot.experiment.experiment_toml import configuration_in
 from surefoot.experiment.guard_answer import GuardAnswer
@@ -93,6 +94,8 @@ class TransactedState:
 
     def _deciding(self, ready: Sequence[AnyRead | SurefootError]) -> "Call[list[AnyAnswer | SurefootError]]":
         keys = [entry.key for entry in ready if not isinstance(entry, SurefootError)]
+        if self._is_sealed and self._created.confirm_within is not None:
+            keys += [by_alias(one) for entry in ready if isinstance(entry, Read) for one in entry.confirms]
         return Call(lambda turn: [_decide(turn, entry) for entry in ready], keys=keys)
 
     def _rewarding(self, ready: Sequence[tuple[str, Any]]) -> "Call[list[Receipt]]":
@@ -120,6 +123,7 @@ class TransactedState:
             # First, so that a late reward finds its window closed.
             if call.closes:
                 turn.close_windows()
+            charge_overdue(turn)
             result = call.act(turn)
             if self._every and turn.is_snapshot_due(self._every):
                 turn.snapshot()

@@ -161,6 +161,7 @@ class SafeLUCB(WatchedPolicy):
             optimism=optimism,
         )
         self._core.declare_bounds()
+        self._spent, self._charged = 0.0, 0  # the debt of restarts, and rounds that are charged beside it
         self._bounds = bounds
         self._checks_rewards = bounds is not None or self._settings.constraint == REALISED_PATH
         if self._settings.constraint == REALISED_PATH:
@@ -213,7 +214,8 @@ class SafeLUCB(WatchedPolicy):
     def _restart(self, *, keep_promise: bool) -> None:
         counted = self._memory.rounds_before + self._ledger.learner_rounds + self._ledger.baseline_rounds
         # Before the books are cleared: the debt is made of them.
-        debt, rounds = (self.debt + self._worst_of_spent(), counted) if keep_promise else (0.0, 0.0)
+        debt, rounds = (self._spent + self._worst_of_spent(), counted) if keep_promise else (0.0, 0.0)
+        self._spent, self._charged = debt, 0
         # The scores of a catalogue and the evidence of the watch are of the old set, too.
         self._core.forget()
         self._memory.debt, self._memory.rounds_before = debt, rounds
@@ -242,28 +244,52 @@ class SafeLUCB(WatchedPolicy):
 
     @property
     def debt(self) -> float:
-        """The most that rounds before a restart may have cost, which must be earned back; 0 without a restart."""
+        """The most that rounds before a restart, and those charged since, may have cost: it must be earned back."""
         return float(self._memory.debt)
 
+    def charge(self, rounds: int) -> None:
+        """Count learner rounds at their worst, of which nobody has said that they were played.
+
+        They stay in the ledger as decided, and as much is owed as the declared range of means, or B D alone, lets an
+        action be better than the one that was perhaps played.
+
+        Parameters
+        ----------
+        rounds : int
+            How many there are now, in place of those that were charged before.
+        """
+        least, most = self._means()
+        # Anew each time: what was added and taken back again must leave nothing behind. Rounded up, as every debt.
+        self._memory.debt = self._spent + rounds * max(0.0, most - least) * (1.0 + 1e-12)
+        self._charged = rounds
+
     def _worst_of_spent(self) -> float:
-        """The most that learner rounds can lie below the floor, by the declared range of means or by B D alone.
+        """The most that learner rounds can lie below the floor.
 
         Rewards of the baseline given along the way are not relied on: they may be what was contradicted.
         """
-        reach = float(self._settings.theta_bound * self._settings.feature_bound + self._settings.misfit)
-        most = min(self._settings.range_high, reach)
-        least = max(self._settings.range_low, -reach)
+        least, most = self._means()
         lost = max(0.0, (1.0 - self._settings.alpha) * most - least)
         # Rounded up: a debt must not come out too small.
         return float(self._ledger.learner_rounds * lost * (1.0 + 1e-12))
+
+    def _means(self) -> tuple[float, float]:
+        """Between what any mean lies, by the declared range or by B D alone."""
+        reach = float(self._settings.theta_bound * self._settings.feature_bound + self._settings.misfit)
+        return max(float(self._settings.range_low), -reach), min(float(self._settings.range_high), reach)
 
     def _spend(self, restarts: int) -> None:
         shares = {name: self._config[name] for name in ("gate", "radius", "realised_share", "restart_share")}
         spend_delta(self._settings, delta=self._set_delta, **shares, restarts=restarts)
         self._core.declare_bounds()
 
+    def _arrays(self) -> dict[str, Any]:
+        return super()._arrays() | ({"charged": [self._charged, self._spent]} if self._charged else {})
+
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)
+        charged, spent = arrays.get("charged", (0, self._memory.debt))
+        self._charged, self._spent = int(charged), float(spent)
         # `__init__` spent delta as if there had been no restart.
         self._spend(self._restarts)
 

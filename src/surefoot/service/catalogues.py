@@ -99,7 +99,9 @@ def question_of(
     """What the experiment is asked; one with a configuration makes the rows of the context itself."""
     if is_configured and known is None and (asked.actions is None or rows_of(asked.actions) is None):
         names = None if asked.actions is None else [action.id for action in asked.actions]
-        return Question(None, asked.baseline, asked.baseline_reward, asked.decision_id, names, asked.context)
+        return Question(
+            None, asked.baseline, asked.baseline_reward, asked.decision_id, names, asked.context, asked.confirms
+        )
     if (asked.actions is None) == (known is None):
         raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
     if asked.actions is not None:
@@ -111,7 +113,7 @@ def question_of(
         assert known is not None
         names, features = known.names, known.features(asked.context_features)
     baseline = 0 if asked.baseline is None else asked.baseline
-    return Question(features, baseline, asked.baseline_reward, asked.decision_id, names, asked.context)
+    return Question(features, baseline, asked.baseline_reward, asked.decision_id, names, asked.context, asked.confirms)
 
 
 def rows_of(actions: Sequence[request_models.Action]) -> Any:

@@ -108,8 +108,8 @@ class OpenExperiment:
             self.experiment.erase(before=before, by="retention_days", reason="older than the server keeps them")
 
     def keep(self) -> None:
-        """Close windows that are due even if nobody calls, and update the status."""
-        if self.experiment.settings.reward_window is not None:
+        """Close windows, and charge rounds, that are due even if nobody calls; and update the status."""
+        if self.experiment.settings.reward_window is not None or self.experiment.settings.confirm_within is not None:
             self.experiment.close_windows()
         self.look()
 

@@ -53,7 +53,8 @@ class Decide(Wire, kw_only=True):
     be played today, by convention the first. `baseline_reward` is its mean reward, if known, or [low, high].
     `context` is kept beside the decision; a catalogue with a feature map needs `context_features`. An experiment that
     was created by a `configuration` makes the rows of the `context`, and needs neither; `actions` without features are
-    then those that are offered. Asking again with the same `decision_id` gives the same answer.
+    then those that are offered. Asking again with the same `decision_id` gives the same answer. `confirms` are earlier
+    decisions that were played as decided, where the experiment asks for that (`confirm_within`).
     """
 
     actions: Annotated[list[Action], Meta(min_length=1)] | None = None
@@ -63,6 +64,7 @@ class Decide(Wire, kw_only=True):
     context: dict[str, Any] | None = None
     context_features: list[float] | None = None
     decision_id: Identifier | None = None
+    confirms: Annotated[list[Identifier], Meta(max_length=100)] = []
 
 
 class Fallback(Decide, kw_only=True):
@@ -155,6 +157,9 @@ class CreateExperiment(Wire, kw_only=True):
     where none came; without one rewards are learned in the order of the decisions, as they come. A reward outside of
     `reward_bounds` raises the alarm.
 
+    With `confirm_within` (seconds) callers of a SafeLUCB say of every learner's action that it was played, by their
+    next question, by its reward or by `void`; a round that nobody confirms counts at its worst.
+
     Unless `sealed` is false, ids, names and contexts are kept beside the chain, so that they can be erased.
 
     A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
@@ -176,6 +181,7 @@ class CreateExperiment(Wire, kw_only=True):
     history: History | None = None
     description: Text = ""
     sealed: bool = True
+    confirm_within: Annotated[float, Meta(gt=0)] | None = None
 
 
 class ChangeMode(Wire, kw_only=True):
@@ -203,6 +209,12 @@ class Void(Wire, kw_only=True):
 
     action: Any = None
     reason: Text = ""
+
+
+class Confirm(Wire, kw_only=True):
+    """Say of decisions that they were played as decided; those that do not wait for it are passed over."""
+
+    decision_ids: Annotated[list[Identifier], Meta(min_length=1, max_length=400)]
 
 
 class Erase(Wire, kw_only=True):

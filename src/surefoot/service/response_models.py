@@ -38,6 +38,7 @@ class Decided(msgspec.Struct, kw_only=True):
     """A decision that is durable. `action` is the index, `action_id` the name of what is to be played.
 
     With `is_voided` they are of what was really played, which the certificate is not about. `head` is the receipt.
+    Within `confirm_within` seconds it must be said that it was played; null where nobody asks for that.
     """
 
     decision_id: str
@@ -53,6 +54,7 @@ class Decided(msgspec.Struct, kw_only=True):
     explanation: str
     is_voided: bool = False
     head: EventHead | None = None
+    confirm_within: float | None = None
 
 
 class DecisionRead(Decided, kw_only=True):
@@ -88,6 +90,13 @@ class Voided(msgspec.Struct):
 
     decision_id: str
     is_moved: bool
+    head: EventHead
+
+
+class Confirmation(msgspec.Struct):
+    """How many rounds waited for the word that they were played. `head` is the receipt."""
+
+    confirmed: int
     head: EventHead
 
 
@@ -175,6 +184,7 @@ class Summary(msgspec.Struct):
     defaults: int
     abandoned: int
     voided: int
+    unconfirmed: int
     total_reward: float | None
     estimated_reward: float | None
     estimated_baseline: float | None
@@ -221,6 +231,7 @@ def decided(answer: Answer, explanation: str) -> Decided:
         explanation=explanation,
         is_voided=answer.voided is not None,
         head=event_head(answer.head),
+        confirm_within=answer.confirm_within,
     )
 
 

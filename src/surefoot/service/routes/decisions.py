@@ -143,4 +143,19 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         visit.notes.update(experiment=name, decision_id=decision_id, is_moved=is_moved)
         return response_models.Voided(decision_id, is_moved, await registry.head(name))
 
-    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void]
+    @post(
+        "/v1/experiments/{name:str}/confirmations",
+        **guarded("decide", TAGS, "confirmDecisions"),
+        status_code=200,
+        responses=problems(*ABOUT, body=True),
+    )
+    async def confirm(
+        name: ExperimentName, data: JSONBody[request_models.Confirm], request: Request[Any, Any, Any]
+    ) -> response_models.Confirmation:
+        """Say of decisions that they were played; a question can say it of earlier ones, too (`confirms`)."""
+        opened = await registry.find(name)
+        confirmed = await registry.run(opened.experiment.confirm, data.decision_ids)
+        visit_of(request.scope).notes.update(experiment=name, confirmed=confirmed)
+        return response_models.Confirmation(confirmed, await registry.head(name))
+
+    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void, confirm]

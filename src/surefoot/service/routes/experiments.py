@@ -67,6 +67,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             description=data.description,
             despite_doubt=data.despite_doubt,
             sealed=data.sealed,
+            confirm_within=data.confirm_within,
         )
         visit_of(request.scope).notes["experiment"] = data.name
         return await summary(opened)

@@ -141,6 +141,8 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
         # Active already, or unknown, which `find` refuses.
         if asked is None:
             await registry.run(opened.experiment.find, event_id)
+            if opened.experiment.settings.confirm_within is not None:
+                await registry.run(opened.experiment.confirm, [event_id])
             return
         answer = await registry.run(
             opened.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions

@@ -1,0 +1,91 @@
+"""Learner rounds of which nobody has said yet that they were played, and those of them that count at their worst.
+
+A caller that gave up waiting, or died, leaves a round in the ledger that perhaps nobody played. Where an experiment
+declares `confirm_within`, a learner round must be confirmed within so many seconds: by the verb (`confirm`), by its
+reward, or by the word that something else was played (`void`). One that is not counts at its worst until it is: as much
+is charged for it as the declared means allow, so that no later proof rests on what it may have earned.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.safe_lucb import SafeLUCB
+from surefoot.records import DecisionRecord, Guarded, OverdueRound
+
+
+class UnconfirmedRound(msgspec.Struct):
+    """A learner round that was not confirmed yet, and from when on it counts at its worst."""
+
+    decision_id: str
+    round: int
+    due: float
+    is_overdue: bool = False
+
+
+class UnconfirmedRounds:
+    """The rounds that wait to be confirmed, oldest first; none where nothing was declared."""
+
+    def __init__(self, seconds: float | None, policy: BasePolicy) -> None:
+        self._seconds, self._policy = seconds, policy
+        self._waiting: OrderedDict[str, UnconfirmedRound] = OrderedDict()
+        self._overdue: dict[str, UnconfirmedRound] = {}
+
+    def __iter__(self) -> Iterator[UnconfirmedRound]:
+        return iter((*self._overdue.values(), *self._waiting.values()))
+
+    @property
+    def overdue(self) -> int:
+        """How many count at their worst."""
+        return len(self._overdue)
+
+    def restore(self, rounds: Iterable[UnconfirmedRound]) -> None:
+        """Go on from a snapshot, in which the policy has charged what is overdue."""
+        for one in rounds:
+            (self._overdue if one.is_overdue else self._waiting)[one.decision_id] = one
+
+    def begin(self, record: DecisionRecord | Guarded, time: float) -> None:
+        """Wait for the word that a learner round was played."""
+        if self._seconds is not None and record.source == "learner":
+            self._waiting[record.decision_id] = UnconfirmedRound(record.decision_id, record.round, time + self._seconds)
+
+    def awaits(self, decision_id: str) -> bool:
+        """Whether it was not confirmed yet."""
+        return decision_id in self._waiting or decision_id in self._overdue
+
+    def due(self, now: float) -> list[OverdueRound]:
+        """The rounds that count at their worst from now on; times never run backwards, so the oldest are due first."""
+        found = list[OverdueRound]()
+        for one in self._waiting.values():
+            if one.due > now:
+                break
+            found.append(OverdueRound(decision_id=one.decision_id, round=one.round))
+        return found
+
+    def charge(self, rounds: Iterable[OverdueRound]) -> None:
+        """Count rounds at their worst."""
+        for one in rounds:
+            late = self._waiting.pop(one.decision_id)
+            late.is_overdue = True
+            self._overdue[one.decision_id] = late
+        self._tell()
+
+    def confirm(self, decision_ids: Iterable[str]) -> None:
+        """These were played, or it was said what was played instead."""
+        before = len(self._overdue)
+        for decision_id in decision_ids:
+            self._waiting.pop(decision_id, None)
+            self._overdue.pop(decision_id, None)
+        if len(self._overdue) != before:
+            self._tell()
+
+    def clear(self) -> None:
+        """Wait for nothing more: a restart has charged, or forgotten, all rounds before it."""
+        self._waiting.clear()
+        self._overdue.clear()
+
+    def _tell(self) -> None:
+        assert isinstance(self._policy, SafeLUCB), "only such an experiment is created with `confirm_within`"
+        self._policy.charge(len(self._overdue))
