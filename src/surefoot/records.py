@@ -92,6 +92,7 @@ class Created(Record):
     software:       version of surefoot that made the experiment
     history:        rewards of the baseline from before, learned before the first decision
     configuration:  the experiment.toml that it was made by, by which contexts become rows
+    by:             who created it
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     """
 
@@ -108,6 +109,7 @@ class Created(Record):
     description: str = ""
     configuration: str | None = None
     confirm_within: float | None = None
+    by: str = ""
 
 
 class CatalogueRecord(Record):

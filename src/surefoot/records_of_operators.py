@@ -9,10 +9,11 @@ Response: TypeAlias = Literal["stay", "relearn", "renew"]
 
 
 class Abandoned(Record):
-    """A decision whose reward will never be learned, and why: nothing that its reward can have influenced."""
+    """A decision whose reward will never be learned, why (nothing that its reward can have influenced), and by whom."""
 
     decision_id: str
     reason: str = ""
+    by: str = ""
 
 
 class Voided(Record):
@@ -57,10 +58,11 @@ class Acknowledged(Record):
 
 
 class Mode(Record):
-    """The experiment's mode from now on, and why it was changed."""
+    """The experiment's mode from now on, why it was changed, and by whom."""
 
     mode: ModeName
     reason: str = ""
+    by: str = ""
 
 
 class Erased(Record):

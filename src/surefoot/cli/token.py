@@ -1,8 +1,9 @@
 """`surefoot token create|list|revoke`: who may use the service."""
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,11 +25,18 @@ def create(
     role: Annotated[list[str], typer.Option(help=f"One of {', '.join(ROLES)}; repeat for several.")],
     tokens: FileOption = DEFAULT,
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
+    owner: Annotated[str, typer.Option(help="Who answers for what is done with it; events name them.")] = "",
+    days: Annotated[float | None, typer.Option(help="After so many days it is refused; never by default.")] = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="The only experiment that it may be used for; repeat for several.")
+    ] = None,
 ) -> None:
     """Create a token and print it, this once. A running server accepts it within a second."""
     if note and len(note) > 200:
         raise ConfigError(f"`--note` must have at most 200 characters, but got {len(note)}.")
-    made = TokenFile(tokens).create([_role(one) for one in role], note=note)
+    expires = None if days is None else time.time() + 86_400.0 * days
+    told: dict[str, Any] = {"note": note, "owner": owner, "expires": expires, "experiments": experiment or ()}
+    made = TokenFile(tokens).create([_role(one) for one in role], **told)
     typer.echo(made)
     # On standard error, so that `TOKEN=$(surefoot token create ...)` holds the token alone.
     typer.echo(f"Keep it safe: {tokens} holds only its hash.", err=True)
@@ -37,11 +45,18 @@ def create(
 @token.command(name="list")
 def list_(tokens: FileOption = DEFAULT) -> None:
     """List the tokens: ids, roles and notes, never the tokens themselves."""
-    table = Table("id", "roles", "created", "note", title=f"Tokens in {tokens}")
+    table = Table("id", "roles", "owner", "experiments", "created", "expires", "note", title=f"Tokens in {tokens}")
     for entry in TokenFile(tokens).all():
-        created = datetime.fromtimestamp(entry.created, UTC).strftime("%Y-%m-%d %H:%M")
-        table.add_row(entry.id, ", ".join(entry.roles), created, entry.note)
+        expires = "" if entry.expires is None else _day(entry.expires)
+        if entry.has_expired(time.time()):
+            expires += " (over)"
+        only = ", ".join(entry.experiments)
+        table.add_row(entry.id, ", ".join(entry.roles), entry.owner, only, _day(entry.created), expires, entry.note)
     Console().print(table)
+
+
+def _day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 @token.command()

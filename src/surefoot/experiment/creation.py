@@ -13,6 +13,7 @@ from surefoot.arrays import LARGEST, finite_array, positive
 from surefoot.errors import ConfigError
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.modes import MODES
+from surefoot.experiment.question import read_text
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
 from surefoot.policies import Guard, Policy
@@ -33,6 +34,7 @@ def read_settings(
     despite_doubt: bool = False,
     sealed: bool = False,
     confirm_within: float | None = None,
+    by: str = "",
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -64,6 +66,7 @@ def read_settings(
         description=str(description),
         configuration=text,
         confirm_within=_read_confirm_within(confirm_within, policy),
+        by=read_text("by", by),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):

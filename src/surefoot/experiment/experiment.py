@@ -9,24 +9,21 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import ConfigError, DecisionError, JournalConflictError
 from surefoot.experiment.acknowledge import acknowledge
+from surefoot.experiment.afterwards import Afterwards
 from surefoot.experiment.answer import Receipt, or_raise
-from surefoot.experiment.confirm import confirm
 from surefoot.experiment.creation import read_settings
-from surefoot.experiment.erasure import Erasures
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.guard_decide import answer_of
 from surefoot.experiment.modes import change_mode
-from surefoot.experiment.question import read_id, read_ids, read_text
-from surefoot.experiment.reward import abandon
+from surefoot.experiment.question import read_id, read_text
 from surefoot.experiment.sealing import callers_id, find_decision, reference
 from surefoot.experiment.status import Status, status_of
 from surefoot.experiment.transacted_state import AnyAnswer, Call, caught_up
 from surefoot.experiment.unit_of_work import MOST_CLOSED
-from surefoot.experiment.void import find_voided, void
+from surefoot.experiment.void import find_voided
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
-from surefoot.journal.private_text import by_alias
 from surefoot.policies import Policy
 from surefoot.policies.guard import Guard
 from surefoot.records import Created, ModeName, Response, encode
@@ -34,7 +31,7 @@ from surefoot.records import Created, ModeName, Response, encode
 SNAPSHOT_EVERY = 2000
 
 
-class Experiment(Erasures):
+class Experiment(Afterwards):
     """A policy whose every round is in a journal before it is answered: what an app or a service drives.
 
     Any number of threads may use it at once and, on PostgreSQL, of processes. Make one with `create` or `open`.
@@ -70,6 +67,7 @@ class Experiment(Erasures):
         despite_doubt: bool = False,
         sealed: bool = False,
         confirm_within: float | None = None,
+        by: str = "",
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
@@ -107,6 +105,8 @@ class Experiment(Erasures):
         confirm_within : float, optional
             Seconds within which callers confirm that a learner's action was played, by `confirm`, its reward or `void`;
             a round that nobody confirms counts at its worst until somebody does. For SafeLUCB.
+        by : str
+            Who creates it; kept in the journal.
         clock : callable
             Tells the time in seconds since 1970.
         snapshot_every : int
@@ -141,6 +141,7 @@ class Experiment(Erasures):
             despite_doubt=despite_doubt,
             sealed=sealed,
             confirm_within=confirm_within,
+            by=by,
         )
         journal.create(name, encode(created), time=clock())
         # As any later process opens it, so that there is one way into the state.
@@ -215,84 +216,6 @@ class Experiment(Erasures):
         """
         return self._run(self._rewarding([self.read_reward(*reward) for reward in rewards]))
 
-    def abandon(self, decision_id: str, *, reason: str = "") -> bool:
-        """Settle a decision without its reward, so that no other reward waits for it.
-
-        Valid only if neither the reward nor anything that came after it has influenced this call (`Policy.abandon`).
-
-        Parameters
-        ----------
-        decision_id : str
-            The decision's id.
-        reason : str
-            Why; kept in the journal.
-
-        Returns
-        -------
-        bool
-            False if it was abandoned before.
-
-        Raises
-        ------
-        DecisionError
-            If there is no such decision.
-        DecisionSettledError
-            If its reward has come, or its window has closed.
-        """
-        known, why = read_id(decision_id), read_text("reason", reason)
-        keys = self._reward_keys([known])
-        return or_raise(self._run(Call(lambda turn: abandon(turn, known, why), keys=keys)))
-
-    def void(self, decision_id: str, action: Any = None, *, reason: str = "", by: str = "") -> bool:
-        """Say that a round was not played as decided, so that ledger and later proofs are about what was played.
-
-        Allowed until a reward of the round has come, and valid if what is said does not depend on it. A reward that
-        comes later counts for what was played. A guard's round keeps its coin and its probability.
-
-        Parameters
-        ----------
-        decision_id : str
-            The decision's id.
-        action : int, str or any JSON value, optional
-            What was played: a row, or its name; of a guard the action itself. The baseline by default.
-        reason, by : str
-            Why, and who says so; kept in the journal.
-
-        Returns
-        -------
-        bool
-            False if nothing was moved: it was played as decided, or the same was said before.
-
-        Raises
-        ------
-        DecisionError
-            If there is no such decision.
-        DecisionSettledError
-            If its reward has come, or its window has closed.
-        DecisionConflictError
-            If something else was said before.
-        """
-        known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
-        keys = [*self._reward_keys([known]), f"v:{known}"]
-        return or_raise(self._run(Call(lambda turn: void(turn, known, action, why, who), keys=keys)))
-
-    def confirm(self, decision_ids: Sequence[str]) -> int:
-        """Say that decisions were played as they were decided, where the experiment asks for it (`confirm_within`).
-
-        Parameters
-        ----------
-        decision_ids : sequence of str
-            The decisions; those that do not wait for it are passed over.
-
-        Returns
-        -------
-        int
-            How many waited for it.
-        """
-        known = read_ids("decision_ids", decision_ids)
-        keys = [by_alias(one) for one in known] if self._is_sealed else ()
-        return self._run(Call(lambda turn: confirm(turn, known), keys=keys))
-
     def acknowledge(self, response: Response, *, reason: str, by: str = "", alarm_round: int | None = None) -> None:
         """Answer the alarm (`surefoot.safety.alarm`). The same answer to the same alarm twice counts once.
 
@@ -328,15 +251,15 @@ class Experiment(Erasures):
             total += (closed := self._run(Call(lambda turn: turn.close_windows(), closes=False)))
         return total
 
-    def set_mode(self, mode: ModeName, *, reason: str = "", despite_doubt: bool = False) -> ModeName:
+    def set_mode(self, mode: ModeName, *, reason: str = "", by: str = "", despite_doubt: bool = False) -> ModeName:
         """Change the mode (`surefoot.experiment.modes`).
 
         Parameters
         ----------
         mode : {"shadow", "guarded", "paused"}
             The new mode.
-        reason : str
-            Why; kept in the journal.
+        reason, by : str
+            Why, and who changes it; kept in the journal.
         despite_doubt : bool
             Go over to guarded mode although the configuration's log spoke against a linear model.
 
@@ -352,10 +275,10 @@ class Experiment(Erasures):
         AssumptionError
             If the configuration's log spoke against a linear model, and the mode is guarded.
         """
-        why = read_text("reason", reason)
+        why, who = read_text("reason", reason), read_text("by", by)
         if mode == "guarded" and self.configuration is not None and not despite_doubt:
             self.configuration.refuse_doubt()
-        return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, why))))
+        return or_raise(self._run(Call(lambda turn: change_mode(turn, mode, why, who))))
 
     def find(self, decision_id: str) -> AnyAnswer:
         """A decision that was made before.

@@ -21,7 +21,7 @@ ALLOWED: dict[ModeName, tuple[ModeName, ...]] = {
 }
 
 
-def change_mode(turn: UnitOfWork, mode: ModeName, reason: str) -> ModeName | ModeError:
+def change_mode(turn: UnitOfWork, mode: ModeName, reason: str, by: str) -> ModeName | ModeError:
     """Change the mode, and return the one before; the same mode again changes nothing."""
     before = turn.state.mode
     if mode != before and mode not in ALLOWED[before]:
@@ -29,6 +29,6 @@ def change_mode(turn: UnitOfWork, mode: ModeName, reason: str) -> ModeName | Mod
             f"An experiment goes from {before!r} to {' or '.join(map(repr, ALLOWED[before]))}, but got {mode!r}."
         )
     if mode != before:
-        turn.write(records.MODE, records.Mode(mode=mode, reason=reason))
+        turn.write(records.MODE, records.Mode(mode=mode, reason=reason, by=by))
         turn.state.mode = mode
     return before

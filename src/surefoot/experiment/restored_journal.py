@@ -56,7 +56,7 @@ def restore(
     for name in journal.names():
         experiment = Experiment.open(journal, name, clock=clock)
         if experiment.status().mode == "guarded":
-            experiment.set_mode("paused", reason=f"restored from a copy by {by}: {reason}")
+            experiment.set_mode("paused", reason=f"restored from a copy: {reason}", by=by)
     # Last: until it is there no server takes the copy, so that one that was cut short is restored again.
     record = Restored(by, reason, {name: (head.number, head.hash) for name, head in lost.items()}, stood)
     note_restored(journal, record, time=clock())

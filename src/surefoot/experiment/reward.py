@@ -101,7 +101,7 @@ def _is_too_late(turn: UnitOfWork, waiting: OpenWindow | None, decision: Event |
     return not turn.state.policy.settlement.awaits(round_of(decision))
 
 
-def abandon(turn: UnitOfWork, decision_id: str, reason: str) -> bool | DecisionError:
+def abandon(turn: UnitOfWork, decision_id: str, reason: str, by: str) -> bool | DecisionError:
     """Settle a decision without its reward; false if it was abandoned before."""
     decision = find_decision(turn.state.created, turn.transaction, decision_id)
     if decision is None:
@@ -117,7 +117,7 @@ def abandon(turn: UnitOfWork, decision_id: str, reason: str) -> bool | DecisionE
             f"A decision must be without a reward to be abandoned, but {decision_id!r} is settled: its reward has come "
             "or its window has closed. Dropping a known reward would select the data by their values."
         )
-    record = records.Abandoned(decision_id=ref, reason=reason)
+    record = records.Abandoned(decision_id=ref, reason=reason, by=by)
     turn.write(records.ABANDONED, record, f"r:{ref}")
     turn.state.abandoned(record, round_of(decision))
     return True

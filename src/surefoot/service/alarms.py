@@ -51,7 +51,13 @@ def alarms_of(status: Status) -> list[Alarm]:
     if status.promise_round > 1:
         text = f"A new promise was started after an alarm: it counts from round {status.promise_round:,} on."
         found.append(Alarm("renewed", "warning", text))
-    if status.debt > 0:
+    if status.unconfirmed:
+        text = (
+            f"Of {status.unconfirmed:,} rounds of the learner nobody has said that they were played: they count at "
+            "their worst. Do callers confirm, or have some died?"
+        )
+        found.append(Alarm("unconfirmed", "warning", text))
+    if status.debt > 0 and status.restarts:
         text = f"The learner restarted after an alarm, with a debt of {status.debt:,.4g} that must be earned back."
         found.append(Alarm("debt", "warning", text))
     words = REFUSALS if status.guard is None else {**REFUSALS, "out_of_range": OUT_OF_BOUNDS}

@@ -1,5 +1,6 @@
 """Who is asking, what is logged of a request, and the guard that routes are marked with."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,23 +8,50 @@ from typing import Any
 from litestar import Request
 
 from surefoot.service.problems import ProblemError
-from surefoot.service.tokens import ROLES, Role
+from surefoot.service.tokens import ROLES, Role, Token
 
 KEY = "surefoot.visit"
+OF_EXPERIMENT = re.compile(r"/v1/experiments/([^/]+)")
 
 
 @dataclass(slots=True)
 class RequestScope:
     """One request, as it is passed along in the ASGI scope.
 
-    token:    id of the token, never the token itself; None where there was none
-    notes:    what the log line says besides, such as the decision's id
+    token:       id of the token, never the token itself; None where there was none
+    by:          whom events name: the token's owner, with its id
+    experiments: the only ones that it may be used for; None for all
+    notes:       what the log line says besides, such as the decision's id
     """
 
     request_id: str
     roles: frozenset[Role] = frozenset()
     token: str | None = None
+    by: str = ""
+    experiments: frozenset[str] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+
+    def admit(self, token: Token) -> None:
+        """Act with a token that was presented."""
+        self.token, self.roles, self.by = token.id, frozenset(token.roles), token.by
+        self.experiments = frozenset(token.experiments) if token.experiments else None
+
+    def may_see(self, experiment: str) -> bool:
+        """Whether the token is for this experiment, too."""
+        return self.experiments is None or experiment in self.experiments
+
+    def check_role(self, role: Role) -> None:
+        """Refuse a token of another role."""
+        if role not in self.roles and "admin" not in self.roles:
+            raise ProblemError("not-allowed", f"This needs a token of the role {role!r}.")
+
+    def check_path(self, path: str) -> None:
+        """Refuse a token that is for other experiments; what is about all of them is not for it either."""
+        if self.experiments is None:
+            return
+        found = OF_EXPERIMENT.match(path)
+        if (found is not None and found[1] not in self.experiments) or path == "/metrics":
+            raise ProblemError("not-allowed", f"This token is for {', '.join(sorted(self.experiments))} alone.")
 
 
 OPEN = frozenset(ROLES)
@@ -42,8 +70,6 @@ def needs(role: Role) -> Callable[[Request[Any, Any, Any]], Awaitable[None]]:
     """
 
     async def guard(request: Request[Any, Any, Any]) -> None:
-        roles = visit_of(request.scope).roles
-        if role not in roles and "admin" not in roles:
-            raise ProblemError("not-allowed", f"This needs a token of the role {role!r}.")
+        visit_of(request.scope).check_role(role)
 
     return guard

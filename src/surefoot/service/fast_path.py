@@ -39,8 +39,7 @@ class FastPath:
         name, decision_id = found.groups()
         # Set before anything is refused, so that refusals are counted under their route as well.
         scope["path_template"] = TEMPLATES[decision_id is not None]
-        if "decide" not in visit.roles and "admin" not in visit.roles:
-            raise ProblemError("not-allowed", "This needs a token of the role 'decide'.")
+        visit.check_role("decide")
         body = await _body(receive, self._most)
         if decision_id is None:
             status, decided = await self._handlers.decide(name, body, visit)

@@ -117,7 +117,8 @@ class Middleware:
         # Before a wrong token is refused, so that guessing is limited, too.
         self._rates.spend(address if token is None else token.id)
         if token is not None:
-            visit.token, visit.roles = token.id, frozenset(token.roles)
+            visit.admit(token)
+            visit.check_path(scope["path"])
         elif scope["path"] != "/" and not scope["path"].startswith(PUBLIC):
             raise ProblemError("no-token", WWW_Authenticate='Bearer realm="surefoot"')
 

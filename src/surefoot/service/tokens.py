@@ -6,11 +6,15 @@ choose, and would cost every request a tenth of a second here. Hashes are compar
 is compared too, so that the time of an answer reveals nothing.
 """
 
+import fcntl
 import hashlib
 import hmac
+import math
 import os
 import secrets
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,14 +28,31 @@ PREFIX = "surefoot"
 NOBODY = "0" * 64
 
 
-class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A token as the file keeps it: enough to recognise it, not enough to use it."""
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A token as the file keeps it: enough to recognise it, not enough to use it.
+
+    owner:       who answers for what is done with it; events name them
+    expires:     when it is refused, in seconds since 1970
+    experiments: the only ones that it may be used for; empty for all
+    """
 
     id: str
     roles: list[Role]
     hash: str
     created: float
     note: str = ""
+    owner: str = ""
+    expires: float | None = None
+    experiments: list[str] = []
+
+    @property
+    def by(self) -> str:
+        """Whom events name."""
+        return f"{self.owner} ({self.id})" if self.owner else self.id
+
+    def has_expired(self, now: float) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and now >= self.expires
 
     def allows(self, role: Role) -> bool:
         """Whether it may act in this role; an admin may act in all."""
@@ -81,7 +102,15 @@ class TokenFile:
         except msgspec.MsgspecError as error:
             raise ConfigError(f"`tokens` must be a file of `surefoot token`, but {self.path} is not: {error}") from None
 
-    def create(self, roles: list[Role], *, note: str = "") -> str:
+    def create(
+        self,
+        roles: list[Role],
+        *,
+        note: str = "",
+        owner: str = "",
+        expires: float | None = None,
+        experiments: Sequence[str] = (),
+    ) -> str:
         """Create a token and return it; only its hash is kept.
 
         Parameters
@@ -90,6 +119,12 @@ class TokenFile:
             What it may do; an admin may do everything.
         note : str
             What it is for.
+        owner : str
+            Who answers for what is done with it; events name them.
+        expires : float, optional
+            When it is refused, in seconds since 1970; never by default.
+        experiments : sequence of str
+            The only experiments that it may be used for; all by default.
 
         Returns
         -------
@@ -103,10 +138,20 @@ class TokenFile:
         """
         if not roles or not set(roles) <= set(ROLES):
             raise ConfigError(f"`roles` must be some of {', '.join(ROLES)}, but got {', '.join(roles) or 'none'}.")
+        if expires is not None and not time.time() < expires < math.inf:
+            raise ConfigError(f"`expires` must be a time that is still to come, but got {expires!r}.")
+        if not all(text.isprintable() and len(text) <= 200 for text in (owner, *experiments)) or "" in experiments:
+            raise ConfigError(
+                f"`owner` and `experiments` must be printable, of at most 200 characters, but got {owner!r:.80} and "
+                f"{list(experiments)!r:.80}."
+            )
         identity = secrets.token_hex(4)
         token = f"{PREFIX}_{identity}_{secrets.token_urlsafe(32)}"
-        kept = Token(identity, sorted(set(roles)), digest(token), time.time(), note)
-        self._write([*self.all(), kept])
+        kept = Token(
+            identity, sorted(set(roles)), digest(token), time.time(), note, owner, expires, sorted(set(experiments))
+        )
+        with self._alone():
+            self._write([*self.all(), kept])
         return token
 
     def revoke(self, identity: str) -> None:
@@ -122,11 +167,12 @@ class TokenFile:
         ConfigError
             If there is no such token, or the file cannot be written.
         """
-        tokens = self.all()
-        rest = [token for token in tokens if token.id != identity]
-        if len(rest) == len(tokens):
-            raise ConfigError(f"There is no token {identity!r:.40}; `surefoot token list` shows those there are.")
-        self._write(rest)
+        with self._alone():
+            tokens = self.all()
+            rest = [token for token in tokens if token.id != identity]
+            if len(rest) == len(tokens):
+                raise ConfigError(f"There is no token {identity!r:.40}; `surefoot token list` shows those there are.")
+            self._write(rest)
 
     def find(self, presented: str) -> Token | None:
         """The token that was presented, if it is valid.
@@ -145,7 +191,7 @@ class TokenFile:
         # At most two cuts: a secret may hold underscores.
         known = self._known.get(presented.split("_", 2)[1]) if presented.count("_") >= 2 else None
         is_right = hmac.compare_digest(digest(presented), NOBODY if known is None else known.hash)
-        return known if is_right else None
+        return known if is_right and known is not None and not known.has_expired(time.time()) else None
 
     def _refresh(self) -> None:
         now = time.monotonic()
@@ -162,6 +208,20 @@ class TokenFile:
             self._known = {token.id: token for token in self.all()}
             # Only now, so that a file that could not be read is tried again.
             self._stamp = stamp
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One writer at a time: what two read before either writes, the last would undo."""
+        beside = self.path.with_name(f".{self.path.name}.lock")
+        try:
+            lock = os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ConfigError(f"`tokens` must be a file that can be written, but {self.path}: {error}.") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
     def _write(self, tokens: list[Token]) -> None:
         """Replace the file as a whole, so that no reader sees half of it."""

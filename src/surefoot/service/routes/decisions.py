@@ -118,9 +118,9 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         request: Request[Any, Any, Any],
     ) -> response_models.Abandoned:
         """Say that a decision's reward will never be learned, so that no other waits for it."""
-        opened = await registry.find(name)
-        is_new = await registry.run(opened.experiment.abandon, decision_id, reason=data.reason)
-        visit_of(request.scope).notes.update(experiment=name, decision_id=decision_id)
+        opened, visit = await registry.find(name), visit_of(request.scope)
+        is_new = await registry.run(opened.experiment.abandon, decision_id, reason=data.reason, by=visit.by)
+        visit.notes.update(experiment=name, decision_id=decision_id)
         return response_models.Abandoned(decision_id, not is_new, await registry.head(name))
 
     @post(
@@ -138,7 +138,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         """Say what was really played, so that the ledger is about that; until a reward of the round has come."""
         refuse_depth("action", data.action)
         opened, visit = await registry.find(name), visit_of(request.scope)
-        told = {"reason": data.reason, "by": visit.token or ""}
+        told = {"reason": data.reason, "by": visit.by}
         is_moved = await registry.run(opened.experiment.void, decision_id, data.action, **told)
         visit.notes.update(experiment=name, decision_id=decision_id, is_moved=is_moved)
         return response_models.Voided(decision_id, is_moved, await registry.head(name))

@@ -56,6 +56,9 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         """Begin an experiment; it starts in shadow, unless told otherwise."""
         policy = policy_of(data) if data.configuration is None else configured(data, data.configuration)
         history = None if data.history is None else (data.history.features, data.history.rewards)
+        visit = visit_of(request.scope)
+        if not visit.may_see(data.name):
+            raise ProblemError("not-allowed", "This token is for other experiments.")
         opened = await registry.create(
             data.name,
             policy,
@@ -68,8 +71,9 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             despite_doubt=data.despite_doubt,
             sealed=data.sealed,
             confirm_within=data.confirm_within,
+            by=visit.by,
         )
-        visit_of(request.scope).notes["experiment"] = data.name
+        visit.notes["experiment"] = data.name
         return await summary(opened)
 
     def policy_of(data: request_models.CreateExperiment) -> Policy | Guard:
@@ -98,7 +102,8 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     async def list_(request: Request[Any, Any, Any]) -> response_models.Experiments:
         """All experiments at a glance; those that cannot be read apart, with the reason."""
         found = response_models.Experiments([])
-        for name in await registry.names():
+        visit = visit_of(request.scope)
+        for name in filter(visit.may_see, await registry.names()):
             try:
                 found.experiments.append(await summary(await registry.find(name)))
             except JournalError as error:
@@ -135,9 +140,10 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         name: ExperimentName, data: JSONBody[request_models.ChangeMode], request: Request[Any, Any, Any]
     ) -> response_models.Summary:
         """Go over to another mode; the summary's `allowed_modes` tell which."""
-        opened = await registry.find(name)
-        await registry.run(opened.experiment.set_mode, data.mode, reason=data.reason, despite_doubt=data.despite_doubt)
-        visit_of(request.scope).notes.update(experiment=name, mode=data.mode)
+        opened, visit = await registry.find(name), visit_of(request.scope)
+        told = {"reason": data.reason, "by": visit.by, "despite_doubt": data.despite_doubt}
+        await registry.run(opened.experiment.set_mode, data.mode, **told)
+        visit.notes.update(experiment=name, mode=data.mode)
         return await summary(opened)
 
     @post(
@@ -151,8 +157,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     ) -> response_models.Summary:
         """Answer the alarm, with a reason that is kept; the summary's `alarm_responses` tell how it may be answered."""
         opened, visit = await registry.find(name), visit_of(request.scope)
-        by = visit.token or ""
-        answer = {"reason": data.reason, "by": by, "alarm_round": data.alarm_round}
+        answer = {"reason": data.reason, "by": visit.by, "alarm_round": data.alarm_round}
         await registry.run(opened.experiment.acknowledge, data.response, **answer)
         visit.notes.update(experiment=name, response=data.response)
         return await summary(opened)
@@ -168,7 +173,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     ) -> response_models.Erasure:
         """Erase ids, names, units and contexts for good; the audit stays clean, and says that it was done."""
         opened, visit = await registry.find(name), visit_of(request.scope)
-        told = {"person": data.person, "before": data.before, "by": visit.token or "", "reason": data.reason}
+        told = {"person": data.person, "before": data.before, "by": visit.by, "reason": data.reason}
         erased = await registry.run(opened.experiment.erase, data.decision_ids, **told)
         visit.notes.update(experiment=name, erased=erased)
         return response_models.Erasure(erased, await registry.head(name), registry.journal.is_forgetting)

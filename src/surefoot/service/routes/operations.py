@@ -25,10 +25,15 @@ class Life(msgspec.Struct):
 
 
 class Access(msgspec.Struct):
-    """What the caller may do; `is_open` where nobody is asked for a token."""
+    """What the caller may do; `is_open` where nobody is asked for a token. Events name the caller as `by` says.
+
+    `experiments` are the only ones that the token is for; null for all.
+    """
 
     roles: list[Role]
     is_open: bool
+    by: str = ""
+    experiments: list[str] | None = None
 
 
 class ProblemKind(msgspec.Struct):
@@ -73,8 +78,10 @@ def routes(registry: Registry, metrics: Metrics) -> list[HTTPRouteHandler]:
     @get("/v1/access", security=TOKEN, tags=TAGS, operation_id="readAccess", responses=problems())
     async def access(request: Request[Any, Any, Any]) -> Access:
         """What the caller's token allows."""
-        roles = visit_of(request.scope).roles
-        return Access([role for role in ROLES if role in roles or "admin" in roles], registry.settings.is_open)
+        visit = visit_of(request.scope)
+        roles = [role for role in ROLES if role in visit.roles or "admin" in visit.roles]
+        only = None if visit.experiments is None else sorted(visit.experiments)
+        return Access(roles, registry.settings.is_open, visit.by, only)
 
     @get(
         "/problems/{word:str}",
