@@ -8,6 +8,7 @@ reward     r:<decision_id>  `Reward`, accepted; there is one at most for each de
 reward     -                `Reward`, refused, with its reason; it changes nothing
 abandoned  r:<decision_id>  `Abandoned`: the decision's reward will never be learned
 voided     v:<decision_id>  `Voided`: the round was not played as decided, said before any reward of it had come
+corrected  x:<decision_id>  `Corrected`: the reward that counts in place of the accepted one, which was not learned yet
 confirmed  -                `Confirmed`: learner rounds that were played as decided
 overdue    -                `Overdue`: learner rounds that nobody has confirmed in time, which count at their worst
 closed     -                `Closed`: windows that have closed, oldest decision first, and what was learned
@@ -57,7 +58,9 @@ from surefoot.record_format import number as number
 from surefoot.records_of_operators import Abandoned as Abandoned
 from surefoot.records_of_operators import Acknowledged as Acknowledged
 from surefoot.records_of_operators import Confirmed as Confirmed
+from surefoot.records_of_operators import Corrected as Corrected
 from surefoot.records_of_operators import Erased as Erased
+from surefoot.records_of_operators import Forked as Forked
 from surefoot.records_of_operators import Mode as Mode
 from surefoot.records_of_operators import ModeName as ModeName
 from surefoot.records_of_operators import Overdue as Overdue
@@ -67,7 +70,7 @@ from surefoot.records_of_operators import Voided as Voided
 
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
-CONFIRMED, OVERDUE = "confirmed", "overdue"
+CONFIRMED, OVERDUE, CORRECTED = "confirmed", "overdue", "corrected"
 ABANDONED, VOIDED, ACKNOWLEDGED, ERASED = "abandoned", "voided", "acknowledged", "erased"
 GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
 
@@ -93,6 +96,7 @@ class Created(Record):
     history:        rewards of the baseline from before, learned before the first decision
     configuration:  the experiment.toml that it was made by, by which contexts become rows
     by:             who created it
+    origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     """
 
@@ -110,6 +114,7 @@ class Created(Record):
     configuration: str | None = None
     confirm_within: float | None = None
     by: str = ""
+    origin: Forked | None = None
 
 
 class CatalogueRecord(Record):
@@ -372,6 +377,7 @@ RECORDS: dict[str, type[Record]] = {
     MODE: Mode,
     ABANDONED: Abandoned,
     VOIDED: Voided,
+    CORRECTED: Corrected,
     CONFIRMED: Confirmed,
     OVERDUE: Overdue,
     ACKNOWLEDGED: Acknowledged,

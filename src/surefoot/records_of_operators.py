@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypeAlias
 
-from surefoot.record_format import Record
+from surefoot.record_format import Number, Record
 
 ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
 Response: TypeAlias = Literal["stay", "relearn", "renew"]
@@ -25,6 +25,29 @@ class Voided(Record):
 
     decision_id: str
     action: Any = None
+    reason: str = ""
+    by: str = ""
+
+
+class Forked(Record):
+    """Where an experiment's history came from: another one, at that head, with so many of its rounds; and why.
+
+    is_encoded: whether rows were made anew, by another feature map
+    """
+
+    experiment: str
+    number: int
+    hash: str
+    rounds: int
+    is_encoded: bool = False
+    reason: str = ""
+
+
+class Corrected(Record):
+    """The reward of a decision as it should have been sent, why, and by whom: said before anything was learned."""
+
+    decision_id: str
+    value: Number
     reason: str = ""
     by: str = ""
 

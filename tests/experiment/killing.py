@@ -10,8 +10,8 @@ from pathlib import Path
 from surefoot import records
 from surefoot.audit import audit
 from surefoot.experiment import Experiment
-from surefoot.experiment.snapshots import pack
-from surefoot.experiment.state import begin, decode
+from surefoot.experiment.decoding import decode
+from surefoot.experiment.snapshots import begin, pack
 from surefoot.journal import START, Event, Head, Journal, open_journal, verify
 from tests.experiment.client import NAME, live, played_of, reward_of
 

@@ -22,9 +22,9 @@ from surefoot.errors import (
     InputError,
 )
 from surefoot.experiment import AsyncExperiment, Experiment, GuardAnswer, GuardQuestion, Question
+from surefoot.experiment.decoding import decode
 from surefoot.experiment.export import export as write_export
-from surefoot.experiment.snapshots import pack
-from surefoot.experiment.state import begin, decode
+from surefoot.experiment.snapshots import begin, pack
 from surefoot.journal import Journal, open_journal
 from surefoot.replay import Columns, Declared, read_log, replay
 from surefoot.simulation import Spec

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 import surefoot
+from surefoot.audit import audit
 from surefoot.client import Client, ServiceError
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.experiment import Experiment, read_configuration
+from surefoot.experiment import Experiment, fork, read_configuration
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.replay import Columns, configuration_of, fit_baseline, read_log
 from surefoot.replay.log_files import TableLog
@@ -76,6 +77,21 @@ def test_what_is_replayed_is_what_goes_live(policy: str, radius: str | None, tmp
         assert shop.reward(answer.decision_id, float(config.actions[answer.action] == visitor["size"])).is_accepted
     np.testing.assert_array_equal(live, replayed.chosen)
     assert shop.status().learner_share > 0
+
+
+def test_a_fork_by_another_configuration_makes_the_rows_anew_of_the_contexts() -> None:
+    _, config = configured("SafeLUCB")
+    journal = surefoot.open_journal("memory:")
+    shop = Experiment.create(journal, "shop", config, despite_doubt=True)
+    contexts = [{"x": 0.1 * n, "plan": "pro"} for n in range(5)]
+    for n, context in enumerate(contexts):
+        answer = shop.decide(context=context, baseline=config.actions[0], decision_id=f"v{n}")
+        shop.reward(answer.decision_id, 0.5)
+    other = replace(config, alpha=0.3, actions=config.actions[:2])
+    made = fork(journal, "shop", "fewer", policy=other, reason="one action is gone")
+    assert made.experiment.settings.history is not None
+    assert made.experiment.settings.history.features == [other.rows(context)[0].tolist() for context in contexts]
+    assert audit(journal, "fewer").is_clean
 
 
 def test_the_command_line_replays_what_the_file_says(tmp_path: Path) -> None:

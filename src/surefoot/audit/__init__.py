@@ -11,6 +11,7 @@ from surefoot.audit.audit_report import Report
 from surefoot.audit.auditor import Auditor
 from surefoot.audit.expected_heads import ExpectedHead, HeadSearch
 from surefoot.audit.findings import Finding, Findings
+from surefoot.audit.fork_checks import fork_faults
 from surefoot.audit.journal_checks import JournalReport, audit_journal
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View
@@ -74,6 +75,8 @@ def audit(
     # A live experiment may have grown since the last page was read: then its head lies ahead, and that is fine.
     if end is not None and not (is_at_start and end.number > auditor.chain.head.number):
         auditor.chain.end(end)
+    for text in fork_faults(journal, auditor.created):
+        auditor.findings.add(1, "fork", text)
     auditor.private.end(is_sealed=auditor.is_sealed)
     search.end(auditor.chain.head.number, auditor.findings)
     return Report(

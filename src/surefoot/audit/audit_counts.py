@@ -47,6 +47,7 @@ class AuditCounts:
     voided: int = 0  # rounds that were not played as decided
     texts: int = 0  # private ones that are what their events commit to
     erasures: list[tuple[int, records.Erased]] = field(default_factory=list)  # event, what and by whom
+    corrections: list[tuple[int, records.Corrected]] = field(default_factory=list)  # event, what and by whom
     alarms: list[tuple[int, str]] = field(default_factory=list)
     answers: list[tuple[int, int, records.Acknowledged]] = field(default_factory=list)  # event, round, answer
 

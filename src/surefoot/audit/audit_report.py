@@ -76,6 +76,10 @@ class Report:
                 {"event": event, "texts": len(erased.events), "by": erased.by, "reason": erased.reason}
                 for event, erased in tally.erasures
             ],
+            "corrections": [
+                {"event": event, "value": _finite(float(one.value)), "by": one.by, "reason": one.reason}
+                for event, one in tally.corrections
+            ],
             "promise_from_round": tally.promise_round,
             "closest": {
                 "margin": _finite(tally.closest.margin),

@@ -146,6 +146,9 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
         )
     if tally.texts or tally.erasures:
         yield "private texts", f"{tally.texts:,}, each what its event commits to"
+    for event, corrected in tally.corrections[-SHOWN:]:
+        by = f" by {corrected.by}" if corrected.by else ""
+        yield f"  reward corrected at event {event:,}{by}", f"{corrected.value}: {corrected.reason}"
     for event, erased in tally.erasures[-SHOWN:]:
         by = f" by {erased.by}" if erased.by else ""
         yield f"  erased at event {event:,}{by}", f"{len(erased.events):,}: {erased.reason or 'no reason was given'}"

@@ -220,6 +220,10 @@ class Auditor:
         assert self._learning is not None
         self._learning.abandon(event, abandoned)
 
+    def _take_corrected(self, event: Event, corrected: records.Corrected) -> None:
+        assert self._learning is not None
+        self._learning.correct(event, corrected)
+
     def _take_voided(self, event: Event, voided: records.Voided) -> None:
         assert self._book is not None
         assert self._learning is not None

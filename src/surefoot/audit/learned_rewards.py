@@ -62,6 +62,7 @@ class LearnedRewards:
         self._settle_after: int | None = created.settings.get("settle_after")
         self._default = float(created.settings.get("default_reward") or 0.0)
         self._abandoned: set[str] = set()
+        self._corrected: set[str] = set()
 
     def wait(
         self,
@@ -150,6 +151,22 @@ class LearnedRewards:
             self._findings.add(event.number, "reward", text)
             return
         self._settle(waiting, value)
+        if waiting.round > self._tally.restart_round:
+            self._examine(event.number, value, waiting.is_learner)
+
+    def correct(self, event: Event, corrected: records.Corrected) -> None:
+        """A reward that counts in place of the accepted one; never once something was learned from that."""
+        waiting, value = self._waiting.get(corrected.decision_id), float(corrected.value)
+        window = self._created.reward_window
+        is_open = waiting is not None and (window is None or event.time < waiting.time + window)
+        is_new = corrected.decision_id not in self._corrected and event.key == f"x:{corrected.decision_id}"
+        if waiting is None or waiting.reward is None or not is_open or not is_new or not abs(value) <= LARGEST:
+            text = f"the reward of {corrected.decision_id!r} was corrected, but had not come, was learned, or corrected"
+            self._findings.add(event.number, "corrected", text)
+            return
+        self._corrected.add(corrected.decision_id)
+        self._tally.corrections.append((event.number, corrected))
+        waiting.reward = value
         if waiting.round > self._tally.restart_round:
             self._examine(event.number, value, waiting.is_learner)
 

@@ -1,9 +1,8 @@
-"""`surefoot experiment create|list|status|abandon|void|acknowledge|export|erase|archive|delete`: experiments."""
+"""`surefoot experiment create|list|status|fork|abandon|correct|void|acknowledge|export|erase|archive|delete`."""
 
 import json
 import math
 import time
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -14,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.audit.audit_text import when
+from surefoot.cli.experiment_changes import correct, fork
 from surefoot.cli.number_lists import parse_numbers
+from surefoot.cli.policy_settings import read_pairs
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status, read_configuration
 from surefoot.experiment.experiment_toml import Configuration
@@ -26,6 +27,8 @@ from surefoot.journal import Journal, open_journal
 from surefoot.records import ModeName, Response
 
 experiment = typer.Typer(help="Create and inspect experiments in a journal.", no_args_is_help=True)
+for _verb in (fork, correct):
+    experiment.command()(_verb)
 
 JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")]
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
@@ -70,7 +73,7 @@ def create(
         raise ConfigError("`--config` must not be given beside --policy, --settings or --set: the file has them.")
     advice = "Give them with --set or --settings."
     made = (
-        make_any_policy(policy or "SafeLUCB", _settings(settings, set_ or []), advice=advice)
+        make_any_policy(policy or "SafeLUCB", read_pairs(settings, set_ or []), advice=advice)
         if config is None
         else read_configuration(config)
     )
@@ -267,29 +270,6 @@ def export(
 
 def _status(journal: Journal, name: str) -> Status:
     return Experiment.open(journal, name).status()
-
-
-def _settings(file: Path | None, pairs: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if file is not None:
-        try:
-            found = tomllib.loads(file.read_text("utf-8"))
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"`--settings` must be a TOML file, but {file} cannot be read as one: {error}.") from None
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"`--set` must be key=value, such as alpha=0.05, but got {pair!r}.")
-        found[key.strip()] = _value(value.strip())
-    return found
-
-
-def _value(text: str) -> Any:
-    """A number, a list or a table as JSON; anything else is a string."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _print(status: Status) -> None:

@@ -4,6 +4,7 @@ from surefoot.experiment.answer import Answer, Receipt
 from surefoot.experiment.async_experiment import AsyncExperiment
 from surefoot.experiment.experiment import Experiment
 from surefoot.experiment.experiment_toml import read_configuration
+from surefoot.experiment.forking import Fork, fork
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import GuardQuestion
 from surefoot.experiment.guard_status import GuardStatus
@@ -16,11 +17,13 @@ __all__ = [
     "Answer",
     "AsyncExperiment",
     "Experiment",
+    "Fork",
     "GuardAnswer",
     "GuardQuestion",
     "GuardStatus",
     "Question",
     "Receipt",
     "Status",
+    "fork",
     "read_configuration",
 ]

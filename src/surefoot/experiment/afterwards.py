@@ -1,13 +1,15 @@
-"""What callers say of rounds afterwards: that a reward will never come, what was really played, that it was played."""
+"""What callers say of rounds afterwards: a reward never comes, or was wrong; what was played, and that it was."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from surefoot.errors import InputError
 from surefoot.experiment.answer import or_raise
 from surefoot.experiment.confirm import confirm
+from surefoot.experiment.correct import correct
 from surefoot.experiment.erasure import Erasures
 from surefoot.experiment.question import read_id, read_ids, read_text
-from surefoot.experiment.reward import abandon
+from surefoot.experiment.reward import abandon, read_reward
 from surefoot.experiment.transacted_state import Call
 from surefoot.experiment.void import void
 from surefoot.journal.private_text import by_alias
@@ -76,6 +78,40 @@ class Afterwards(Erasures):
         known, why, who = read_id(decision_id), read_text("reason", reason), read_text("by", by)
         keys = [*self._reward_keys([known]), f"v:{known}"]
         return or_raise(self._run(Call(lambda turn: void(turn, known, action, why, who), keys=keys)))
+
+    def correct(self, decision_id: str, value: float, *, reason: str, by: str = "") -> bool:
+        """Replace a reward that was measured wrongly, as long as nothing was learned from it; once for each decision.
+
+        Parameters
+        ----------
+        decision_id : str
+            The decision's id.
+        value : float
+            The reward as it should have been sent.
+        reason, by : str
+            Why, and who says so; kept in the journal.
+
+        Returns
+        -------
+        bool
+            False if the reward has that value already.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision, or no reward of it.
+        DecisionSettledError
+            If the reward was learned; then only a fork can begin anew (`surefoot.experiment.fork`).
+        DecisionConflictError
+            If it was corrected before, to another value.
+        InputError
+            If the value is no finite number, the reason is empty, or the experiment has a guard.
+        """
+        (known, number), why, who = read_reward(decision_id, value), read_text("reason", reason), read_text("by", by)
+        if not why.strip():
+            raise InputError("`reason` must say why the reward is corrected: an auditor will ask.")
+        keys = [*self._reward_keys([known]), f"x:{known}"]
+        return or_raise(self._run(Call(lambda turn: correct(turn, known, number, why, who), keys=keys)))
 
     def confirm(self, decision_ids: Sequence[str]) -> int:
         """Say that decisions were played as they were decided, where the experiment asks for it (`confirm_within`).

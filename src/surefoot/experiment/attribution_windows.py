@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from surefoot.records import Learned, SettledWindow
+from surefoot.records import Created, Learned, SettledWindow
 
 
 class OpenWindow(msgspec.Struct):
@@ -76,3 +76,10 @@ class AttributionWindows:
         value = self._default if entry.value is None else entry.value
         assert not isinstance(value, dict)
         return Learned(decision_id=entry.decision_id, round=entry.round, value=value, is_default=is_default)
+
+
+def windows_of(created: Created) -> AttributionWindows | None:
+    """The windows of an experiment that has a reward window."""
+    if created.reward_window is None:
+        return None
+    return AttributionWindows(created.reward_window, created.default_reward or 0.0)

@@ -19,7 +19,7 @@ from surefoot.experiment.state import new_policy
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.safe_lucb import SafeLUCB
-from surefoot.records import FORMAT, SEALED, Created, History, ModeName
+from surefoot.records import FORMAT, SEALED, Created, Forked, History, ModeName
 
 
 def read_settings(
@@ -35,6 +35,7 @@ def read_settings(
     sealed: bool = False,
     confirm_within: float | None = None,
     by: str = "",
+    origin: Forked | None = None,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -67,6 +68,7 @@ def read_settings(
         configuration=text,
         confirm_within=_read_confirm_within(confirm_within, policy),
         by=read_text("by", by),
+        origin=origin,
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):

@@ -26,7 +26,7 @@ from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
 from surefoot.policies import Policy
 from surefoot.policies.guard import Guard
-from surefoot.records import Created, ModeName, Response, encode
+from surefoot.records import Created, Forked, ModeName, Response, encode
 
 SNAPSHOT_EVERY = 2000
 
@@ -68,6 +68,7 @@ class Experiment(Afterwards):
         sealed: bool = False,
         confirm_within: float | None = None,
         by: str = "",
+        origin: Forked | None = None,
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
@@ -107,6 +108,8 @@ class Experiment(Afterwards):
             a round that nobody confirms counts at its worst until somebody does. For SafeLUCB.
         by : str
             Who creates it; kept in the journal.
+        origin : surefoot.records.Forked, optional
+            What `surefoot.experiment.fork` says of where the history came from.
         clock : callable
             Tells the time in seconds since 1970.
         snapshot_every : int
@@ -142,6 +145,7 @@ class Experiment(Afterwards):
             sealed=sealed,
             confirm_within=confirm_within,
             by=by,
+            origin=origin,
         )
         journal.create(name, encode(created), time=clock())
         # As any later process opens it, so that there is one way into the state.

@@ -102,6 +102,9 @@ def decisions(journal: Journal, name: str) -> Iterator[dict[str, Any]]:
             reward = decode(event, records.RewardRecord)
             if reward.refused is None:
                 rows[reward.decision_id].update(reward=float(reward.value), reward_time=event.time)
+        elif event.kind == records.CORRECTED and not windowed:
+            corrected = decode(event, records.Corrected)
+            rows[corrected.decision_id].update(reward=float(corrected.value), reward_time=event.time)
         elif event.kind == records.CLOSED:
             for learned in decode(event, records.Closed).learned:
                 rows[learned.decision_id].update(

@@ -82,6 +82,9 @@ def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) 
         if before == value:
             settled = settled or turn.transaction.find(f"r:{ref}")
             return Receipt(decision_id, value, is_repeat=True, head=None if settled is None else settled.head)
+        corrected = turn.transaction.find(f"x:{ref}")
+        if corrected is not None and decode(corrected, records.Corrected).value == value:
+            return Receipt(decision_id, value, is_repeat=True, head=corrected.head)
         return refuser.refuse(turn, decision_id, value, "conflict", ref)
     if _is_too_late(turn, waiting, decision):
         return refuser.refuse(turn, decision_id, value, "too_late", ref)

@@ -13,14 +13,16 @@ import numpy as np
 
 import surefoot
 from surefoot import records
-from surefoot.errors import JournalError, SurefootError
+from surefoot.errors import JournalError, JournalSchemaError, SurefootError
 from surefoot.experiment.attribution_windows import AttributionWindows, OpenWindow
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
-from surefoot.experiment.state import State, begin, decode
+from surefoot.experiment.policy_by_name import new_policy
+from surefoot.experiment.state import State, decode
 from surefoot.experiment.unconfirmed_rounds import UnconfirmedRound
 from surefoot.journal import Head, View
 from surefoot.policies.base_policy import BasePolicy
-from surefoot.records import ModeName
+from surefoot.records import FORMAT as EXPERIMENT_FORMAT
+from surefoot.records import SEALED, Created, ModeName
 
 T = TypeVar("T")
 FORMAT = 2
@@ -78,6 +80,17 @@ def pack(value: Any) -> bytes:
 
 def _unpack(data: bytes, kind: type[T]) -> T:
     return msgspec.msgpack.decode(data, type=kind, ext_hook=_array)
+
+
+def begin(view: View) -> State:
+    """The state after the first event."""
+    event = next(view.read(limit=1))
+    created = decode(event, Created)
+    if created.format not in (EXPERIMENT_FORMAT, SEALED):
+        raise JournalSchemaError(
+            f"Experiment {view.name!r} has format {created.format}; this surefoot reads {EXPERIMENT_FORMAT} and {SEALED}."
+        )
+    return State(created, new_policy(created), event.head, event.time)
 
 
 def rebuild(view: View) -> State:

@@ -18,7 +18,7 @@ from surefoot.errors import (
     JournalSchemaError,
     SurefootError,
 )
-from surefoot.experiment.attribution_windows import AttributionWindows
+from surefoot.experiment.attribution_windows import windows_of
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.decoding import decode as decode
 from surefoot.experiment.decoding import find_reference, side_of
@@ -31,7 +31,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.records import FORMAT, SEALED, Created, ModeName
+from surefoot.records import Created, ModeName
 
 MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
 
@@ -42,7 +42,7 @@ class State:
     def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.mode: ModeName = created.mode
-        self.windows = new_windows(created)
+        self.windows = windows_of(created)
         self.unconfirmed = UnconfirmedRounds(created.confirm_within, policy)
         self.tally = GuardCounts() if isinstance(policy, Guard) else ExperimentCounts()
         self.open_ids: dict[int, str] = {}  # decisions without a reward, by round; windows keep their own
@@ -127,11 +127,27 @@ class State:
             self.policy.observe(decided, value)
             self.open_ids.pop(decided, None)
             self.tally.took_in(value)
+        self._check_bounds(decided, value)
+
+    def _check_bounds(self, decided: int, value: float) -> None:
         low, high = self.created.reward_bounds or (-math.inf, math.inf)
         # What was declared of rounds before a restart has been answered for.
         if not low <= value <= high and decided > self.tally.restart_round:
             text = f"A reward of {value:.6g} came in for round {decided}, but {low:g} to {high:g} was declared."
             self.policy.report_breach("reward", text)
+
+    def corrected(self, record: records.Corrected, round_: int) -> None:
+        """Replace a reward that was not learned yet; what the wrong one has alarmed stays so."""
+        value = float(record.value)
+        waiting = None if self.windows is None else self.windows.find(record.decision_id)
+        if waiting is not None:
+            waiting.value = value
+        else:
+            settlement = self.policy.settlement
+            self.tally.took_in(value - float(settlement.rewards[round_]))  # type: ignore[arg-type]
+            settlement.rewards[round_] = value
+        self.policy.examine(round_, value)
+        self._check_bounds(round_, value)
 
     def visited(self, record: records.Visit) -> None:
         """Count another visit of a unit; its round goes on."""
@@ -237,24 +253,6 @@ class State:
         return self.catalogues[digest]
 
 
-def begin(view: View) -> State:
-    """The state after the first event."""
-    event = next(view.read(limit=1))
-    created = decode(event, Created)
-    if created.format not in (FORMAT, SEALED):
-        raise JournalSchemaError(
-            f"Experiment {view.name!r} has format {created.format}; this surefoot reads {FORMAT} and {SEALED}."
-        )
-    return State(created, new_policy(created), event.head, event.time)
-
-
-def new_windows(created: Created) -> AttributionWindows | None:
-    """The windows of an experiment that has a reward window."""
-    if created.reward_window is None:
-        return None
-    return AttributionWindows(created.reward_window, created.default_reward or 0.0)
-
-
 def _recall(state: State, event: Event, view: View) -> None:
     record = decode(event, records.DecisionRecord)
     coin: dict[str, Any] = {"draw": record.draw} if isinstance(state.policy, WatchedPolicy) else {}
@@ -343,6 +341,11 @@ def _voided(state: State, event: Event, view: View) -> None:
     state.voided(record, _decision_of(state, record.decision_id, view), view)
 
 
+def _corrected(state: State, event: Event, view: View) -> None:
+    record = decode(event, records.Corrected)
+    state.corrected(record, _round_of(state, record.decision_id, view))
+
+
 def _confirmed(state: State, event: Event, view: View) -> None:
     state.unconfirmed.confirm(decode(event, records.Confirmed).decision_ids)
 
@@ -376,6 +379,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.MODE: _mode,
     records.ABANDONED: _abandoned,
     records.VOIDED: _voided,
+    records.CORRECTED: _corrected,
     records.CONFIRMED: _confirmed,
     records.OVERDUE: _overdue,
     records.ACKNOWLEDGED: _acknowledged,

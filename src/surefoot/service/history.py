@@ -13,9 +13,10 @@ import msgspec
 
 from surefoot import records
 from surefoot.experiment import Answer, GuardAnswer
+from surefoot.experiment.decoding import decode
 from surefoot.experiment.guard_decide import answer_of
 from surefoot.experiment.sealing import read_voided, reference
-from surefoot.experiment.state import begin, decode
+from surefoot.experiment.snapshots import begin
 from surefoot.experiment.status import Status, status_of
 from surefoot.journal import Journal, View
 from surefoot.service.numbers import finite

@@ -14,7 +14,7 @@ from surefoot.errors import (
     JournalUnavailableError,
     OutcomeUnknownError,
 )
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, GuardAnswer, Status
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, Fork, GuardAnswer, Status, fork
 from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.policy_by_name import is_guard
@@ -181,6 +181,13 @@ class Registry:
         # At once, so that it is missed from here on if somebody removes it.
         await self._note()
         return await self._enter(made)
+
+    async def fork(self, source: str, name: str, **settings: Any) -> tuple[OpenExperiment, Fork]:
+        """Begin an experiment with what another has learned."""
+        every = self.settings.snapshot_every
+        made = await self.run(fork, self.journal, source, name, clock=self._clock, snapshot_every=every, **settings)
+        await self._note()
+        return await self._enter(made.experiment), made
 
     async def find(self, name: str) -> OpenExperiment:
         """The open experiment of that name; `JournalNotFoundError` if there is none."""

@@ -184,6 +184,25 @@ class CreateExperiment(Wire, kw_only=True):
     confirm_within: Annotated[float, Meta(gt=0)] | None = None
 
 
+class ForkExperiment(Wire, kw_only=True):
+    """Begin a new experiment with what this one has learned from its settled rounds.
+
+    `settings` are those in which the new policy differs, such as {"alpha": 0.2}. A `configuration` is the text of an
+    experiment.toml, in place of them: it makes the rows anew of the contexts. `reward_window`, `default_reward` and
+    `confirm_within` are the old one's where they are left out.
+    """
+
+    name: Name
+    settings: dict[str, Any] = {}
+    configuration: str | None = None
+    mode: ModeName = "shadow"
+    reward_window: Annotated[float, Meta(gt=0)] | None = None
+    default_reward: float | None = None
+    confirm_within: Annotated[float, Meta(gt=0)] | None = None
+    description: Text | None = None
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
+
+
 class ChangeMode(Wire, kw_only=True):
     """Go over to another mode."""
 
@@ -209,6 +228,13 @@ class Void(Wire, kw_only=True):
 
     action: Any = None
     reason: Text = ""
+
+
+class Correct(Wire, kw_only=True):
+    """Replace a reward that was measured wrongly, as long as nothing was learned from it."""
+
+    value: float
+    reason: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
 
 
 class Confirm(Wire, kw_only=True):

@@ -93,6 +93,15 @@ class Voided(msgspec.Struct):
     head: EventHead
 
 
+class Correction(msgspec.Struct):
+    """A reward as it counts now; `is_changed` is false where it had that value already. `head` is the receipt."""
+
+    decision_id: str
+    value: float
+    is_changed: bool
+    head: EventHead
+
+
 class Confirmation(msgspec.Struct):
     """How many rounds waited for the word that they were played. `head` is the receipt."""
 
@@ -198,6 +207,14 @@ class Summary(msgspec.Struct):
     promise_round: int
     debt: float
     guard: GuardStanding | msgspec.UnsetType = msgspec.UNSET
+
+
+class Forked(msgspec.Struct):
+    """A fork: the new experiment, how many rows it begins with, and what was not carried over, a sentence each."""
+
+    experiment: Summary
+    carried: int
+    lost: list[str]
 
 
 class DamagedExperiment(msgspec.Struct):

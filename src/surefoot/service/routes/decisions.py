@@ -144,6 +144,25 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         return response_models.Voided(decision_id, is_moved, await registry.head(name))
 
     @post(
+        "/v1/experiments/{name:str}/decisions/{decision_id:str}/correction",
+        **guarded("admin", TAGS, "correctReward"),
+        status_code=200,
+        responses=problems(*ABOUT, "unknown-decision", "decision-settled", "decision-conflict", body=True),
+    )
+    async def correct(
+        name: ExperimentName,
+        decision_id: DecisionId,
+        data: JSONBody[request_models.Correct],
+        request: Request[Any, Any, Any],
+    ) -> response_models.Correction:
+        """Replace a reward that was measured wrongly, until it was learned; afterwards only a fork begins anew."""
+        opened, visit = await registry.find(name), visit_of(request.scope)
+        told = {"reason": data.reason, "by": visit.by}
+        is_changed = await registry.run(opened.experiment.correct, decision_id, data.value, **told)
+        visit.notes.update(experiment=name, decision_id=decision_id, is_changed=is_changed)
+        return response_models.Correction(decision_id, data.value, is_changed, await registry.head(name))
+
+    @post(
         "/v1/experiments/{name:str}/confirmations",
         **guarded("decide", TAGS, "confirmDecisions"),
         status_code=200,
@@ -158,4 +177,4 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
         visit_of(request.scope).notes.update(experiment=name, confirmed=confirmed)
         return response_models.Confirmation(confirmed, await registry.head(name))
 
-    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void, confirm]
+    return [decide, decide_batch, fallback, read_decision, reward, reward_batch, abandon, void, correct, confirm]

@@ -85,7 +85,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         refuse_seed(data.settings)
         return make_policy(data.policy, data.settings)
 
-    def configured(data: request_models.CreateExperiment, text: str) -> Configuration:
+    def configured(data: request_models.CreateExperiment | request_models.ForkExperiment, text: str) -> Configuration:
         if data.settings:
             raise InputError("`settings` must be left out where a `configuration` is given, which has them.")
         found = configuration_in(text)
@@ -130,6 +130,41 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     async def settings(name: ExperimentName) -> SettingsRead:
         """What an experiment was created with."""
         return settings_read((await registry.find(name)).experiment.settings)
+
+    @post(
+        "/v1/experiments/{name:str}/forks",
+        **guarded("admin", TAGS, "forkExperiment"),
+        responses=problems(
+            "unknown-experiment", "experiment-exists", "broken-assumption", "outcome-unknown", body=True
+        ),
+    )
+    async def fork(
+        name: ExperimentName, data: JSONBody[request_models.ForkExperiment], request: Request[Any, Any, Any]
+    ) -> response_models.Forked:
+        """Begin another experiment with what this one has learned; says what is lost. This one goes on as it is."""
+        visit = visit_of(request.scope)
+        if not visit.may_see(data.name):
+            raise ProblemError("not-allowed", "This token is for other experiments.")
+        refuse_seed(data.settings)
+        if isinstance(dim := data.settings.get("dim", 1), int):
+            refuse_dim(dim, "settings")
+        made = None if data.configuration is None else configured(data, data.configuration)
+        told = {
+            field: getattr(data, field)
+            for field in ("reward_window", "default_reward", "confirm_within", "description")
+        }
+        opened, found = await registry.fork(
+            name,
+            data.name,
+            policy=made,
+            changes=data.settings or None,
+            mode=data.mode,
+            reason=data.reason,
+            by=visit.by,
+            **{field: value for field, value in told.items() if value is not None},
+        )
+        visit.notes.update(experiment=name, fork=data.name)
+        return response_models.Forked(await summary(opened), found.carried, list(found.lost))
 
     @put(
         "/v1/experiments/{name:str}/mode",
@@ -192,7 +227,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         digest, known = await catalogues.register(opened, data)
         return response_models.Registered(digest, len(known.names), known.dim)
 
-    return [create, list_, read, settings, change_mode, acknowledge, erase, register]
+    return [create, list_, read, settings, fork, change_mode, acknowledge, erase, register]
 
 
 def settings_read(created: Created) -> SettingsRead:

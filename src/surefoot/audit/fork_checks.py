@@ -1,0 +1,68 @@
+"""Where a fork says that its history came from: the other experiment's events must have taught just that."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from surefoot import records
+from surefoot.audit.auditor import Auditor
+from surefoot.audit.compensated_sums import Vector
+from surefoot.errors import JournalCorruptedError, JournalNotFoundError
+from surefoot.journal import Head, Journal, View
+from surefoot.journal.events import Event
+
+
+class _Teacher(Auditor):
+    """Follows an experiment, and notes what its newest set was made of."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view)
+        self.history = list[tuple[list[float], float]]()
+        self.learned = list[tuple[list[float], float]]()
+
+    def _learn_history(self, event: Event, history: records.History) -> None:
+        super()._learn_history(event, history)
+        self.history = list(zip(history.features, history.rewards, strict=False))
+
+    def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
+        super()._book_in(features, reward, is_learner, declared)
+        self.learned.append((features.tolist(), reward))
+
+    def _take_acknowledged(self, event: Event, answer: records.Acknowledged) -> None:
+        super()._take_acknowledged(event, answer)
+        if answer.response != "stay":
+            self.history.clear()
+            self.learned.clear()
+
+
+def fork_faults(journal: Journal, created: records.Created | None) -> Iterator[str]:
+    """What a fork says otherwise than the experiment that it came from; nothing where that one is gone."""
+    origin = None if created is None else created.origin
+    if created is None or origin is None:
+        return
+    try:
+        view = journal.view(origin.experiment)
+        if not view.follows(Head(origin.number, origin.hash)):
+            yield f"it was forked from {origin.experiment!r} at event {origin.number}, whose hash was another"
+            return
+        teacher = _Teacher(view)
+        for event in view.read(limit=origin.number, verify=False):
+            teacher.take(event)
+    except JournalNotFoundError:  # archived or deleted, which the journal's own chain tells
+        return
+    except JournalCorruptedError as error:
+        yield f"the experiment that it was forked from cannot be read: {error}"
+        return
+    told = [] if created.history is None else list(zip(created.history.features, created.history.rewards, strict=False))
+    if origin.rounds != len(teacher.learned):
+        yield f"it says to begin with {origin.rounds} rounds, but {len(teacher.learned)} were learned until then"
+    known = [*teacher.history, *teacher.learned]
+    if not origin.is_encoded and told != known:
+        yield "its history is not what the experiment that it was forked from had learned"
+    if origin.is_encoded and not _is_within((reward for _, reward in told), (reward for _, reward in known)):
+        yield "its history has rewards that the experiment it was forked from had not learned, or not in that order"
+
+
+def _is_within(some: Iterable[Any], all_: Iterable[Any]) -> bool:
+    """Whether one can be had from the other by leaving out."""
+    rest = iter(all_)
+    return all(any(one == other for other in rest) for one in some)

@@ -1,0 +1,220 @@
+"""The verb `fork`: a new experiment with other settings that begins with what an old one has learned.
+
+The settings of an experiment never change, for its promise and its proofs rest on them. A fork is another experiment:
+it learns the old one's settled rounds before its first decision, in their order, and says in its first event where they
+came from. That is valid as a warm start is (`Policy.warm_start`): each row was chosen before its reward came. What
+cannot be carried over is lost, and said (`Fork.lost`). The old experiment stays as it is: pause it, so that two do not
+play for the same visitors.
+
+Declare what you would have declared without looking at the rewards: a range, a bound or a feature map that was chosen
+by them is not covered by delta.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot import records
+from surefoot.errors import ConfigError
+from surefoot.experiment.carried_rounds import CarriedRounds, carried_rounds
+from surefoot.experiment.decoding import decode
+from surefoot.experiment.experiment import SNAPSHOT_EVERY, Experiment
+from surefoot.experiment.experiment_toml import Configuration, configuration_in
+from surefoot.experiment.policy_by_name import is_guard, make_policy
+from surefoot.experiment.question import Question, read_text
+from surefoot.experiment.sealing import is_sealed
+from surefoot.journal import Journal
+from surefoot.linear.actions import Catalogue
+from surefoot.policies import Policy
+from surefoot.records import Asked, Created, ModeName
+from surefoot.values import Value
+
+KEPT = ("reward_window", "default_reward", "reward_bounds", "description", "confirm_within")
+Encode = Callable[[Asked], ArrayLike]
+
+
+class Fork(Value, frozen=True):
+    """A fork, and what became of the old experiment's rounds.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        The new experiment.
+    carried : int
+        Rows that it has learned before its first decision, those of the old one's own history included.
+    lost : tuple of str
+        What was not carried over, a sentence each.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> journal = surefoot.open_journal("memory:")
+    >>> told = dict(dim=2, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0)
+    >>> shop = surefoot.Experiment.create(journal, "shop", surefoot.SafeLUCB(alpha=0.1, **told))
+    >>> answer = shop.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0)
+    >>> receipt = shop.reward(answer.decision_id, 0.5)
+    >>> fork(journal, "shop", "bolder", changes={"alpha": 0.2}, reason="more may be risked").carried
+    1
+    """
+
+    experiment: Experiment
+    carried: int
+    lost: tuple[str, ...]
+
+
+def fork(
+    journal: Journal,
+    source: str,
+    name: str,
+    *,
+    policy: Policy | Configuration | None = None,
+    changes: Mapping[str, Any] | None = None,
+    features: Encode | None = None,
+    mode: ModeName = "shadow",
+    reason: str,
+    by: str = "",
+    clock: Callable[[], float] = time.time,
+    snapshot_every: int = SNAPSHOT_EVERY,
+    **settings: Any,
+) -> Fork:
+    """Begin a new experiment with what an old one has learned.
+
+    Parameters
+    ----------
+    journal : Journal
+        Where the old experiment is, and the new one will be.
+    source, name : str
+        The old experiment, and the new one's name.
+    policy : Policy or Configuration, optional
+        A new linear policy, or the configuration to make it by; by default one of the old kind and settings.
+    changes : mapping, optional
+        Settings in which the new policy differs from the old one, such as `{"alpha": 0.2}`.
+    features : callable, optional
+        Another feature map: is given what was asked in a round, in the caller's own words, and returns one row per
+        action. A configuration has its own. By default rows are carried over as they were.
+    mode : {"shadow", "guarded", "paused"}
+        Who may play at first.
+    reason, by : str
+        Why, and who forks; kept in the journal.
+    clock, snapshot_every
+        As in `Experiment.create`.
+    settings
+        Further settings of `Experiment.create`; by default the old one's.
+
+    Returns
+    -------
+    Fork
+        The new experiment, and what was lost.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid, or an experiment of that kind has nothing to carry over.
+    JournalNotFoundError
+        If there is no such experiment.
+    JournalConflictError
+        If the new name exists.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> journal = surefoot.open_journal("memory:")
+    >>> told = dict(dim=2, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0)
+    >>> shop = surefoot.Experiment.create(journal, "shop", surefoot.SafeLUCB(alpha=0.1, **told))
+    >>> fork(journal, "shop", "bolder", changes={"alpha": 0.2}, reason="more may be risked").experiment.name
+    'bolder'
+    """
+    if not read_text("reason", reason).strip():
+        raise ConfigError("`reason` must say why the experiment is forked: an auditor will ask.")
+    view = journal.view(source)
+    old = decode(next(view.read(limit=1)), Created)
+    if is_guard(old.policy) or "dim" not in old.settings:
+        raise ConfigError(
+            f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy}, whose proofs "
+            "are about its own rounds alone. Create a new experiment."
+        )
+    made = policy if policy is not None else _changed(old, changes)
+    if isinstance(made, Configuration) and features is None:
+        features = _encoding(made)
+    head, found = view.head, carried_rounds(view)
+    rows, rewards, lost = _history(old, found, features)
+    dim = made.phi.dim if isinstance(made, Configuration) else made.settings.get("dim")
+    if rows and len(rows[0]) != dim:
+        raise ConfigError(
+            f"Rows that are carried over must have the new policy's dim={dim}, but have {len(rows[0])} numbers. "
+            "Give `features`, which makes the new rows."
+        )
+    origin = records.Forked(
+        experiment=source,
+        number=head.number,
+        hash=head.hash,
+        rounds=len(found.rounds),
+        is_encoded=features is not None,
+        reason=reason,
+    )
+    experiment = Experiment.create(
+        journal,
+        name,
+        made,
+        mode=mode,
+        history=(np.array(rows), np.array(rewards)) if rows else None,
+        by=by,
+        origin=origin,
+        clock=clock,
+        snapshot_every=snapshot_every,
+        **({"sealed": is_sealed(old)} | {field: getattr(old, field) for field in KEPT} | settings),
+    )
+    return Fork(experiment, len(rows), tuple(lost))
+
+
+def _changed(old: Created, changes: Mapping[str, Any] | None) -> Policy | Configuration:
+    """The old policy, with other settings."""
+    if old.configuration is not None:
+        if changes:
+            raise ConfigError(
+                "`changes` must be left out where the old experiment was made by a configuration: give another one as "
+                "`policy`."
+            )
+        return configuration_in(old.configuration)
+    return make_policy(old.policy, {**old.settings, **(changes or {})})
+
+
+def _encoding(configuration: Configuration) -> Encode:
+    def rows(asked: Asked) -> Any:
+        question = Question(None, asked.baseline, None, None, asked.actions, asked.context)
+        return configuration.asked(question).features
+
+    return rows
+
+
+def _history(
+    old: Created, found: CarriedRounds, features: Encode | None
+) -> tuple[list[list[float]], list[float], list[str]]:
+    """Rows and rewards to begin with, and what is lost."""
+    rows, rewards, erased = list[list[float]](), list[float](), 0
+    if old.history is not None and not found.restarted:
+        if features is None:
+            rows, rewards = list(old.history.features), list(old.history.rewards)
+        else:
+            found.lost["Rows of the old history, which have no context to encode"] = len(old.history.rewards)
+    for one in found.rounds:
+        if features is None:
+            rows.append(one.row)
+        elif one.asked is None:
+            erased += 1
+            continue
+        else:
+            made = features(one.asked)
+            made = made.rows if isinstance(made, Catalogue) else made
+            rows.append([float(number) for number in np.asarray(made, dtype=np.float64)[one.action]])
+        rewards.append(one.reward)
+    if erased:
+        found.lost["Rounds whose context was erased"] = erased
+    always = (
+        "The ledger: the promise begins anew with the fork's first round, with a delta of its own.",
+        "Proofs and slack of the old experiment: the fork earns its own.",
+    )
+    return rows, rewards, [*(f"{what}: {count:,}." for what, count in found.lost.items() if count), *always]

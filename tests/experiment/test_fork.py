@@ -1,0 +1,222 @@
+"""Forks: a new experiment with other settings that begins with what an old one has learned."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import surefoot
+from surefoot.audit import audit, audit_journal
+from surefoot.cli.commands import app
+from surefoot.errors import ConfigError, JournalConflictError
+from surefoot.experiment import Experiment, fork
+from surefoot.journal import Journal, canonical, open_journal
+from surefoot.records import Asked
+from tests.experiment.honest import new_world, rounds_of, safe
+from tests.experiment.worlds import Clock
+
+TOLD: dict[str, Any] = {"reason": "more may be risked", "by": "ada"}
+
+
+def old(
+    journal: Journal, *, window: float | None = None, rounds: int = 60, sealed: bool = True, **settings: Any
+) -> tuple[Experiment, list[tuple[list[float], float]], Clock]:
+    """An experiment with late, corrected, abandoned and voided rounds; and what it should have learned from."""
+    clock, world = Clock(), new_world(3, changing=True)
+    policy = safe(**settings)(world.settings(ridge=0.3, delta=0.05))
+    shop = Experiment.create(
+        journal, "shop", policy, mode="guarded", clock=clock, reward_window=window, sealed=sealed, snapshot_every=17
+    )
+    found = list[tuple[list[float], float]]()
+    for n, (question, reward) in zip(range(rounds), rounds_of(policy, world, 3), strict=False):
+        clock.now += 1.0
+        answer, action = shop.decide(**{**question, "decision_id": f"v{n}"}), None
+        if n % 7 == 2:
+            shop.abandon(f"v{n}")
+            continue
+        if n % 5 == 3:
+            shop.void(f"v{n}", 4)
+            action = 4
+        action = answer.action if action is None else action
+        if n >= rounds - 6:
+            continue  # they wait
+        value = reward(action)
+        shop.reward(f"v{n}", value)
+        found.append((question["features"][action].tolist(), value))
+    if window is not None:
+        clock.now += window - 3.5  # so that the last of those that have a reward are still open
+        shop.close_windows()
+    return shop, found, clock
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_fork_begins_with_what_was_learned_in_its_order(sealed: bool) -> None:
+    with open_journal("memory:") as journal:
+        shop, learned, clock = old(journal, sealed=sealed)
+        before = journal.head("shop")
+        made = fork(journal, "shop", "bolder", changes={"alpha": 0.45}, clock=clock, **TOLD)
+        created = made.experiment.settings
+        assert created.history is not None
+        assert list(zip(created.history.features, created.history.rewards, strict=True)) == learned
+        assert made.carried == len(learned) == created.origin.rounds  # type: ignore[union-attr]
+        assert (created.settings["alpha"], created.mode, created.by) == (0.45, "shadow", "ada")
+        assert journal.head("shop") == before
+        told = " ".join(made.lost)
+        assert "Rounds that were abandoned: 9." in told
+        assert "waits for an earlier one: 5." in told
+        assert "The ledger" in told
+        twin = surefoot.SafeLUCB(**{**shop.settings.settings, "alpha": 0.45})
+        twin.warm_start(*(np.array(part) for part in zip(*learned, strict=True)))
+        theta = np.asarray(made.experiment.policy_state()["ridge"])
+        assert np.array_equal(theta, twin.state()["ridge"])
+        for name in ("shop", "bolder"):
+            assert audit(journal, name).is_clean, list(audit(journal, name).findings)
+        assert made.experiment.decide(np.full((2, 3), 0.2), baseline=0).round == 1
+
+
+def test_rewards_of_open_windows_and_defaults_are_told_apart() -> None:
+    with open_journal("memory:") as journal:
+        shop, _, clock = old(journal, window=20.0, sealed=False)
+        clock.now += 0.2
+        shop.reward("v59", 0.7)
+        learned = [
+            (one.decision_id, one.value)
+            for event in journal.read("shop")
+            if event.kind == "closed"
+            for one in map(_learned, event.value()["learned"])
+        ]
+        made = fork(journal, "shop", "again", clock=clock, reward_window=30.0, **TOLD)
+        assert made.experiment.settings.history is not None
+        assert made.experiment.settings.history.rewards == [value for _, value in learned]
+        assert made.experiment.settings.reward_window == 30.0
+        assert audit(journal, "again").is_clean
+
+
+def _learned(entry: list[Any]) -> Any:
+    from surefoot.records import Learned
+
+    return Learned(decision_id=entry[0], round=entry[1], value=entry[2], is_default=entry[3])
+
+
+def test_a_fork_of_a_fork_and_another_policy_carry_the_history_on() -> None:
+    with open_journal("memory:") as journal:
+        shop, learned, clock = old(journal)
+        first = fork(journal, "shop", "first", clock=clock, **TOLD)
+        first.experiment.decide(np.full((2, 3), 0.2), baseline=0, decision_id="a")
+        first.experiment.reward("a", 0.3)
+        told = {
+            name: shop.settings.settings[name]
+            for name in ("dim", "delta", "noise", "ridge", "theta_bound", "feature_bound")
+        }
+        second = fork(journal, "first", "second", policy=surefoot.CLUCB2(alpha=0.1, **told), clock=clock, **TOLD)
+        assert second.carried == len(learned) + 1
+        assert second.experiment.settings.policy == "CLUCB2"
+        assert audit(journal, "second").is_clean
+
+
+def test_another_feature_map_makes_the_rows_anew_and_erased_rounds_are_lost() -> None:
+    with open_journal("memory:") as journal:
+        shop, learned, clock = old(journal)
+        shop.erase(["v0", "v1"], by="desk")
+        wide = surefoot.SafeLUCB(**{**shop.settings.settings, "dim": 4, "feature_bound": 3.0, "theta_bound": 2.0})
+
+        def features(asked: Asked) -> Any:
+            return np.hstack([np.array(asked.features), np.ones((len(asked.features or []), 1))])
+
+        with pytest.raises(ConfigError, match="Give `features`"):
+            fork(journal, "shop", "wide", policy=wide, clock=clock, **TOLD)
+        made = fork(journal, "shop", "wide", policy=wide, features=features, clock=clock, **TOLD)
+        assert made.carried == len(learned) - 2
+        assert "Rounds whose context was erased: 2." in made.lost
+        assert made.experiment.settings.history is not None
+        assert made.experiment.settings.history.features[-1] == [*learned[-1][0], 1.0]
+        assert audit(journal, "wide").is_clean
+
+
+def test_nothing_from_before_a_restart_is_carried() -> None:
+    with open_journal("memory:") as journal:
+        clock = Clock()
+        shop = Experiment.create(
+            journal,
+            "bounded",
+            safe()(new_world(3, changing=True).settings(ridge=0.3, delta=0.05)),
+            mode="guarded",
+            clock=clock,
+            reward_bounds=(0.0, 1.0),
+        )
+        for n, value in enumerate([0.3, 9.0]):
+            shop.decide(np.full((2, 3), 0.2), baseline=0, decision_id=f"v{n}")
+            shop.reward(f"v{n}", value)
+        shop.acknowledge("renew", reason="the till was broken")
+        shop.decide(np.full((2, 3), 0.2), baseline=0, decision_id="v2")
+        shop.reward("v2", 0.4)
+        made = fork(journal, "bounded", "fresh", clock=clock, **TOLD)
+        assert made.experiment.settings.history is not None
+        assert made.experiment.settings.history.rewards == [0.4]
+        assert "Rounds before a restart: 2." in made.lost
+        assert audit(journal, "fresh").is_clean
+
+
+def test_bad_forks_change_nothing() -> None:
+    with open_journal("memory:") as journal:
+        old(journal, rounds=12)
+        Experiment.create(journal, "models", surefoot.Guard(alpha=0.1, delta=0.05))
+        Experiment.create(journal, "arms", surefoot.UCB(arms=2))
+        names = journal.names()
+        for source in ("models", "arms"):
+            with pytest.raises(ConfigError, match="Create a new experiment"):
+                fork(journal, source, "new", **TOLD)
+        with pytest.raises(ConfigError, match="`reason` must say why"):
+            fork(journal, "shop", "new", reason=" ")
+        with pytest.raises(ConfigError, match="must be those of SafeLUCB"):
+            fork(journal, "shop", "new", changes={"alhpa": 0.2}, **TOLD)
+        with pytest.raises(JournalConflictError):
+            fork(journal, "shop", "arms", **TOLD)
+        assert journal.names() == names
+
+
+@pytest.mark.parametrize("what", ["reward", "row", "dropped", "head"])
+def test_a_history_that_the_old_experiment_never_had_is_found(what: str) -> None:
+    with open_journal("memory:") as journal:
+        _, _, clock = old(journal, sealed=False)
+        fork(journal, "shop", "bolder", clock=clock, **TOLD)
+        created = next(journal.read("bolder")).value()
+        if what == "reward":
+            created["history"]["rewards"][3] += 0.2
+        elif what == "row":
+            created["history"]["features"][3][0] *= 0.5
+        elif what == "dropped":
+            worst = int(np.argmin(created["history"]["rewards"]))
+            for part in created["history"].values():
+                del part[worst]
+        else:
+            created["origin"]["hash"] = "ab" * 32
+        journal.create("forged", canonical(created), time=clock.now)
+        assert audit(journal, "bolder").is_clean
+        assert "fork" in audit(journal, "forged").findings.counts
+
+
+def test_the_command_line_forks_and_corrects(tmp_path: Path) -> None:
+    path = str(tmp_path / "shop.db")
+    with open_journal(path) as journal:
+        shop = Experiment.create(
+            journal,
+            "shop",
+            safe()(new_world(3, changing=True).settings(ridge=0.3, delta=0.05)),
+            reward_window=86_400.0,
+        )
+        shop.decide(np.full((2, 3), 0.2), baseline=0, decision_id="v10")
+        shop.reward("v10", 0.9)
+    told = ["--by", "ada", "--reason", "a test"]
+    done = CliRunner().invoke(app, ["experiment", "correct", path, "shop", "v10", "0.25", *told])
+    assert done.exit_code == 0, done.output
+    assert "is 0.25." in done.output
+    done = CliRunner().invoke(app, ["experiment", "fork", path, "shop", "bolder", "--set", "alpha=0.4", *told])
+    assert done.exit_code == 0, done.output
+    assert "begins with 0 rows" in done.output
+    assert "The ledger" in done.output
+    with open_journal(path, read_only=True) as journal:
+        assert audit_journal(journal).is_clean
+        assert audit(journal, "bolder").is_clean
