@@ -88,7 +88,8 @@ def begin(view: View) -> State:
     created = decode(event, Created)
     if created.format not in (EXPERIMENT_FORMAT, SEALED):
         raise JournalSchemaError(
-            f"Experiment {view.name!r} has format {created.format}; this surefoot reads {EXPERIMENT_FORMAT} and {SEALED}."
+            f"Experiment {view.name!r} has format {created.format}; this surefoot reads {EXPERIMENT_FORMAT} and "
+            f"{SEALED}."
         )
     return State(created, new_policy(created), event.head, event.time)
 

@@ -28,6 +28,7 @@ from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, 
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import too_deep
 from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, personalizer
+from surefoot.service.routes.route_options import operations as operations_of
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 
@@ -55,7 +56,7 @@ class Service:
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        fast_path = FastPath(self.handlers, settings.limits.body_bytes)
+        fast_path = FastPath(self.handlers, operations_of(self.litestar))
         self._middleware = Middleware(self.litestar, fast_path, settings, self.metrics, self.requests)
 
     async def start(self) -> None:
@@ -140,7 +141,7 @@ def _litestar(service: Service) -> Litestar:
             RecursionError: _on_depth,
             Exception: _on_mistake,
         },
-        request_max_body_size=service.settings.limits.body_bytes,
+        request_max_body_size=None,  # the middleware has counted
         openapi_config=OpenAPIConfig(
             title="surefoot",
             version=surefoot.__version__,

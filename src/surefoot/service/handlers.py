@@ -12,13 +12,23 @@ from surefoot.service.guard_models import GuardDecided, GuardOutcome, GuardOutco
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Problem, ProblemError, of_error
 from surefoot.service.registry import OpenExperiment, Registry
-from surefoot.service.request_bodies import BATCH, DECIDE, FALLBACK, AnyDecide, guard_question, read_question_body
+from surefoot.service.request_bodies import (
+    BATCH,
+    DECIDE,
+    FALLBACK,
+    AnyDecide,
+    decoder,
+    guard_question,
+    read_body,
+    read_question_body,
+)
 from surefoot.service.request_models import RewardValue
 
 AnyDecided: TypeAlias = response_models.Decided | GuardDecided
 AnyOutcomes: TypeAlias = response_models.Outcomes | GuardOutcomes
 AnyQuestion: TypeAlias = Question | GuardQuestion
 
+READ_REWARD = decoder(request_models.Reward)
 MOST_AT_ONCE = 20_000  # numbers of a decision's rows that are made in the event loop
 
 
@@ -56,7 +66,11 @@ class Handlers:
         told = {field: getattr(question, field) for field in question.__struct_fields__}
         return self._tell(name, await self._registry.run(opened.experiment.book, **told), visit)
 
-    async def reward(
+    async def reward(self, name: str, decision_id: str, body: bytes, visit: RequestScope) -> response_models.Received:
+        """The reward in a body; a refusal is a problem."""
+        return await self.hand_in(name, decision_id, read_body(READ_REWARD, body).value, visit)
+
+    async def hand_in(
         self, name: str, decision_id: str, value: RewardValue, visit: RequestScope
     ) -> response_models.Received:
         """One reward; a refusal is a problem."""

@@ -82,7 +82,7 @@ class Middleware:
             if scope["method"] == "OPTIONS" and (allowed := methods_of(self._app, scope["path"])):
                 await out.allow(allowed)
                 return
-            timely = _RequestBody(receive).receive
+            timely = _RequestBody(receive, headers, self._settings.limits.body_bytes).receive
             if scope["method"] == "HEAD" and scope["path"] in PROBES:
                 # Answered as a GET: uvicorn knows by its own scope that no body is to be sent.
                 scope = {**scope, "method": "GET"}
@@ -158,13 +158,22 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class _RequestBody:
-    """The body of a request; one that ends early came too slowly, or not at all."""
+    """The body of a request, up to a size; one that ends early came too slowly, or not at all."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._is_whole = receive, False
+    def __init__(self, receive: Receive, headers: dict[bytes, bytes], most: int) -> None:
+        self._receive, self._is_whole, self._size, self._most = receive, False, 0, most
+        declared = headers.get(b"content-length", b"0")
+        self._check(int(declared) if declared.isdigit() else 0)
+
+    def _check(self, size: int) -> None:
+        if size > self._most:
+            # The rest of the body is still on its way: this connection cannot take another request.
+            raise ProblemError("too-large", f"A body has at most {self._most} bytes.", Connection="close")
 
     async def receive(self) -> Any:
         message: Any = await self._receive()
+        self._size += len(message.get("body", b""))
+        self._check(self._size)
         if message["type"] == "http.disconnect" and not self._is_whole:
             raise ProblemError("timeout", Connection="close")
         self._is_whole = self._is_whole or not message.get("more_body", False)

@@ -22,8 +22,9 @@ from surefoot.service import (
     request_models,
     response_models,
 )
-from surefoot.service.request_bodies import BATCH, DECIDE, FALLBACK
-from surefoot.service.routes import experiments, monitoring, operations, personalizer
+from surefoot.service.routes import experiments, monitoring, personalizer
+from surefoot.service.routes import operations as operations_routes
+from surefoot.service.routes.route_options import operations
 
 MODULES = (
     alarms,
@@ -36,41 +37,40 @@ MODULES = (
     problems,
     request_models,
     experiments,
-    operations,
+    operations_routes,
     personalizer,
     monitoring,
 )
 REFERENCE = "#/components/schemas/{name}"
-# By operation: bodies for actions and for a guard, which the handlers tell apart by the experiment.
-BODIES = {"decide": DECIDE, "decideBatch": BATCH, "bookFallback": FALLBACK}
 
 
-def completed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Litestar's document, with every struct as msgspec describes it."""
+def completed(app: Litestar, schema: dict[str, Any]) -> dict[str, Any]:
+    """Litestar's document, with every struct as msgspec describes it, and the bodies that handlers read."""
     named = schema["components"]["schemas"]
-    bodies = {kind for pair in BODIES.values() for kind in pair}
-    structs = [kind for kind in _structs() if kind.__name__ in named or kind in bodies]
+    bodies = {name: found.body for name, found in operations(app).items() if found.body}
+    read = {kind for kinds in bodies.values() for kind in kinds}
+    structs = [kind for kind in _structs() if kind.__name__ in named or kind in read]
     _, exact = msgspec.json.schema_components(structs, ref_template=REFERENCE)
-    paths = {path: _with_bodies(operations) for path, operations in schema["paths"].items()}
+    paths = {
+        path: {method: _with_body(one, bodies) for method, one in found.items()}
+        for path, found in schema["paths"].items()
+    }
     return {**schema, "paths": paths, "components": {**schema["components"], "schemas": {**named, **exact}}}
 
 
-def _with_bodies(operations: dict[str, Any]) -> dict[str, Any]:
-    """The operations of a path, with the bodies that depend on the experiment."""
-    return {method: _with_body(operation) for method, operation in operations.items()}
-
-
-def _with_body(operation: Any) -> Any:
-    kinds = BODIES.get(str(operation.get("operationId"))) if isinstance(operation, dict) else None
+def _with_body(operation: Any, bodies: dict[str, tuple[type[Any], ...]]) -> Any:
+    kinds = bodies.get(str(operation.get("operationId"))) if isinstance(operation, dict) else None
     if kinds is None:
         return operation
-    either = {"anyOf": [{"$ref": REFERENCE.format(name=kind.__name__)} for kind in kinds]}
-    return {**operation, "requestBody": {"required": True, "content": {"application/json": {"schema": either}}}}
+    # Of two, the handlers tell by the experiment which one it is: for actions, or for a guard.
+    schemas = [{"$ref": REFERENCE.format(name=kind.__name__)} for kind in kinds]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {**operation, "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def document(app: Litestar) -> dict[str, Any]:
     """The document of an app."""
-    return completed(app.openapi_schema.to_schema())
+    return completed(app, app.openapi_schema.to_schema())
 
 
 class DocumentPlugin(JsonRenderPlugin):
@@ -78,7 +78,7 @@ class DocumentPlugin(JsonRenderPlugin):
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         """The document, in bytes."""
-        return msgspec.json.encode(completed(openapi_schema))
+        return msgspec.json.encode(completed(request.app, openapi_schema))
 
 
 def methods_of(app: Litestar, path: str) -> list[str]:

@@ -1,22 +1,24 @@
 """Bodies whose shape depends on the experiment: actions for most policies, a baseline and a proposal for a guard."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+from litestar import Request
 
 from surefoot.errors import InputError
 from surefoot.experiment import GuardQuestion
 from surefoot.service import request_models
 from surefoot.service.problems import Fault, ProblemError
 
+T = TypeVar("T")
 AnyDecide: TypeAlias = request_models.Decide | request_models.GuardDecide
 
 # For actions, and for a guard.
 DECIDE = (request_models.Decide, request_models.GuardDecide)
 FALLBACK = (request_models.Fallback, request_models.GuardFallback)
 BATCH = (request_models.DecideBatch, request_models.GuardDecideBatch)
-_decode = {kind: msgspec.json.Decoder(kind).decode for kind in (*DECIDE, *FALLBACK, *BATCH)}
+_decoders: dict[type[Any], Callable[[bytes], Any]] = {}
 DEEPEST = 60
 ACTIONS_ONLY = ("actions", "catalogue", "baseline_reward", "context_features")
 GUARD_ONLY = ("proposal", "unit", "prediction")
@@ -39,6 +41,20 @@ def read_body(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise too_deep() from None
 
 
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """The decoder of a kind of body, which is made once."""
+    if kind not in _decoders:
+        _decoders[kind] = msgspec.json.Decoder(kind).decode
+    found: Callable[[bytes], T] = _decoders[kind]
+    return found
+
+
+async def body_of(request: Request[Any, Any, Any], kind: type[T]) -> T:
+    """The body of a request as its struct, or the problem that it is malformed."""
+    found: T = read_body(decoder(kind), await request.body())
+    return found
+
+
 def too_deep() -> ProblemError:
     """The answer to a body whose nesting would exhaust the stack."""
     rule = "JSON must be nested less deeply"
@@ -48,7 +64,7 @@ def too_deep() -> ProblemError:
 def read_question_body(kinds: tuple[type[Any], type[Any]], body: bytes, *, is_guard: bool) -> Any:
     """A question as the experiment takes it; one of the other kind is refused in words that say what to send."""
     try:
-        return read_body(_decode[kinds[is_guard]], body)
+        return read_body(decoder(kinds[is_guard]), body)
     except ProblemError:
         # Only a body that was refused is read once more.
         refuse_other_kind(body, is_guard=is_guard)

@@ -4,7 +4,6 @@ from typing import Any
 
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import JSONBody
 
 from surefoot.experiment import GuardAnswer
 from surefoot.service import request_models, response_models
@@ -12,7 +11,7 @@ from surefoot.service.authorization import visit_of
 from surefoot.service.guard_models import GuardDecided, GuardDecisionRead, GuardOutcomes, guard_decision_read
 from surefoot.service.handlers import Handlers
 from surefoot.service.registry import Registry
-from surefoot.service.request_bodies import refuse_depth
+from surefoot.service.request_bodies import BATCH, DECIDE, FALLBACK, body_of, refuse_depth
 from surefoot.service.routes.route_options import DecisionId, ExperimentName, also, guarded, problems
 
 TAGS = ["decisions"]
@@ -25,7 +24,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decisions",
-        **guarded("decide", TAGS, "decide"),
+        **guarded("decide", TAGS, "decide", body=DECIDE),
         responses=also(
             200, response_models.Decided | GuardDecided, "The decision was made before, by the same question."
         )
@@ -40,7 +39,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decision-batches",
-        **guarded("decide", TAGS, "decideBatch"),
+        **guarded("decide", TAGS, "decideBatch", body=BATCH),
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
@@ -52,7 +51,7 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/fallbacks",
-        **guarded("decide", TAGS, "bookFallback"),
+        **guarded("decide", TAGS, "bookFallback", body=FALLBACK),
         responses=also(200, response_models.Decided | GuardDecided, "It was booked before.")
         | problems(*ABOUT, "decision-conflict", "decision-settled", "unknown-catalogue", body=True),
     )
@@ -80,44 +79,42 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/reward",
-        **guarded("decide", TAGS, "reward"),
+        **guarded("decide", TAGS, "reward", body=(request_models.Reward,)),
         status_code=200,
         responses=problems(*ABOUT, *REWARDS, body=True),
     )
     async def reward(
         name: ExperimentName,
         decision_id: DecisionId,
-        data: JSONBody[request_models.Reward],
         request: Request[Any, Any, Any],
     ) -> response_models.Received:
         """Hand in the reward of a decision; the same value twice is once."""
-        return await handlers.reward(name, decision_id, data.value, visit_of(request.scope))
+        return await handlers.reward(name, decision_id, await request.body(), visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/reward-batches",
-        **guarded("decide", TAGS, "rewardBatch"),
+        **guarded("decide", TAGS, "rewardBatch", body=(request_models.RewardBatch,)),
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
-    async def reward_batch(
-        name: ExperimentName, data: JSONBody[request_models.RewardBatch], request: Request[Any, Any, Any]
-    ) -> response_models.RewardOutcomes:
+    async def reward_batch(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.RewardOutcomes:
         """Hand in many rewards, each accepted or refused on its own."""
+        data = await body_of(request, request_models.RewardBatch)
         return await handlers.reward_all(name, data.rewards, visit_of(request.scope))
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/abandon",
-        **guarded("decide", TAGS, "abandonDecision"),
+        **guarded("decide", TAGS, "abandonDecision", body=(request_models.Abandon,)),
         status_code=200,
         responses=problems(*ABOUT, "unknown-decision", "decision-settled", body=True),
     )
     async def abandon(
         name: ExperimentName,
         decision_id: DecisionId,
-        data: JSONBody[request_models.Abandon],
         request: Request[Any, Any, Any],
     ) -> response_models.Abandoned:
         """Say that a decision's reward will never be learned, so that no other waits for it."""
+        data = await body_of(request, request_models.Abandon)
         opened, visit = await registry.find(name), visit_of(request.scope)
         is_new = await registry.run(opened.experiment.abandon, decision_id, reason=data.reason, by=visit.by)
         visit.notes.update(experiment=name, decision_id=decision_id)
@@ -125,17 +122,17 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/void",
-        **guarded("decide", TAGS, "voidDecision"),
+        **guarded("decide", TAGS, "voidDecision", body=(request_models.Void,)),
         status_code=200,
         responses=problems(*ABOUT, "unknown-decision", "decision-settled", "decision-conflict", body=True),
     )
     async def void(
         name: ExperimentName,
         decision_id: DecisionId,
-        data: JSONBody[request_models.Void],
         request: Request[Any, Any, Any],
     ) -> response_models.Voided:
         """Say what was really played, so that the ledger is about that; until a reward of the round has come."""
+        data = await body_of(request, request_models.Void)
         refuse_depth("action", data.action)
         opened, visit = await registry.find(name), visit_of(request.scope)
         told = {"reason": data.reason, "by": visit.by}
@@ -145,17 +142,17 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/decisions/{decision_id:str}/correction",
-        **guarded("admin", TAGS, "correctReward"),
+        **guarded("admin", TAGS, "correctReward", body=(request_models.Correct,)),
         status_code=200,
         responses=problems(*ABOUT, "unknown-decision", "decision-settled", "decision-conflict", body=True),
     )
     async def correct(
         name: ExperimentName,
         decision_id: DecisionId,
-        data: JSONBody[request_models.Correct],
         request: Request[Any, Any, Any],
     ) -> response_models.Correction:
         """Replace a reward that was measured wrongly, until it was learned; afterwards only a fork begins anew."""
+        data = await body_of(request, request_models.Correct)
         opened, visit = await registry.find(name), visit_of(request.scope)
         told = {"reason": data.reason, "by": visit.by}
         is_changed = await registry.run(opened.experiment.correct, decision_id, data.value, **told)
@@ -164,14 +161,13 @@ def routes(registry: Registry, handlers: Handlers) -> list[HTTPRouteHandler]:
 
     @post(
         "/v1/experiments/{name:str}/confirmations",
-        **guarded("decide", TAGS, "confirmDecisions"),
+        **guarded("decide", TAGS, "confirmDecisions", body=(request_models.Confirm,)),
         status_code=200,
         responses=problems(*ABOUT, body=True),
     )
-    async def confirm(
-        name: ExperimentName, data: JSONBody[request_models.Confirm], request: Request[Any, Any, Any]
-    ) -> response_models.Confirmation:
+    async def confirm(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Confirmation:
         """Say of decisions that they were played; a question can say it of earlier ones, too (`confirms`)."""
+        data = await body_of(request, request_models.Confirm)
         opened = await registry.find(name)
         confirmed = await registry.run(opened.experiment.confirm, data.decision_ids)
         visit_of(request.scope).notes.update(experiment=name, confirmed=confirmed)

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 from litestar import Request, get, post, put
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import JSONBody
 
 from surefoot.errors import InputError, JournalError
 from surefoot.experiment.experiment_toml import Configuration, configuration_in
@@ -18,6 +17,7 @@ from surefoot.service.catalogues import Catalogues, refuse_size
 from surefoot.service.guard_creation import new_guard, refuse_seed
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.request_bodies import body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
 
 TAGS = ["experiments"]
@@ -47,13 +47,12 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @post(
         "/v1/experiments",
-        **guarded("admin", TAGS, "createExperiment"),
+        **guarded("admin", TAGS, "createExperiment", body=(request_models.CreateExperiment,)),
         responses=problems("experiment-exists", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def create(
-        data: JSONBody[request_models.CreateExperiment], request: Request[Any, Any, Any]
-    ) -> response_models.Summary:
+    async def create(request: Request[Any, Any, Any]) -> response_models.Summary:
         """Begin an experiment; it starts in shadow, unless told otherwise."""
+        data = await body_of(request, request_models.CreateExperiment)
         policy = policy_of(data) if data.configuration is None else configured(data, data.configuration)
         history = None if data.history is None else (data.history.features, data.history.rewards)
         visit = visit_of(request.scope)
@@ -133,15 +132,14 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @post(
         "/v1/experiments/{name:str}/forks",
-        **guarded("admin", TAGS, "forkExperiment"),
+        **guarded("admin", TAGS, "forkExperiment", body=(request_models.ForkExperiment,)),
         responses=problems(
             "unknown-experiment", "experiment-exists", "broken-assumption", "outcome-unknown", body=True
         ),
     )
-    async def fork(
-        name: ExperimentName, data: JSONBody[request_models.ForkExperiment], request: Request[Any, Any, Any]
-    ) -> response_models.Forked:
+    async def fork(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Forked:
         """Begin another experiment with what this one has learned; says what is lost. This one goes on as it is."""
+        data = await body_of(request, request_models.ForkExperiment)
         visit = visit_of(request.scope)
         if not visit.may_see(data.name):
             raise ProblemError("not-allowed", "This token is for other experiments.")
@@ -168,13 +166,12 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @put(
         "/v1/experiments/{name:str}/mode",
-        **guarded("admin", TAGS, "changeMode"),
+        **guarded("admin", TAGS, "changeMode", body=(request_models.ChangeMode,)),
         responses=problems("unknown-experiment", "mode-conflict", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def change_mode(
-        name: ExperimentName, data: JSONBody[request_models.ChangeMode], request: Request[Any, Any, Any]
-    ) -> response_models.Summary:
+    async def change_mode(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Summary:
         """Go over to another mode; the summary's `allowed_modes` tell which."""
+        data = await body_of(request, request_models.ChangeMode)
         opened, visit = await registry.find(name), visit_of(request.scope)
         told = {"reason": data.reason, "by": visit.by, "despite_doubt": data.despite_doubt}
         await registry.run(opened.experiment.set_mode, data.mode, **told)
@@ -183,14 +180,13 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @post(
         "/v1/experiments/{name:str}/acknowledgements",
-        **guarded("admin", TAGS, "acknowledgeAlarm"),
+        **guarded("admin", TAGS, "acknowledgeAlarm", body=(request_models.Acknowledge,)),
         status_code=200,
         responses=problems("unknown-experiment", "alarm-conflict", "outcome-unknown", body=True),
     )
-    async def acknowledge(
-        name: ExperimentName, data: JSONBody[request_models.Acknowledge], request: Request[Any, Any, Any]
-    ) -> response_models.Summary:
+    async def acknowledge(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Summary:
         """Answer the alarm, with a reason that is kept; the summary's `alarm_responses` tell how it may be answered."""
+        data = await body_of(request, request_models.Acknowledge)
         opened, visit = await registry.find(name), visit_of(request.scope)
         answer = {"reason": data.reason, "by": visit.by, "alarm_round": data.alarm_round}
         await registry.run(opened.experiment.acknowledge, data.response, **answer)
@@ -199,14 +195,13 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @post(
         "/v1/experiments/{name:str}/erasures",
-        **guarded("admin", TAGS, "erase"),
+        **guarded("admin", TAGS, "erase", body=(request_models.Erase,)),
         status_code=200,
         responses=problems("unknown-experiment", "unknown-decision", "outcome-unknown", body=True),
     )
-    async def erase(
-        name: ExperimentName, data: JSONBody[request_models.Erase], request: Request[Any, Any, Any]
-    ) -> response_models.Erasure:
+    async def erase(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Erasure:
         """Erase ids, names, units and contexts for good; the audit stays clean, and says that it was done."""
+        data = await body_of(request, request_models.Erase)
         opened, visit = await registry.find(name), visit_of(request.scope)
         told = {"person": data.person, "before": data.before, "by": visit.by, "reason": data.reason}
         erased = await registry.run(opened.experiment.erase, data.decision_ids, **told)
@@ -215,11 +210,12 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
 
     @post(
         "/v1/experiments/{name:str}/catalogues",
-        **guarded("decide", TAGS, "registerCatalogue"),
+        **guarded("decide", TAGS, "registerCatalogue", body=(request_models.Catalogue,)),
         responses=problems("unknown-experiment", "broken-assumption", "outcome-unknown", body=True),
     )
-    async def register(name: ExperimentName, data: JSONBody[request_models.Catalogue]) -> response_models.Registered:
+    async def register(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Registered:
         """Register actions that stay the same; its name is the hash of its content, so that twice is once."""
+        data = await body_of(request, request_models.Catalogue)
         refuse_size(data.actions, limits)
         opened = await registry.find(name)
         if opened.is_guard:

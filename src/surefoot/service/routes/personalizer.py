@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import JSONBody
 from msgspec import Meta
 
 from surefoot.errors import InputError
@@ -23,6 +22,7 @@ from surefoot.service.handlers import Handlers
 from surefoot.service.metrics import Metrics
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
+from surefoot.service.request_bodies import body_of
 from surefoot.service.routes.route_options import EventId, ExperimentName, Version, guarded, problems
 
 TAGS = ["personalizer"]
@@ -94,13 +94,12 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
 
     @post(
         f"{BASE}/rank",
-        **guarded("decide", TAGS, "rank"),
+        **guarded("decide", TAGS, "rank", body=(RankRequest,)),
         responses=problems(*ABOUT, "decision-conflict", body=True),
     )
-    async def rank(
-        name: ExperimentName, version: Version, data: JSONBody[RankRequest], request: Request[Any, Any, Any]
-    ) -> RankResponse:
+    async def rank(name: ExperimentName, version: Version, request: Request[Any, Any, Any]) -> RankResponse:
         """Decide which action to show."""
+        data = await body_of(request, RankRequest)
         opened = await registry.find(name)
         # In a thread, since hashing many features takes long enough to hold up other requests.
         asked = await registry.run(question, opened, data)
@@ -153,7 +152,7 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
 
     @post(
         f"{BASE}/events/{{event_id:str}}/reward",
-        **guarded("decide", TAGS, "rewardEvent"),
+        **guarded("decide", TAGS, "rewardEvent", body=(RewardRequest,)),
         status_code=204,
         responses=problems(
             *ABOUT, "unknown-decision", "reward-conflict", "reward-too-late", "reward-out-of-range", body=True
@@ -163,11 +162,11 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
         name: ExperimentName,
         version: Version,
         event_id: EventId,
-        data: JSONBody[RewardRequest],
         request: Request[Any, Any, Any],
     ) -> Response[None]:
         """Hand in the reward of what was shown."""
-        await handlers.reward(name, event_id, data.value, visit_of(request.scope))
+        data = await body_of(request, RewardRequest)
+        await handlers.hand_in(name, event_id, data.value, visit_of(request.scope))
         return Response(None, status_code=204)
 
     return [rank, activate, reward]

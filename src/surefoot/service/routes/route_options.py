@@ -1,9 +1,11 @@
 """What routes are marked with: who may call them, what their addresses hold, and what problems they may give."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+from litestar import Litestar
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter, QueryParameter
+from litestar.routes import HTTPRoute
 
 from surefoot.service.authorization import needs
 from surefoot.service.problems import KINDS, Problem
@@ -16,14 +18,37 @@ Version = Annotated[str, PathParameter(description="Any version: they mean the s
 ProblemWord = Annotated[str, PathParameter(description="The last word of a problem's type.", max_length=100)]
 Limit = Annotated[int, QueryParameter(description="How many at most.", ge=1, le=100)]
 
+
+class Operation(NamedTuple):
+    """Who may call a route, and what its body may be."""
+
+    role: Role
+    body: tuple[type[Any], ...]
+
+
 ALWAYS = ("no-token", "not-allowed", "timeout", "too-many-requests", "internal", "unavailable", "not-found")
 TOKEN = [{"token": list[str]()}]
 WITH_BODY = ("malformed", "too-large", "media-type", "invalid")
 
 
-def guarded(role: Role, tags: list[str], operation_id: str) -> dict[str, Any]:
-    """What a route for the tokens of one role is told of it, and its name in the document."""
-    return {"before_request": needs(role), "security": TOKEN, "tags": tags, "operation_id": operation_id}
+def guarded(role: Role, tags: list[str], operation_id: str, *, body: tuple[type[Any], ...] = ()) -> dict[str, Any]:
+    """What a route for the tokens of one role is told of it: its name in the document, and what its body may be.
+
+    Read back by `operations`: nothing of it is said a second time.
+    """
+    return {
+        "before_request": needs(role),
+        "security": TOKEN,
+        "tags": tags,
+        "operation_id": operation_id,
+        "opt": {"role": role, "body": body},
+    }
+
+
+def operations(app: Litestar) -> dict[str, Operation]:
+    """What the routes of an app were marked with, by their names in the document."""
+    handlers = [one for route in app.routes if isinstance(route, HTTPRoute) for one in route.route_handlers]
+    return {str(one.operation_id): Operation(**one.opt) for one in handlers if "role" in one.opt}
 
 
 def problems(*words: str, body: bool = False) -> dict[int, ResponseSpec]:
