@@ -27,6 +27,7 @@ WHERE experiments.id = ?
 """
 PAGE = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"
 LATEST = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT 1"
+NEWEST_OF = f"SELECT {COLUMNS} FROM events WHERE experiment = ? AND kind = ? ORDER BY number DESC LIMIT ?"
 # No error where the name is taken: in PostgreSQL an error would end the whole transaction.
 NEW = "INSERT INTO experiments (name, number, hash) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 MOVE_HEAD = "UPDATE experiments SET number = ?, hash = ? WHERE id = ?"
@@ -157,6 +158,12 @@ class SqlView(View):
     def latest(self, kind: str) -> Event | None:
         """The newest event of this kind."""
         return self._one(LATEST, kind)
+
+    def newest_of(self, kind: str, limit: int) -> list[Event]:
+        """The newest events of a kind, by an index."""
+        rows = self._query(NEWEST_OF, (self._id, kind, limit)) if _is_possible(kind) else []
+        events = (_event(self.name, row) for row in rows)
+        return [event for single in events for event in verified(self.name, [single])]
 
     def attachment(self, digest: str) -> bytes | None:
         """The attachment, if it still has the hash that it is named by."""

@@ -85,6 +85,24 @@ class View(ABC):
             None if there is none.
         """
 
+    def newest_of(self, kind: str, limit: int) -> list[Event]:
+        """The newest events of a kind, newest first.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "mode".
+        limit : int
+            How many at most.
+
+        Returns
+        -------
+        list of Event
+            Empty if there is none.
+        """
+        found = [event for event in self.read() if event.kind == kind]
+        return found[::-1][:limit]
+
     @abstractmethod
     def attachment(self, digest: str) -> bytes | None:
         """The attachment of a name.

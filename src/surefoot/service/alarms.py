@@ -9,11 +9,12 @@ from surefoot.experiment import Status
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """Something that somebody should look at."""
+    """Something that somebody should look at; `runbook` is the heading of docs/operations.md that says what to do."""
 
     kind: str
     level: Literal["alarm", "warning"]
     text: str
+    runbook: str = ""
 
 
 class Alarms(msgspec.Struct, frozen=True):
@@ -41,13 +42,13 @@ def alarms_of(status: Status) -> list[Alarm]:
         if math.isnan(status.floor):
             what = "This policy keeps no floor, and plays on."
         text = f"{status.alarm} {state}{what}"
-        found.append(Alarm("refuted", "alarm", text))
+        found.append(Alarm("refuted", "alarm", text, "SurefootAlarm"))
     if status.is_stalled:
         text = (
             f"{status.waiting:,} rewards have waited for that of decision {status.held_up_by} for "
             f"{status.held_up_rounds:,} rounds, and nothing is learned. Send that reward, or abandon the decision."
         )
-        found.append(Alarm("stalled", "warning", text))
+        found.append(Alarm("stalled", "warning", text, "SurefootRewardsStalled"))
     if status.promise_round > 1:
         text = f"A new promise was started after an alarm: it counts from round {status.promise_round:,} on."
         found.append(Alarm("renewed", "warning", text))
@@ -56,16 +57,17 @@ def alarms_of(status: Status) -> list[Alarm]:
             f"Of {status.unconfirmed:,} rounds of the learner nobody has said that they were played: they count at "
             "their worst. Do callers confirm, or have some died?"
         )
-        found.append(Alarm("unconfirmed", "warning", text))
+        found.append(Alarm("unconfirmed", "warning", text, "SurefootRoundsUnconfirmed"))
     if status.debt > 0 and status.restarts:
         text = f"The learner restarted after an alarm, with a debt of {status.debt:,.4g} that must be earned back."
         found.append(Alarm("debt", "warning", text))
     words = REFUSALS if status.guard is None else {**REFUSALS, "out_of_range": OUT_OF_BOUNDS}
     for reason, count in sorted(status.refused.items()):
-        found.append(Alarm(f"refused-{reason}", "warning", f"{count:,} rewards were refused {words[reason]}"))
+        text = f"{count:,} rewards were refused {words[reason]}"
+        found.append(Alarm(f"refused-{reason}", "warning", text, "SurefootRewardsRefused"))
     if status.fallback_rounds:
         text = (
             f"{status.fallback_rounds:,} rounds were played by callers on their own: the service could not be reached."
         )
-        found.append(Alarm("fallbacks", "warning", text))
+        found.append(Alarm("fallbacks", "warning", text, "SurefootFallbacks"))
     return found

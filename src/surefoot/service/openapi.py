@@ -14,6 +14,7 @@ from litestar.routes import HTTPRoute
 from surefoot.service import (
     alarms,
     assumptions,
+    changes,
     coefficients,
     event_heads,
     guard_models,
@@ -29,6 +30,7 @@ from surefoot.service.routes.route_options import operations
 MODULES = (
     alarms,
     assumptions,
+    changes,
     response_models,
     event_heads,
     guard_models,

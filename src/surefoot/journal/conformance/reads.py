@@ -123,3 +123,15 @@ def earlier_heads_are_known_and_strange_ones_not(journal: Journal) -> None:
     assert journal.transact(NAME, lambda t: all(map(t.follows, [START, *heads])))
     strange = [Head(2, heads[2].hash), Head(9, heads[-1].hash), Head(0, heads[0].hash), Head(4, "f" * 64)]
     assert not journal.transact(NAME, lambda t: any(map(t.follows, strange)))
+
+
+@check
+def the_newest_events_of_a_kind_come_newest_first(journal: Journal) -> None:
+    begin(journal)
+    for n in range(7):
+        append(journal, kind="mode" if n % 2 else "reward")
+    view = journal.view(NAME)
+    numbers = [event.number for event in view.newest_of("mode", 2)]
+    assert numbers == sorted((event.number for event in view.read() if event.kind == "mode"), reverse=True)[:2]
+    assert len(view.newest_of("mode", 99)) == 3
+    assert view.newest_of("none", 5) == view.newest_of("\0", 5) == []

@@ -14,6 +14,7 @@ from surefoot.experiment import Answer, GuardAnswer
 from surefoot.service import response_models
 from surefoot.service.alarms import Alarm, Alarms, alarms_of
 from surefoot.service.assumptions import Assumptions, assumptions_of
+from surefoot.service.changes import Changes, changes_of
 from surefoot.service.coefficients import Beliefs
 from surefoot.service.guard_models import GuardDecided, guard_decided
 from surefoot.service.history import GuardPoint, Point
@@ -105,6 +106,12 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         opened = await registry.find(name)
         return Alarms(alarms_of(await registry.run(opened.look)))
 
+    @get("/v1/experiments/{name:str}/changes", **guarded("read", TAGS, "readChanges"), responses=unknown)
+    async def changes(name: ExperimentName, limit: Limit = 20) -> Changes:
+        """Who did what: creation, modes, answers to alarms, erasures, corrections, voids; the newest first."""
+        await registry.find(name)
+        return Changes(await registry.run(lambda: changes_of(registry.journal.view(name), limit)))
+
     @get("/v1/experiments/{name:str}/assumptions", **guarded("read", TAGS, "readAssumptions"), responses=unknown)
     async def assumptions(name: ExperimentName) -> Assumptions:
         """What the guarantee rests on."""
@@ -153,7 +160,7 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         )
         return found
 
-    return [history, decisions, beliefs, alarms, assumptions, live]
+    return [history, decisions, beliefs, alarms, changes, assumptions, live]
 
 
 def told(answer: Answer | GuardAnswer) -> response_models.Decided | GuardDecided:

@@ -48,6 +48,7 @@ async function glance() {
     cards();
     choose();
     if (page.chosen && !page.declared) await declare(page.chosen);
+    if (page.chosen && page.summary) await changes(page.chosen, page.summary.events);
   } catch (error) {
     if (isNoToken(error)) return restart();
     if (error.status === 403) return nothing("This token may not read experiments: it needs the role “read”.");
@@ -90,6 +91,7 @@ function begin(name) {
   $("decisions").replaceChildren();
   $("nothing").hidden = true;
   $("assumptions").replaceChildren();
+  $("changes").replaceChildren();
   $("legend").replaceChildren();
   cards();
   reveal($("experiments").querySelector("[aria-current]"));
@@ -105,6 +107,14 @@ function listen() {
   const tell = (message, isWhole) => page.following === following && take(message, isWhole);
   const onState = (state) => page.following === following && show(state);
   follow(page.chosen, { signal: following.signal, tell, onState }).catch((error) => (isNoToken(error) ? restart() : show("lost")));
+}
+
+// Asked for when the chain has grown, and at most as often as the list of experiments is.
+async function changes(name, events) {
+  if (page.changesAt === `${name} ${events}`) return;
+  page.changesAt = `${name} ${events}`;
+  const { changes: found } = await ask(of(name, "/changes?limit=12"));
+  if (name === page.chosen) $("changes").replaceChildren(...found.map(parts.change));
 }
 
 async function declare(name) {
@@ -164,6 +174,8 @@ function render() {
   $("views").hidden = Boolean(summary.guard);
   modes(summary);
   answers(summary);
+  $set("receipt-number", count(summary.events));
+  $set("receipt-hash", summary.head_hash);
   $set("verdict", parts.verdict(summary, page.declared));
   $("tiles").replaceChildren(...parts.tiles(summary, lately(page.points).at(-1)));
   picture();

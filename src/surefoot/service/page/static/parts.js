@@ -1,7 +1,7 @@
 // The parts of the page beside the picture: cards, numbers, decisions, beliefs, alarms, assumptions.
 
 import * as guards from "./guard_parts.js";
-import { MODES, clock, count, element, exactly, number, percent, value } from "./words.js";
+import { MODES, clock, count, element, exactly, number, percent, value, when } from "./words.js";
 
 export const MOST_DECISIONS = 12;
 const MOST_BELIEFS = 40;
@@ -79,9 +79,10 @@ export function verdict(summary, declared) {
 
 const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was begun: it counts from decision ${count(first)} on.` : "");
 
-export function alarm({ level, text }) {
+export function alarm({ level, text, runbook }) {
   const word = level === "alarm" ? "Alarm" : "Note";
-  return element("p", { class: `alarm ${level}` }, element("strong", {}, `${word}: `), text);
+  const whatToDo = runbook ? element("span", { class: "runbook" }, "What to do: ", element("b", {}, runbook), " in the runbook") : null;
+  return element("p", { class: `alarm ${level}` }, element("strong", {}, `${word}: `), text, " ", whatToDo);
 }
 
 // New decisions go on top of those that are there, so that one that is being read is not replaced.
@@ -152,6 +153,11 @@ function mark(kind, from, to, across) {
   made.style.left = across(from); // set by script, which the page's policy allows; written in HTML it would not
   if (to != null) made.style.right = `calc(100% - ${across(to)})`;
   return made;
+}
+
+export function change({ event, time, text, by, reason }) {
+  const who = element("span", { class: "change-who" }, `${by || "nobody named"} · ${when(time)} · event ${count(event)}`);
+  return element("li", {}, element("span", {}, text), reason ? element("q", {}, reason) : null, who);
 }
 
 export const assumption = ({ setting, value: given, text }) =>

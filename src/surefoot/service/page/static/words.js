@@ -33,6 +33,8 @@ export const percent = (value) => (value == null ? "–" : share.format(value));
 export const exactly = (value) => fine.format(value);
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 
+export const when = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hour12: false });
+
 export function value(given) {
   if (given === null) return "none";
   if (Array.isArray(given)) return given.map(value).join(" to ");
