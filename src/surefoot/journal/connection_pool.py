@@ -1,4 +1,9 @@
-"""Sessions on a PostgreSQL server: a few connections that are reused, and replaced when the server drops them."""
+"""Sessions on a PostgreSQL server: a few connections that are reused, and replaced when the server drops them.
+
+By hand, and not by psycopg_pool: while the server is away a caller there waits for its whole timeout and is not told
+why; here it is refused at once, with the reason, so that clients play the baseline. And the first statement of a
+transaction says whether a connection is alive, so that no other has to.
+"""
 
 import threading
 from collections.abc import Iterator, Sequence
