@@ -28,6 +28,7 @@ GAUGES = {
     "is_stalled": "1 if they have waited so long that somebody should look.",
     "abandoned": "Decisions whose reward will never be learned.",
     "voided": "Rounds that were not played as decided.",
+    "unconfirmed": "Learner rounds that nobody has confirmed in time, which count at their worst.",
     "restarts": "Alarms answered by relearning or by a new promise.",
     "debt": "What must be earned back after such a restart.",
     "learner_share": "Share of rounds that the learner played.",
