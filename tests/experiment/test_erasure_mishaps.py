@@ -1,6 +1,8 @@
 """Erasures while somebody reads, before a reward has come, and of nothing that could be erased."""
 
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -55,6 +57,26 @@ def test_nothing_waits_where_nobody_reads(tmp_path: Path) -> None:
         experiment.decide(baseline=0, decision_id=ADA)
         experiment.erase([ADA])
         assert not journal.is_forgetting
+        assert not is_on_disk(tmp_path)
+
+
+def test_what_a_killed_process_has_left_in_the_log_leaves_it_too(tmp_path: Path) -> None:
+    script = f"""
+import os, surefoot, sqlite3
+from surefoot.experiment import Experiment
+journal = surefoot.open_journal({str(tmp_path / "shop.db")!r})
+shop = Experiment.create(journal, "shop", surefoot.UCB(arms=2), sealed=True)
+shop.decide(baseline=0, decision_id={ADA!r})
+reader = sqlite3.connect({str(tmp_path / "shop.db")!r}, isolation_level=None)
+reader.execute("BEGIN")
+reader.execute("SELECT COUNT(*) FROM private").fetchall()
+shop.erase([{ADA!r}])
+os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 9
+    assert is_on_disk(tmp_path)
+    with open_journal(tmp_path / "shop.db") as journal:
+        journal.probe()
         assert not is_on_disk(tmp_path)
 
 

@@ -80,7 +80,11 @@ def test_a_token_for_one_experiment_is_for_no_other(tmp_path: Path) -> None:
         assert {answer.json()["type"] for answer in others} == {"/problems/not-allowed"}
         assert [one["name"] for one in client.get("/v1/experiments").json()["experiments"]] == ["shop"]
         assert client.get("/v1/access").json()["experiments"] == ["shop"]
-        assert client.post("/v1/experiments/%77inter/decisions", json=asked).status_code == 403, "however it is spelt"
+        for path in ("%77inter/decisions", "/winter/decisions", "winter//decisions", "//winter/head", "winter/"):
+            refused = [client.post(f"/v1/experiments/{path}", json=asked), client.get(f"/v1/experiments/{path}")]
+            assert not [answer for answer in refused if answer.status_code < 400], f"however it is spelt: {path}"
+        for path in ("//v1/experiments/winter", "/v1//experiments/winter", "//metrics", "/metrics/"):
+            assert client.get(f"{address}{path}").status_code == 403
 
 
 def _create(path: Path) -> None:

@@ -60,7 +60,9 @@ class SqliteJournal(Journal):
         self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
         self._group, self._requests = dict[str, StagedTransaction[sql.SqlView]](), list[Request]()
         self._broken: str | None = None
-        self._empties: float | None = None  # from when on the log is to be emptied, which holds what was erased
+        # From when on the log is to be emptied, which may hold what was erased; also what a killed process has left.
+        left = not read_only and self._file.has_log
+        self._empties: float | None = 0.0 if left else None
         self._writer = None if read_only else Writer(self._commit, name=f"journal {self.path.name}")
 
     def create(self, name: str, payload: bytes, *, time: float) -> Event:
@@ -138,7 +140,8 @@ class SqliteJournal(Journal):
                 job.error = job.error or explained(error, self.path)
         finally:
             self._group, self._requests = {}, []
-        if self._empties is not None and monotonic() >= self._empties:
+        # Not after a failed flush: then nobody knows what the log holds.
+        if self._empties is not None and self._broken is None and monotonic() >= self._empties:
             self._empties = None if self._file.empty_log() else monotonic() + EMPTY_SECONDS
 
     def _heal(self) -> None:

@@ -1,6 +1,5 @@
 """Who is asking, what is logged of a request, and the guard that routes are marked with."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,6 @@ from surefoot.service.problems import ProblemError
 from surefoot.service.tokens import ROLES, Role, Token
 
 KEY = "surefoot.visit"
-OF_EXPERIMENT = re.compile(r"/v1/experiments/([^/]+)")
 
 
 @dataclass(slots=True)
@@ -49,8 +47,10 @@ class RequestScope:
         """Refuse a token that is for other experiments; what is about all of them is not for it either."""
         if self.experiments is None:
             return
-        found = OF_EXPERIMENT.match(path)
-        if (found is not None and found[1] not in self.experiments) or path == "/metrics":
+        # As routes are found: any number of slashes is one.
+        parts = [part for part in path.split("/") if part]
+        is_other = parts[:2] == ["v1", "experiments"] and len(parts) > 2 and parts[2] not in self.experiments
+        if is_other or parts == ["metrics"]:
             raise ProblemError("not-allowed", f"This token is for {', '.join(sorted(self.experiments))} alone.")
 
 
