@@ -39,6 +39,8 @@ def test_a_fork_and_a_correction_over_http(tmp_path: Path) -> None:
         assert made.json()["carried"] == 3
         assert any("waits for an earlier one: 3." in sentence for sentence in made.json()["lost"])
         assert client.get("/v1/experiments/bolder").json()["mode"] == "shadow"
+        told = client.get("/v1/experiments/bolder/settings").json()
+        assert (told["forked_from"], told["by"], told["history_rows"]) == ("shop", ada, 3)
         assert client.post(f"{SHOP}/forks", json=asked).status_code == 409
         assert client.post(f"{SHOP}/forks", json={**asked, "name": "x", "settings": {"alhpa": 1}}).status_code == 422
         assert client.post(f"{SHOP}/forks", json={"name": "y"}).status_code == 400

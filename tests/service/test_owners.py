@@ -35,10 +35,18 @@ def test_every_word_names_the_owner_of_its_token(tmp_path: Path) -> None:
             client.post(f"{SHOP}/decisions", json={"decision_id": f"v{n}", "actions": ACTIONS})
         assert client.post(f"{SHOP}/decisions/v0/void", json={"action": "red", "reason": "sold out"}).json()["is_moved"]
         client.post(f"{SHOP}/decisions/v1/abandon", json={"reason": "lost"})
+        for n in range(500):
+            asked = {"decision_id": f"w{n}", "actions": ACTIONS}
+            if client.post(f"{SHOP}/decisions", json=asked).json()["source"] == "learner":
+                break
+            client.post(f"{SHOP}/decisions/w{n}/reward", json={"value": 0.9 if n % 2 else 0.7})
+        assert client.post(f"{SHOP}/fallbacks", json=asked).json()["is_voided"]
         client.put(f"{SHOP}/mode", json={"mode": "paused", "reason": "a pause"})
         client.post(f"{SHOP}/erasures", json={"decision_ids": ["v2"], "reason": "asked by letter"})
     with open_journal(database, read_only=True) as journal:
         told = {event.kind: event.value().get("by") for event in journal.read("shop")}
+        voided = [event.value() for event in journal.read("shop") if event.kind == "voided"]
+        assert [one["by"] for one in voided] == [ada, ada], "a fallback is somebody's word, too"
         assert audit(journal, "shop").is_clean
     assert {kind: told[kind] for kind in ("created", "voided", "abandoned", "mode", "erased")} == dict.fromkeys(
         ("created", "voided", "abandoned", "mode", "erased"), ada

@@ -66,7 +66,7 @@ def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootE
         )
     if question.is_fallback:
         # The caller did not hear of the decision in time, and played the baseline.
-        moved = void(turn, question.decision_id, None, FALLBACK, "")
+        moved = void(turn, question.decision_id, None, FALLBACK, question.by)
         if isinstance(moved, SurefootError):
             return moved
     ref = reference(found)

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
+import msgspec
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import GuardQuestion
-from surefoot.experiment.question import Question
+from surefoot.experiment.question import Question, read_text
 from surefoot.experiment.transacted_state import AnyAnswer, AnyQuestion, TransactedState
 from surefoot.linear.actions import Catalogue
 
@@ -117,6 +118,7 @@ class Decisions(TransactedState):
         decision_id: str,
         actions: Sequence[str] | None = None,
         context: Mapping[str, Any] | None = None,
+        by: str = "",
     ) -> Answer: ...
 
     @overload
@@ -129,9 +131,10 @@ class Decisions(TransactedState):
         unit: str | None = None,
         prediction: float | Mapping[str, float] | None = None,
         context: Mapping[str, Any] | None = None,
+        by: str = "",
     ) -> GuardAnswer: ...
 
-    def book(self, features: Any = None, **kwargs: Any) -> AnyAnswer:
+    def book(self, features: Any = None, *, by: str = "", **kwargs: Any) -> AnyAnswer:
         """Record a round in which the caller played the baseline on its own, while the experiment could not be reached.
 
         It counts and teaches like any baseline round; its window opens now. Booking twice is booking once. If the
@@ -143,6 +146,8 @@ class Decisions(TransactedState):
             As in `decide`.
         decision_id : str
             Your id of the round.
+        by : str
+            Who says so; kept in the journal where a decision is moved.
 
         Returns
         -------
@@ -156,7 +161,7 @@ class Decisions(TransactedState):
         DecisionSettledError
             If the learner decided it, and its reward has come.
         """
-        return self._answered(self.question_of(features, kwargs), is_fallback=True)
+        return self._answered(self.question_of(features, kwargs), is_fallback=True, by=read_text("by", by))
 
     def question_of(self, features: Any, asked: Mapping[str, Any]) -> AnyQuestion:
         """The arguments of `decide` as a question of the kind that this experiment takes.
@@ -189,8 +194,8 @@ class Decisions(TransactedState):
             told = {"baseline": None, "proposal": None, **told}
         return kind(**told)
 
-    def _answered(self, question: AnyQuestion, *, is_fallback: bool) -> AnyAnswer:
-        ready = self.read_question(question, is_fallback=is_fallback)
+    def _answered(self, question: AnyQuestion, *, is_fallback: bool, by: str = "") -> AnyAnswer:
+        ready = msgspec.structs.replace(self.read_question(question, is_fallback=is_fallback), by=by)
         (answer,) = self._run(self._deciding([ready]))
         if isinstance(answer, SurefootError):
             raise answer

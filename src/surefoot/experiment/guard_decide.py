@@ -82,7 +82,7 @@ def _again(turn: UnitOfWork, found: Event, question: ReadGuarded) -> GuardAnswer
             "baseline, proposal, unit, prediction or context. Use a new id for a new question."
         )
     if question.is_fallback:
-        moved = void(turn, question.decision_id, None, FALLBACK, "")
+        moved = void(turn, question.decision_id, None, FALLBACK, question.by)
         if isinstance(moved, SurefootError):
             return moved
     assert isinstance(record, records.Visit)

@@ -48,6 +48,7 @@ class ReadGuarded(Value, frozen=True):
     key: str
     asked: AskedGuard
     is_fallback: bool = False
+    by: str = ""  # who books a round
 
 
 def metric_names(created: Created) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class Read(Value, frozen=True):
     asked: Asked
     is_fallback: bool = False
     confirms: tuple[str, ...] = ()
+    by: str = ""  # who books a round
 
 
 def read(question: Question, *, is_fallback: bool = False, sealed: bool = False) -> Read:

@@ -64,7 +64,7 @@ class Handlers:
         opened = await self._registry.find(name)
         question = await self._read(opened, read_question_body(FALLBACK, body, is_guard=opened.is_guard))
         told = {field: getattr(question, field) for field in question.__struct_fields__}
-        return self._tell(name, await self._registry.run(opened.experiment.book, **told), visit)
+        return self._tell(name, await self._registry.run(opened.experiment.book, by=visit.by, **told), visit)
 
     async def reward(self, name: str, decision_id: str, body: bytes, visit: RequestScope) -> response_models.Received:
         """The reward in a body; a refusal is a problem."""

@@ -24,7 +24,10 @@ TAGS = ["experiments"]
 
 
 class SettingsRead(msgspec.Struct):
-    """What an experiment was created with; `history_rows` were learned before the first decision."""
+    """What an experiment was created with; `history_rows` were learned before the first decision.
+
+    `forked_from` is the experiment that these rows came from, if any, and `by` who created it.
+    """
 
     policy: str
     settings: dict[str, Any]
@@ -36,6 +39,9 @@ class SettingsRead(msgspec.Struct):
     history_rows: int
     description: str
     configuration: str | None = None
+    confirm_within: float | None = None
+    by: str = ""
+    forked_from: str | None = None
 
 
 def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]:
@@ -239,4 +245,7 @@ def settings_read(created: Created) -> SettingsRead:
         history_rows=0 if created.history is None else len(created.history.rewards),
         description=created.description,
         configuration=created.configuration,
+        confirm_within=created.confirm_within,
+        by=created.by,
+        forked_from=None if created.origin is None else created.origin.experiment,
     )
