@@ -20,6 +20,7 @@ PACKAGES = (
     "surefoot.journal",
     "surefoot.journal.conformance",
     "surefoot.learners",
+    "surefoot.leases",
     "surefoot.linear",
     "surefoot.policies",
     "surefoot.policies.conformance",

@@ -208,6 +208,11 @@ struct Likelihood {
     }
   }
 
+  // Begins an empty ledger; what was learned of the rows stays.
+  void begin_ledger() {
+    for (Cell& cell : booked.all) cell.played = cell.kept = cell.displaced = 0.0;
+  }
+
   // Whether a round can have been booked like this; not known once rounds are no longer told apart.
   bool can_take_back(View<D> features, View<D> displaced, bool is_learner) const {
     if (!is_whole) return true;

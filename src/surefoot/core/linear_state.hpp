@@ -64,6 +64,14 @@ struct LinearState {
     return range_of(settings, ridge, memory, radius, q);
   }
 
+  // Begins an empty ledger beside everything that was learned.
+  void begin_ledger() {
+    ledger = Ledger<D>(dim());
+    memory.begin_ledger();
+    memory.working.count = 0;
+    if (likelihood) likelihood->begin_ledger();
+  }
+
   // Learns an observation, and lets the scores of the catalogue follow.
   template <class Team>
   [[gnu::always_inline]] void absorb(View<D> x, double reward, const Team& team) {

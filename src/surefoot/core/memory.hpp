@@ -98,6 +98,13 @@ struct RememberedRounds {
     proved_question = Vector<D>(dim());
   }
 
+  // Begins an empty ledger beside what was learned, which owes nothing of the old one (docs, "Leases").
+  void begin_ledger() {
+    for (Sum* sum : {&kept_low, &kept_high, &owed_low, &owed_high}) *sum = Sum{};
+    refused = pause = debt = rounds_before = 0.0;
+    forget_proof();
+  }
+
   // Takes in the reward of a learner round: the realised sum, and the features it belongs to.
   void remember_reward(View<D> features, double reward) {
     earned_rounds += 1.0;

@@ -4,14 +4,19 @@
 #include <concepts>
 #include <string_view>
 
+#include "elementary.hpp"
 #include "scores.hpp"
 #include "team.hpp"
 
 namespace surefoot {
 
 // Orders: let the gate decide; play the baseline whatever it says, at the caller's wish, while the alarm is on, or by
-// the coin of a holdout. A number of at least 0 is a row that the learner plays.
-inline constexpr int FREE = -1, HOLD = -2, ALARMED = -3, HELD_OUT = -4;
+// the coin of a holdout. A number of at least 0 is a row that the learner plays; TRY - row is one that somebody else
+// proposes, and that the gate may refuse.
+inline constexpr int FREE = -1, HOLD = -2, ALARMED = -3, HELD_OUT = -4, TRY = -16;
+inline constexpr bool is_tried(int order) { return order <= TRY; }
+// The row that an order names, or -1.
+inline constexpr int row_in(int order) { return is_tried(order) ? TRY - order : order >= 0 ? order : -1; }
 
 // One round as simulations and replays meet it.
 struct Situation {
@@ -49,7 +54,7 @@ template <Policy P>
 [[gnu::always_inline]] inline void conclude(typename P::State& state, const typename P::Offer& offer,
                                             typename P::Record& record) {
   const bool is_safe = P::judge(state, offer, record);
-  record.is_learner = offer.order >= 0 || (offer.order == FREE && is_safe);
+  record.is_learner = offer.order >= 0 || ((offer.order == FREE || is_tried(offer.order)) && is_safe);
   P::book(state, offer, record);
 }
 
@@ -62,7 +67,8 @@ template <Policy P, class Team>
   record.action = proposal.action;
   record.optimism = proposal.upper;
   if (proposal.action < 0) return;
-  if (offer.order >= 0) record.action = offer.order;
+  if (row_in(offer.order) >= 0) record.action = row_in(offer.order);
+  if (is_tried(offer.order)) record.optimism = INFINITE;  // it was not chosen by its bound, and none is claimed
   conclude<P>(state, offer, record);
 }
 

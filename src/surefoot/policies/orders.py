@@ -6,3 +6,4 @@ FREE: int = native.FREE
 HOLD: int = native.HOLD  # the baseline plays, at the caller's wish
 ALARMED: int = native.ALARMED  # the baseline plays while the alarm is on
 HELD_OUT: int = native.HELD_OUT  # the baseline plays by the coin of a holdout
+TRY: int = native.TRY  # TRY - row: somebody else's proposal, which the gate may refuse

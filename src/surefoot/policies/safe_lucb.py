@@ -263,15 +263,19 @@ class SafeLUCB(WatchedPolicy):
         self._memory.debt = self._spent + rounds * max(0.0, most - least) * (1.0 + 1e-12)
         self._charged = rounds
 
+    @property
+    def worst_of_round(self) -> float:
+        """The most that one learner round can lie below its floor, by the declared range of means or by B D alone."""
+        least, most = self._means()
+        return float(max(0.0, (1.0 - self._settings.alpha) * most - least))
+
     def _worst_of_spent(self) -> float:
-        """The most that learner rounds can lie below the floor.
+        """The same of all learner rounds.
 
         Rewards of the baseline given along the way are not relied on: they may be what was contradicted.
         """
-        least, most = self._means()
-        lost = max(0.0, (1.0 - self._settings.alpha) * most - least)
         # Rounded up: a debt must not come out too small.
-        return float(self._ledger.learner_rounds * lost * (1.0 + 1e-12))
+        return float(self._ledger.learner_rounds * self.worst_of_round * (1.0 + 1e-12))
 
     def _means(self) -> tuple[float, float]:
         """Between what any mean lies, by the declared range or by B D alone."""

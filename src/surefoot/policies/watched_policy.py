@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix
+from surefoot.arrays import Matrix, real_array
 from surefoot.errors import InputError
 from surefoot.linear.actions import ActionSet
 from surefoot.policies.decision import Decision, Source, check_recalled
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.open_baseline import DrawnBaseline
-from surefoot.policies.orders import FREE, HELD_OUT
+from surefoot.policies.orders import FREE, HELD_OUT, TRY
 from surefoot.policies.saved_state import shaped
 from surefoot.policies.watch import WATCH_SHARE, Watch, is_alarming, read_watch
 from surefoot.safety.alarm import delta_of
@@ -78,6 +78,35 @@ class WatchedPolicy(LinearPolicy):
         decision = self._decide(features, baseline, baseline_reward, order)
         # Where the gate said no the coin decided nothing, and is not part of the decision.
         return _with_coin(decision, self._watch, draw) if decision.certificate.is_safe else decision
+
+    def consider(
+        self, features: ArrayLike, *, proposal: int, baseline: int | None = None, baseline_reward: Any = None
+    ) -> Decision:
+        """Decide a round by a proposal from elsewhere: it is played if the gate allows it, the baseline otherwise.
+
+        Parameters
+        ----------
+        features, baseline, baseline_reward
+            As in `decide`.
+        proposal : int
+            The row to play, if that is safe.
+
+        Returns
+        -------
+        Decision
+            The action to play, with its certificate.
+
+        Raises
+        ------
+        InputError
+            If there is no such row, or another rule is broken.
+        """
+        if self._watch is not None or self._alarm is not None:
+            return self.decide(features, baseline=baseline, baseline_reward=baseline_reward)
+        rows = real_array("features", features, ndim=2)
+        if not 0 <= proposal < rows.shape[0]:
+            raise InputError(f"`0 <= proposal < {rows.shape[0]}` must hold, but got {proposal!r}.")
+        return self._decide(rows, baseline, baseline_reward, TRY - proposal)
 
     def _decide_drawn(self, rows: Matrix, today: DrawnBaseline, known: float, order: int) -> Decision:
         if self._watch is not None:

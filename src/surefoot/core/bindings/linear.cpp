@@ -148,6 +148,8 @@ void bind_memory(nb::module_& module) {
   type.def_rw("rounds_before", &M::rounds_before);
   type.def_ro("moved", &M::moved);
   type.def_ro("proved", &M::proved);
+  type.def_ro("proved_round", &M::proved_round);
+  type.def_prop_ro("proved_question", [](const M& m) { return copied(m.proved_question); }, nb::rv_policy::move);
   type.def_ro("earned_rounds", &M::earned_rounds);
   type.def_prop_ro("kept_low", [](const M& m) { return m.kept_low.total(); });
   type.def_prop_ro("kept_high", [](const M& m) { return m.kept_high.total(); });

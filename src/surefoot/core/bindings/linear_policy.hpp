@@ -94,7 +94,7 @@ void bind_linear_policy(nb::module_& module) {
          int order) {
         auto& state = b.state();
         const auto given = some_rows_of<D>(rows, state.dim());
-        if (baseline >= given.count || order >= given.count) throw nb::value_error("there is no such row");
+        if (baseline >= given.count || row_in(order) >= given.count) throw nb::value_error("there is no such row");
         if (is_catalogue && !is_catalogue_of(state, given)) {
           throw nb::value_error("these are not the rows of the catalogue");
         }
@@ -116,7 +116,7 @@ void bind_linear_policy(nb::module_& module) {
           return std::nullopt;
         }
         const auto given = rows_of<D>(rows, state.dim());
-        if (row < 0 || row >= given.count || order >= given.count) return std::nullopt;
+        if (row < 0 || row >= given.count || row_in(order) >= given.count) return std::nullopt;
         if (is_catalogue && !is_catalogue_of(state, given)) return std::nullopt;
         return b.decided(given, is_catalogue, row, known, low, high, order);
       },
@@ -221,6 +221,7 @@ void bind_linear_policy(nb::module_& module) {
         b.player.state = typename P::State(b.state().dim(), settings);
       },
       "Begins anew, with the settings as they are.");
+  type.def("begin_ledger", [](B& b) { b.state().begin_ledger(); }, "Begins an empty ledger beside what was learned.");
   type.def("assign_ridge", [](B& b, const Ridge<D>& ridge) {
     check_size(static_cast<std::size_t>(ridge.dim()), b.state().dim());
     b.let_go();

@@ -113,6 +113,7 @@ void bind_policies(nb::module_& module) {
   module.attr("HOLD") = HOLD;
   module.attr("ALARMED") = ALARMED;
   module.attr("HELD_OUT") = HELD_OUT;
+  module.attr("TRY") = TRY;
   module.attr("TOO_HIGH") = TOO_HIGH;
   module.def("reward_of", [](int kind, double scale, double mean, double draw) {
     return reward_of(static_cast<Rewards>(kind), scale, mean, draw);

@@ -1,0 +1,7 @@
+"""Leases: one floor over many servers, each of which decides by itself (docs/mathematics.md, "Leases")."""
+
+from surefoot.leases.coordinator import Coordinator
+from surefoot.leases.lease import HandIn, Lease, LeasedRound
+from surefoot.leases.shard import Shard
+
+__all__ = ["Coordinator", "HandIn", "Lease", "LeasedRound", "Shard"]

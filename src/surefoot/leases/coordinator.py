@@ -1,0 +1,280 @@
+"""The coordinator of shards: one proof over all rounds handed in, leases within it, and one order of learning."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from surefoot.arrays import finite, nonnegative
+from surefoot.errors import InputError, ProofError
+from surefoot.leases.lease import HandIn, Lease, LeasedRound, check_leasable, frozen
+from surefoot.leases.merging import Member, Members
+from surefoot.linear.ellipsoid import EPS, Ball
+from surefoot.policies import SafeLUCB
+from surefoot.policies.linear_policy import CONTRADICTION
+from surefoot.safety.constraints import read_constraint
+from surefoot.safety.facts import Linear
+from surefoot.safety.proof import Proof, assemble
+from surefoot.safety.prove import prove
+
+PACE = 0.5  # weight of the newest lease in a shard's pace
+AT_MOST = 0.8  # of the pot, in equal shares by pace; the rest is for whoever joins
+CUSHION = 1e-9  # of B D: kept back from every lease, for what later sums round away
+
+
+class Coordinator:
+    """Shares one floor among shards that decide by themselves.
+
+    It holds a proof that <theta, Q> >= G over all rounds handed in, and leases amounts that add up to G at most. Each
+    shard keeps its own rounds above minus its lease, so all together stay above 0. What was learned is merged in the
+    order of decisions over all shards (`surefoot.leases.merging`), by the policy itself.
+
+    Parameters
+    ----------
+    policy : SafeLUCB
+        A new policy; its constraint is "cumulative" or "reserve".
+    skew : float
+        Seconds by which the clock of a shard may be wrong, less than the time between a decision and anything that its
+        reward can influence.
+
+    Raises
+    ------
+    ConfigError
+        If the policy's promise cannot be shared.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> constraint = {"name": "reserve", "granted": 10.0}
+    >>> policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, constraint=constraint, **told)
+    >>> coordinator = Coordinator(policy, skew=0.5)
+    >>> [round(coordinator.join(shard, now=0.0).amount, 6) for shard in ("berlin", "tokyo")]
+    [8.0, 2.0]
+    >>> coordinator.leased <= coordinator.pot
+    True
+    """
+
+    def __init__(self, policy: SafeLUCB, *, skew: float) -> None:
+        check_leasable(policy)
+        if policy.rounds:
+            raise InputError(f"`policy` must be new, but this one has decided {policy.rounds} rounds.")
+        nonnegative("skew", skew, hint="skew is in seconds.")
+        self.policy = policy
+        self.members = Members(skew)
+        self._ball = Ball(policy.settings["theta_bound"])
+        self._handed_in = [Fraction(0)] * policy.dim  # the question of all rounds handed in, exactly
+        self._carried = Linear(np.zeros(policy.dim), 0.0, "earlier proof over all shards")
+        self._proof = Proof(self._carried.normal, (), 0.0)
+        self._rounds: dict[tuple[str, int], int] = {}  # merged and open, by shard and number: the policy's round
+        self._early: dict[tuple[str, int], float | None] = {}  # rewards of rounds beyond the watermark
+        self._spent = 0.0  # leases that will never be handed in
+
+    @property
+    def proved(self) -> float:
+        """G: what <theta, Q> is at least over all rounds handed in."""
+        return self._carried.level
+
+    @property
+    def proof(self) -> Proof:
+        """Why, since the last hand-in; `surefoot.check` verifies it."""
+        return self._proof
+
+    @property
+    def leased(self) -> float:
+        """The sum of all leases that have not been handed in."""
+        return math.fsum([self._spent, *(member.amount for member in self.members.all.values())])
+
+    @property
+    def pot(self) -> float:
+        """What may be leased in all: G, and a reserve that was granted up front."""
+        return self.proved + self._reserve
+
+    @property
+    def watermark(self) -> float:
+        """The moment up to which the rounds of all shards are merged."""
+        return self.members.watermark
+
+    def join(self, shard: str, *, now: float) -> Lease:
+        """Let a shard in.
+
+        Parameters
+        ----------
+        shard : str
+            A name that no shard has had.
+        now : float
+            The coordinator's clock, in seconds.
+
+        Returns
+        -------
+        Lease
+            Its first lease.
+
+        Raises
+        ------
+        InputError
+            If the name is taken.
+        """
+        if shard in self.members.all:
+            raise InputError(f"A shard's name must be new, but {shard!r} has joined before.")
+        # Its rounds come after everything that is merged already.
+        through = max(finite("now", now, hint="It is the time."), self.watermark)
+        self.members.all[shard] = Member(through=through, lease=0)
+        return self._grant(shard)
+
+    def take(self, given: HandIn, *, now: float) -> Lease:
+        """Take in what a shard did, and lease to it anew.
+
+        Parameters
+        ----------
+        given : HandIn
+            What `Shard.hand_in` returned.
+        now : float
+            The coordinator's clock, in seconds.
+
+        Returns
+        -------
+        Lease
+            The shard's next lease.
+
+        Raises
+        ------
+        InputError
+            If it was handed in before, or cannot be true; an AssumptionError if the clocks disagree.
+        """
+        member = self.members.check(given, now)
+        member.is_away = False
+        self._take(given, member)
+        return self._grant(given.shard)
+
+    def leave(self, given: HandIn, *, now: float) -> None:
+        """Take in what a shard did last; it has no lease any more, and holds nothing back.
+
+        Parameters
+        ----------
+        given, now
+            As in `take`.
+        """
+        member = self.members.check(given, now)
+        member.is_away = True
+        self._take(given, member)
+
+    def lose(self, shard: str) -> None:
+        """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
+
+        Valid only if nothing that its open rewards can have influenced has influenced this call (`Policy.abandon`): a
+        server that crashed is fine. What it did may still be handed in, which gives the lease back; rounds that were
+        not waited for are counted then, and not learned.
+
+        Parameters
+        ----------
+        shard : str
+            Its name.
+        """
+        member = self.members.find(shard)
+        member.is_away = True
+        self.settle(shard, [(number, None) for number in self._open_of(shard, member)])
+        self._merge()
+
+    def settle(self, shard: str, rewards: Sequence[tuple[int, float | None]]) -> None:
+        """Take rewards of rounds that were handed in before, from whoever received them.
+
+        Parameters
+        ----------
+        shard : str
+            Who decided the rounds.
+        rewards : sequence of (int, float or None)
+            Rewards by the shard's number of the round; None abandons it. Those of settled rounds are left out.
+        """
+        member = self.members.find(shard)
+        for number, reward in rewards:
+            self._reward(member, (shard, number), reward)
+
+    def _open_of(self, shard: str, member: Member) -> list[int]:
+        merged = [number for name, number in self._rounds if name == shard]
+        waiting = [made.number for made in member.waiting if (shard, made.number) not in self._early]
+        return merged + waiting
+
+    def _take(self, given: HandIn, member: Member) -> None:
+        if given.alarm is not None:
+            self.policy.report_breach(given.alarm.kind, f"Shard {given.shard!r}: {given.alarm.text}")
+        member.pace += PACE * (len(given.rounds) - member.pace)
+        member.rounds += len(given.rounds)
+        # Whoever was not waited for has nothing to add to what was merged meanwhile.
+        late = [made for made in given.rounds if made.moment <= self.watermark]
+        for made in late:
+            self.policy.abandon(made.recall(self.policy))
+        member.merged += len(late)
+        member.waiting += given.rounds[len(late) :]
+        member.through = max(given.through, self.watermark)
+        self.settle(given.shard, given.rewards)
+        self._merge()
+        if self.policy.alarm is None:
+            self._prove(Linear(given.question, given.level, f"certificate of shard {given.shard}"))
+            member.amount = 0.0
+        else:  # nothing is proved any more, and the lease stays charged
+            self._spent += member.amount
+            member.amount = 0.0
+
+    def _merge(self) -> None:
+        for name, made in self.members.advance():
+            self._count(name, made)
+
+    def _count(self, name: str, made: LeasedRound) -> None:
+        key, round_ = (name, made.number), made.recall(self.policy).round
+        if not self.policy.settlement.awaits(round_):
+            return
+        self._rounds[key] = round_
+        if key in self._early:
+            self._reward(self.members.all[name], key, self._early.pop(key))
+
+    def _reward(self, member: Member, key: tuple[str, int], reward: float | None) -> None:
+        round_ = self._rounds.pop(key, None)
+        if round_ is None:
+            if member.merged < key[1] <= member.rounds:
+                self._early[key] = reward
+        elif self.policy.settlement.awaits(round_):  # a window of rounds may have closed
+            if reward is None:
+                self.policy.abandon(round_)
+            else:
+                self.policy.observe(round_, reward)
+
+    def _prove(self, given: Linear) -> None:
+        """Carry the proof on to all rounds handed in: at least by this fact, at best by everything that is known."""
+        whole = [before + Fraction(now) for before, now in zip(self._handed_in, given.normal.tolist(), strict=True)]
+        question = np.array([float(entry) for entry in whole])
+        memory = self.policy.core.memory
+        merged = Linear(memory.proved_question, memory.proved, "proof of the rounds merged")
+        found = assemble(question, [(self._carried, self._carried.normal), (given, given.normal)], self._ball)
+        try:
+            facts = [fact for fact in (self._carried, given, merged) if fact.normal.any()]
+            known = [self.policy.confidence_set, self._ball, *facts]
+            found = max(found, prove(question, known), key=lambda proof: proof.value)
+        except ProofError:
+            self.policy.report_breach("contradiction", CONTRADICTION)
+        rounded = self._ball.radius * EPS * float(np.linalg.norm(question))  # from whole to question
+        self._handed_in, self._proof = whole, found
+        self._carried = Linear(question, found.value - 2.0 * rounded, self._carried.name)
+
+    def _grant(self, shard: str) -> Lease:
+        member = self.members.all[shard]
+        member.amount = self._amount(member)
+        member.lease += 1
+        state = frozen(self.policy, member.amount)
+        return Lease(shard, member.lease, member.amount, member.through, self.watermark, state)
+
+    def _amount(self, member: Member) -> float:
+        """Its share of the pot by its pace, or what one round of the learner can cost if that is more."""
+        settings = self.policy.core.settings
+        free = self.pot - self.leased - CUSHION * settings.theta_bound * settings.feature_bound
+        if self.policy.alarm is not None or free <= 0:
+            return 0.0
+        present = [other.pace for other in self.members.all.values() if not other.is_away]
+        share = AT_MOST * self.pot * member.pace / math.fsum(present)
+        # A pot that is cut into pieces too small for one round would be of no use to anybody.
+        return min(free, max(share, self.policy.worst_of_round))
+
+    @property
+    def _reserve(self) -> float:
+        return read_constraint(self.policy.settings["constraint"]).amount

@@ -1,0 +1,90 @@
+"""Rounds of all shards in the order of their decisions, up to a watermark (docs/mathematics.md, "Leases").
+
+A row in one shard may depend, through the world, on a reward in another. So nothing is learned beyond the moment up to
+which every shard has handed in its rounds.
+"""
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from surefoot.errors import AssumptionError, InputError
+from surefoot.leases.lease import HandIn, LeasedRound
+
+
+@dataclass(slots=True)
+class Member:
+    """A shard as its coordinator knows it.
+
+    through: every round that it decided until then has been handed in
+    amount:  what it may lose under its present lease; 0 if it has none
+    is_away: nobody waits for its rounds: it has left, or is lost
+    """
+
+    through: float
+    lease: int
+    amount: float = 0.0
+    rounds: int = 0  # handed in so far
+    merged: int = 0  # of these
+    pace: float = 1.0  # rounds under a lease, lately: its share of what can be leased
+    is_away: bool = False
+    waiting: list[LeasedRound] = field(default_factory=list)  # handed in, and beyond the watermark
+
+
+class Members:
+    """The shards of one floor, and the order of their rounds.
+
+    skew: seconds by which a shard's clock may differ from the coordinator's, the way of a message included
+    """
+
+    def __init__(self, skew: float) -> None:
+        self.skew = skew
+        self.all: dict[str, Member] = {}
+        self.watermark = -math.inf
+
+    def find(self, name: str) -> Member:
+        """A shard that has joined."""
+        if name not in self.all:
+            raise InputError(f"A shard must join before it hands anything in, but {name!r} has not.")
+        return self.all[name]
+
+    def check(self, given: HandIn, now: float) -> Member:
+        """The shard that hands in, if all that it says can be true."""
+        member = self.find(given.shard)
+        if given.lease != member.lease:
+            raise InputError(
+                f"Shard {given.shard!r} must hand in its lease {member.lease}, but got lease {given.lease}. "
+                "What was handed in counts once."
+            )
+        if not abs(given.through - now) <= self.skew:
+            raise AssumptionError(
+                f"The clock of shard {given.shard!r} must agree with the coordinator's within skew={self.skew:g} "
+                f"seconds, but says {given.through!r} at {now!r}. Set its clock, or hand in again if the message was "
+                "slow: rounds are learned in the order of their moments."
+            )
+        moments = [member.through, *(made.moment for made in given.rounds), given.through]
+        is_ordered = all(before < after for before, after in pairwise(moments[:-1])) and moments[-2] <= moments[-1]
+        numbers = [made.number for made in given.rounds]
+        if not is_ordered or numbers != list(range(member.rounds + 1, member.rounds + 1 + len(numbers))):
+            raise InputError(
+                f"Rounds must be handed in whole and in the order of their moments, after {member.through!r} and up to "
+                f"`through`, but those of shard {given.shard!r} are not."
+            )
+        return member
+
+    def advance(self) -> Iterator[tuple[str, LeasedRound]]:
+        """Move the watermark on, and give the rounds up to it, oldest first."""
+        present = [member.through for member in self.all.values() if not member.is_away]
+        handed_in = min(present) if present else max(member.through for member in self.all.values())
+        self.watermark = max(self.watermark, handed_in)
+        ready = []
+        for name, member in self.all.items():
+            due = sum(made.moment <= self.watermark for made in member.waiting)
+            ready.append([(made.moment, name, made) for made in member.waiting[:due]])
+            del member.waiting[:due]
+            member.merged += due
+        # Neither of two rounds at the same moment can have seen the other's reward: any order of the two is right.
+        for _, name, made in heapq.merge(*ready, key=lambda entry: entry[:2]):
+            yield name, made
