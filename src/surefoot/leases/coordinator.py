@@ -277,4 +277,4 @@ class Coordinator:
 
     @property
     def _reserve(self) -> float:
-        return read_constraint(self.policy.settings["constraint"]).amount
+        return float(read_constraint(self.policy.settings["constraint"]).amount)

@@ -66,6 +66,21 @@ class Shard:
         """Rounds decided so far, over all its leases."""
         return self._rounds
 
+    def is_due(self, every: int) -> bool:
+        """Whether to renew the lease now: after so many rounds, and sooner while the shard has decided few.
+
+        Parameters
+        ----------
+        every : int
+            The most rounds under one lease.
+
+        Returns
+        -------
+        bool
+            Whether it is time.
+        """
+        return self._policy.rounds >= min(every, max(1, self._rounds // 2))
+
     def decide(
         self,
         features: ArrayLike,

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from surefoot.simulation.engine import Outcome as Outcome
     from surefoot.simulation.engine import default_checkpoints as default_checkpoints
     from surefoot.simulation.engine import simulate as simulate
+    from surefoot.simulation.fleet import Fleet as Fleet
+    from surefoot.simulation.fleet import FleetOutcome as FleetOutcome
+    from surefoot.simulation.fleet import simulate_fleet as simulate_fleet
     from surefoot.simulation.guard_plan import GuardRollout as GuardRollout
     from surefoot.simulation.guard_plan import plan_guard as plan_guard
     from surefoot.simulation.guard_simulation import GuardOutcome as GuardOutcome
@@ -47,6 +50,7 @@ __getattr__, __dir__ = lazy(
         "broken_worlds": ("DriftingWorld", "MisspecifiedWorld"),
         "contestants": ("Contestant", "Playable"),
         "engine": ("Outcome", "default_checkpoints", "simulate"),
+        "fleet": ("Fleet", "FleetOutcome", "simulate_fleet"),
         "guard_plan": ("GuardRollout", "plan_guard"),
         "guard_simulation": ("GuardOutcome", "simulate_guard"),
         "guarded_env": ("GuardedEnv",),
@@ -72,6 +76,8 @@ __all__ = [
     "ContextualWorld",
     "DriftingWorld",
     "FixedRealisation",
+    "Fleet",
+    "FleetOutcome",
     "FreshRealisation",
     "FunctionWorld",
     "Gaussian",
@@ -95,5 +101,6 @@ __all__ = [
     "rollout_plan",
     "run_sweep",
     "simulate",
+    "simulate_fleet",
     "simulate_guard",
 ]
