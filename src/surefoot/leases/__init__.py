@@ -2,6 +2,7 @@
 
 from surefoot.leases.coordinator import Coordinator
 from surefoot.leases.lease import HandIn, Lease, LeasedRound
+from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.leases.shard import Shard
 
-__all__ = ["Coordinator", "HandIn", "Lease", "LeasedRound", "Shard"]
+__all__ = ["Coordinator", "HandIn", "Lease", "LeasedLUCB", "LeasedRound", "Shard"]

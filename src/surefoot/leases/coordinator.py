@@ -97,7 +97,7 @@ class Coordinator:
         return self.members.watermark
 
     def join(self, shard: str, *, now: float) -> Lease:
-        """Let a shard in.
+        """Let a shard in, with a first lease.
 
         Parameters
         ----------
@@ -116,14 +116,29 @@ class Coordinator:
         InputError
             If the name is taken.
         """
+        self.admit(shard, now=now)
+        return self.grant(shard)
+
+    def admit(self, shard: str, *, now: float) -> None:
+        """Let a shard in, without a lease yet.
+
+        Parameters
+        ----------
+        shard, now
+            As in `join`.
+
+        Raises
+        ------
+        InputError
+            If the name is taken.
+        """
         if shard in self.members.all:
             raise InputError(f"A shard's name must be new, but {shard!r} has joined before.")
         # Its rounds come after everything that is merged already.
         through = max(finite("now", now, hint="It is the time."), self.watermark)
-        self.members.all[shard] = Member(through=through, lease=0)
-        return self._grant(shard)
+        self.members.all[shard] = Member(through=through, lease=0, since=through)
 
-    def take(self, given: HandIn, *, now: float) -> Lease:
+    def take(self, given: HandIn, *, now: float, sent: float | None = None) -> Lease:
         """Take in what a shard did, and lease to it anew.
 
         Parameters
@@ -132,6 +147,8 @@ class Coordinator:
             What `Shard.hand_in` returned.
         now : float
             The coordinator's clock, in seconds.
+        sent : float, optional
+            The shard's clock now, where it handed in before and says it again.
 
         Returns
         -------
@@ -143,22 +160,35 @@ class Coordinator:
         InputError
             If it was handed in before, or cannot be true; an AssumptionError if the clocks disagree.
         """
-        member = self.members.check(given, now)
-        member.is_away = False
-        self._take(given, member)
-        return self._grant(given.shard)
+        self.check(given, now=now, sent=sent)
+        self.receive(given)
+        return self.grant(given.shard)
 
-    def leave(self, given: HandIn, *, now: float) -> None:
+    def leave(self, given: HandIn, *, now: float, sent: float | None = None) -> None:
         """Take in what a shard did last; it has no lease any more, and holds nothing back.
 
         Parameters
         ----------
-        given, now
+        given, now, sent
             As in `take`.
         """
-        member = self.members.check(given, now)
-        member.is_away = True
-        self._take(given, member)
+        self.check(given, now=now, sent=sent)
+        self.receive(given, leaves=True)
+
+    def check(self, given: HandIn, *, now: float, sent: float | None = None) -> None:
+        """Raise unless a hand-in can be taken in; nothing is changed.
+
+        Parameters
+        ----------
+        given, now, sent
+            As in `take`.
+
+        Raises
+        ------
+        InputError
+            If it was handed in before, or cannot be true; an AssumptionError if the clocks disagree.
+        """
+        self.members.check(given, now, given.through if sent is None else sent)
 
     def lose(self, shard: str) -> None:
         """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
@@ -196,18 +226,29 @@ class Coordinator:
         waiting = [made.number for made in member.waiting if (shard, made.number) not in self._early]
         return merged + waiting
 
-    def _take(self, given: HandIn, member: Member) -> None:
+    def receive(self, given: HandIn, *, leaves: bool = False) -> None:
+        """Take in what a shard did, which was checked; its lease is over.
+
+        Parameters
+        ----------
+        given : HandIn
+            What it did.
+        leaves : bool
+            Whether it leaves.
+        """
+        member = self.members.find(given.shard)
+        member.is_away = leaves
         if given.alarm is not None:
             self.policy.report_breach(given.alarm.kind, f"Shard {given.shard!r}: {given.alarm.text}")
         member.pace += PACE * (len(given.rounds) - member.pace)
         member.rounds += len(given.rounds)
         # Whoever was not waited for has nothing to add to what was merged meanwhile.
-        late = [made for made in given.rounds if made.moment <= self.watermark]
+        late = [made for made in given.rounds if made.moment < self.watermark]
         for made in late:
             self.policy.abandon(made.recall(self.policy))
         member.merged += len(late)
         member.waiting += given.rounds[len(late) :]
-        member.through = max(given.through, self.watermark)
+        member.since, member.through = given.through, max(given.through, self.watermark)
         self.settle(given.shard, given.rewards)
         self._merge()
         if self.policy.alarm is None:
@@ -244,11 +285,9 @@ class Coordinator:
         """Carry the proof on to all rounds handed in: at least by this fact, at best by everything that is known."""
         whole = [before + Fraction(now) for before, now in zip(self._handed_in, given.normal.tolist(), strict=True)]
         question = np.array([float(entry) for entry in whole])
-        memory = self.policy.core.memory
-        merged = Linear(memory.proved_question, memory.proved, "proof of the rounds merged")
         found = assemble(question, [(self._carried, self._carried.normal), (given, given.normal)], self._ball)
         try:
-            facts = [fact for fact in (self._carried, given, merged) if fact.normal.any()]
+            facts = [fact for fact in (self._carried, given) if fact.normal.any()]
             known = [self.policy.confidence_set, self._ball, *facts]
             found = max(found, prove(question, known), key=lambda proof: proof.value)
         except ProofError:
@@ -257,12 +296,39 @@ class Coordinator:
         self._handed_in, self._proof = whole, found
         self._carried = Linear(question, found.value - 2.0 * rounded, self._carried.name)
 
-    def _grant(self, shard: str) -> Lease:
-        member = self.members.all[shard]
-        member.amount = self._amount(member)
+    def grant(self, shard: str) -> Lease:
+        """Lease to a shard that has none.
+
+        Parameters
+        ----------
+        shard : str
+            Its name.
+
+        Returns
+        -------
+        Lease
+            An amount within what is left of the pot, and the set as it stands.
+        """
+        amount = self._amount(self.members.find(shard))
+        self.granted(shard, amount)
+        member = self.members.find(shard)
+        return Lease(
+            shard, member.lease, amount, member.through, self.watermark, member.merged, frozen(self.policy, amount)
+        )
+
+    def granted(self, shard: str, amount: float) -> None:
+        """Count a lease that was granted.
+
+        Parameters
+        ----------
+        shard : str
+            Whose it is.
+        amount : float
+            How much.
+        """
+        member = self.members.find(shard)
         member.lease += 1
-        state = frozen(self.policy, member.amount)
-        return Lease(shard, member.lease, member.amount, member.through, self.watermark, state)
+        member.amount = amount
 
     def _amount(self, member: Member) -> float:
         """Its share of the pot by its pace, or what one round of the learner can cost if that is more."""
@@ -273,8 +339,9 @@ class Coordinator:
         present = [other.pace for other in self.members.all.values() if not other.is_away]
         share = AT_MOST * self.pot * member.pace / math.fsum(present)
         # A pot that is cut into pieces too small for one round would be of no use to anybody.
-        return min(free, max(share, self.policy.worst_of_round))
+        return float(min(free, max(share, self.policy.worst_of_round)))
 
     @property
     def _reserve(self) -> float:
-        return float(read_constraint(self.policy.settings["constraint"]).amount)
+        amount: float = read_constraint(self.policy.settings["constraint"]).amount
+        return amount

@@ -31,8 +31,10 @@ class Lease(Value, frozen=True):
         l_k, the most that its rounds since may lie below their own floor; at least 0.
     since : float
         The shard's rounds must be decided later than this.
-    merged : float
-        Up to which moment the rounds of all shards had been learned.
+    watermark : float
+        Up to which moment the rounds of all shards had been merged.
+    merged : int
+        How many of the shard's own were among them.
 
     Examples
     --------
@@ -49,7 +51,8 @@ class Lease(Value, frozen=True):
     number: int
     amount: float
     since: float
-    merged: float
+    watermark: float
+    merged: int
     _state: Mapping[str, Any]
 
     def policy(self) -> SafeLUCB:
@@ -71,7 +74,7 @@ class LeasedRound(Value, frozen=True):
     number : int
         Its number among the shard's rounds, from 1.
     moment : float
-        When it was decided, in seconds; later than every earlier round of the shard.
+        When it was decided, in seconds; not before any earlier round of the shard.
     played, displaced : ndarray of shape (dim,)
         Features of what was played, and of what is played today.
     is_learner : bool

@@ -18,13 +18,14 @@ from surefoot.leases.lease import HandIn, LeasedRound
 class Member:
     """A shard as its coordinator knows it.
 
-    through: every round that it decided until then has been handed in
+    through: every round that it decided before has been handed in
     amount:  what it may lose under its present lease; 0 if it has none
     is_away: nobody waits for its rounds: it has left, or is lost
     """
 
     through: float
     lease: int
+    since: float  # when its last hand-in was
     amount: float = 0.0
     rounds: int = 0  # handed in so far
     merged: int = 0  # of these
@@ -50,38 +51,43 @@ class Members:
             raise InputError(f"A shard must join before it hands anything in, but {name!r} has not.")
         return self.all[name]
 
-    def check(self, given: HandIn, now: float) -> Member:
-        """The shard that hands in, if all that it says can be true."""
+    def check(self, given: HandIn, now: float, sent: float) -> Member:
+        """The shard that hands in, if all that it says can be true; `sent` is its clock now."""
         member = self.find(given.shard)
         if given.lease != member.lease:
             raise InputError(
                 f"Shard {given.shard!r} must hand in its lease {member.lease}, but got lease {given.lease}. "
                 "What was handed in counts once."
             )
-        if not abs(given.through - now) <= self.skew:
+        if not abs(sent - now) <= self.skew:
             raise AssumptionError(
                 f"The clock of shard {given.shard!r} must agree with the coordinator's within skew={self.skew:g} "
-                f"seconds, but says {given.through!r} at {now!r}. Set its clock, or hand in again if the message was "
+                f"seconds, but says {sent!r} at {now!r}. Set its clock, or hand in again if the message was "
                 "slow: rounds are learned in the order of their moments."
             )
-        moments = [member.through, *(made.moment for made in given.rounds), given.through]
-        is_ordered = all(before < after for before, after in pairwise(moments[:-1])) and moments[-2] <= moments[-1]
+        moments = [member.since, *(made.moment for made in given.rounds), given.through, sent]
+        is_ordered = all(before <= after for before, after in pairwise(moments))
         numbers = [made.number for made in given.rounds]
         if not is_ordered or numbers != list(range(member.rounds + 1, member.rounds + 1 + len(numbers))):
             raise InputError(
-                f"Rounds must be handed in whole and in the order of their moments, after {member.through!r} and up to "
+                f"Rounds must be handed in whole and in the order of their moments, from {member.since!r} on and up to "
                 f"`through`, but those of shard {given.shard!r} are not."
             )
         return member
 
+    @property
+    def _latest(self) -> float:
+        return max(member.through for member in self.all.values())
+
     def advance(self) -> Iterator[tuple[str, LeasedRound]]:
-        """Move the watermark on, and give the rounds up to it, oldest first."""
+        """Move the watermark on, and give the rounds before it, oldest first."""
         present = [member.through for member in self.all.values() if not member.is_away]
-        handed_in = min(present) if present else max(member.through for member in self.all.values())
+        # Where nobody is waited for, a round at the very last moment counts, too.
+        handed_in = min(present) if present else math.nextafter(self._latest, math.inf)
         self.watermark = max(self.watermark, handed_in)
         ready = []
         for name, member in self.all.items():
-            due = sum(made.moment <= self.watermark for made in member.waiting)
+            due = sum(made.moment < self.watermark for made in member.waiting)
             ready.append([(made.moment, name, made) for made in member.waiting[:due]])
             del member.waiting[:due]
             member.merged += due

@@ -167,7 +167,7 @@ class _Running:
         found.least = min(found.least, self.slack)
         found.rounds += 1
         found.conservative += decision.source == "baseline"
-        found.lag += moment - max(0.0, shard.lease.merged)
+        found.lag += moment - max(0.0, shard.lease.watermark)
         rewards = self.realisation.rewards
         reward = reward_of(rewards.kind, rewards.scale, mean, block.draws[t])
         self.late.setdefault(round_ + int(block.delays[t]), []).append((k, shard.rounds, reward))

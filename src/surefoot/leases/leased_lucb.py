@@ -1,0 +1,171 @@
+"""LeasedLUCB: SafeLUCB under a lease, judged by a frozen set and steered by the rewards that came since."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import Matrix, Vector, real_array
+from surefoot.errors import InputError
+from surefoot.leases.lease import Lease, LeasedRound
+from surefoot.linear.actions import ActionSet, Catalogue
+from surefoot.policies import Decision, SafeLUCB
+from surefoot.policies.linear_certificate import Promise
+from surefoot.safety.ledger import Ledger
+
+
+class LeasedLUCB(SafeLUCB):
+    """The policy of one shard: it plays while lower(Q_k) + l_k >= 0, and without a lease the baseline.
+
+    Its proofs rest on the lease's frozen set alone. Rewards are learned by a second model on top of that set, which
+    proposes. A new lease begins a new ledger; rounds go on counting, and open ones keep waiting for their rewards.
+
+    Parameters
+    ----------
+    **settings
+        As of `SafeLUCB`; the constraint is that of the floor that the shards share.
+
+    Examples
+    --------
+    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> policy = LeasedLUCB(dim=2, alpha=0.1, delta=0.01, reward_range=(0.05, 1.0), **told)
+    >>> policy.decide([[1.0, 0.0], [0.6, 0.0]], baseline=1).source  # there is no lease yet
+    'baseline'
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._steering: Any = self._core.copy()
+        self._is_leased, self._amount = False, 0.0
+        # Round, features, reward and who played, of rewards that may not be merged yet.
+        self._local: list[tuple[int, bytes, float, bool]] = []
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether the learner may play: false until the first lease, and from a hand-in to the next."""
+        return self._is_leased
+
+    @property
+    def proved(self) -> tuple[Vector, float]:
+        """The question of the rounds since the lease, and what it is worth at least; never less than -l_k."""
+        return self._memory.proved_question, max(self._memory.proved, -self._amount)
+
+    @property
+    def leased_rounds(self) -> int:
+        """Rounds since the lease began."""
+        return self._ledger.learner_rounds + self._ledger.baseline_rounds
+
+    def renew(self, lease: Lease, since: Sequence[LeasedRound] = ()) -> None:
+        """Go on under a lease; rounds of the baseline that were played since the last hand-in count in it.
+
+        Parameters
+        ----------
+        lease : Lease
+            The lease.
+        since : sequence of LeasedRound
+            Rounds since the last hand-in.
+        """
+        granted = lease.policy()
+        for made in since:
+            made.recall(granted)
+        # A new core: decisions made before keep the set that they rest on.
+        self._adopt_core(granted.core)
+        if granted.alarm is not None:
+            self.report_breach(granted.alarm.kind, granted.alarm.text)
+        self._steering = lease.policy().core
+        self._local = [entry for entry in self._local if entry[0] > lease.merged]
+        for _, features, reward, is_learner in self._local:
+            self._steering.learn(features, reward, is_learner)
+        self._is_leased, self._amount, self._catalogue = True, lease.amount, None
+
+    def _adopt_core(self, core: Any) -> None:
+        self._core, self._settings, self._memory = core, core.settings, core.memory
+        self._promise = Promise(self._settings.alpha, self._settings.theta_bound)
+        self._ledger = Ledger(dim=self.dim, core=core.ledger)
+
+    def end_lease(self) -> None:
+        """Play only the baseline, until the lease is renewed; its ledger is handed in."""
+        self._is_leased, self._amount = False, 0.0
+        self._core.begin_ledger()
+
+    def decide(
+        self,
+        features: ArrayLike | ActionSet,
+        *,
+        baseline: int | ArrayLike | None = None,
+        baseline_reward: Any = None,
+        hold: bool = False,
+    ) -> Decision:
+        """Choose an action, as `SafeLUCB.decide`; the baseline must be one row.
+
+        Parameters
+        ----------
+        features, baseline, baseline_reward, hold
+            As in `SafeLUCB.decide`.
+
+        Returns
+        -------
+        Decision
+            The action to play, with its certificate.
+
+        Raises
+        ------
+        InputError
+            If the question breaks a rule.
+        """
+        if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
+            raise InputError(f"`baseline` must be one row where shards share a floor, but got {baseline!r}.")
+        if isinstance(features, ActionSet) and not isinstance(features, Catalogue):
+            raise InputError("`features` must be rows where shards share a floor, but this set has none.")
+        told: dict[str, Any] = {"baseline": int(baseline), "baseline_reward": baseline_reward}
+        if hold or not self._is_leased or self._alarm is not None or not self._local:
+            return super().decide(features, **told, hold=hold or not self._is_leased)
+        rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+        self._check_shape(rows)
+        return self.consider(rows, **told, proposal=self._proposal(rows))
+
+    def _proposal(self, rows: Matrix) -> int:
+        proposal, _ = self._steering.propose(rows, self._steering.optimism)
+        return max(0, int(proposal))  # a row that breaks a rule is refused where it is judged
+
+    def _record_of(self, features: bytes, is_learner: bool) -> bytes:
+        return self._record_of_played(features, self._rounds)
+
+    def _record_of_played(self, features: bytes, round_: int) -> bytes:
+        return features + struct.pack("=d", round_)
+
+    def _feature_size(self) -> int:
+        return self.dim + 1
+
+    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
+        features, (round_,) = record[: -struct.calcsize("=d")], struct.unpack("=d", record[-struct.calcsize("=d") :])
+        self._local.append((int(round_), features, reward, is_learner))
+        self._steering.learn(features, reward, is_learner)
+
+    def _arrays(self) -> dict[str, Any]:
+        rounds = [[round_, reward, is_learner] for round_, _, reward, is_learner in self._local]
+        return {
+            **super()._arrays(),
+            "lease": np.array([self._is_leased, self._amount, self._settings.constraint, self._settings.amount]),
+            "steering": self._steering.ridge.save(),
+            "steering_likelihood": self._steering.save_likelihood(),
+            "local": np.array(rounds, dtype=np.float64).reshape(len(rounds), 3),
+            "local_features": np.frombuffer(b"".join(entry[1] for entry in self._local)).copy(),
+        }
+
+    def _restore(self, arrays: Mapping[str, Any]) -> None:
+        super()._restore(arrays)
+        is_leased, amount, constraint, granted = (float(number) for number in arrays["lease"])
+        self._is_leased, self._amount = bool(is_leased), amount
+        self._settings.constraint, self._settings.amount = int(constraint), granted
+        self._steering = self._core.copy()
+        self._steering.ridge.load(np.ascontiguousarray(arrays["steering"], dtype=np.float64))
+        if len(arrays["steering_likelihood"]):
+            self._steering.load_likelihood(np.ascontiguousarray(arrays["steering_likelihood"], dtype=np.float64))
+        rows = np.asarray(arrays["local_features"], dtype=np.float64).reshape(len(arrays["local"]), -1)
+        self._local = [
+            (int(round_), row.tobytes(), float(reward), bool(is_learner))
+            for (round_, reward, is_learner), row in zip(arrays["local"], rows, strict=True)
+        ]
