@@ -24,6 +24,18 @@ visit          d:<decision_id>  `Visit`: another visit of an open unit, which ke
 metric_reward  r:<decision_id>  `MetricReward`, accepted; without a key where it was refused
 settled        -                `Settled`: windows that have closed, oldest decision first
 
+Of shards that share one floor, in the journal where they meet (`Created.format` 3):
+
+joined       j:<shard>           `Joined`: a shard was let in
+handed_in    h:<shard>:<lease>   `HandedIn`: its rounds and rewards under a lease, and its last certificate
+leased       l:<shard>:<number>  `LeaseRecord`: what it may lose from now on, and what is proved of all rounds handed in
+lost         -                   `Lost`: nobody waits for it any more
+
+and in the journal of each shard, beside its decisions and rewards:
+
+leased       -                   the same, once the shard has it
+lease_ended  -                   `LeaseEnded`: from now on the baseline plays, until the next lease
+
 What the policy has learned: the rows of `created.history`; then rewards in the order of their decisions, each as soon
 as every earlier round that teaches is settled. A round is settled by its accepted reward (with a window, by its entry
 in a `closed`), by `abandoned`, or by the default once `settle_after` more rounds were decided. Whether a round teaches
@@ -55,6 +67,12 @@ from surefoot.record_format import Number as Number
 from surefoot.record_format import Record as Record
 from surefoot.record_format import encode as encode
 from surefoot.record_format import number as number
+from surefoot.records_of_leases import HandedIn as HandedIn
+from surefoot.records_of_leases import HandedRound as HandedRound
+from surefoot.records_of_leases import Joined as Joined
+from surefoot.records_of_leases import LeaseEnded as LeaseEnded
+from surefoot.records_of_leases import LeaseRecord as LeaseRecord
+from surefoot.records_of_leases import Lost as Lost
 from surefoot.records_of_operators import Abandoned as Abandoned
 from surefoot.records_of_operators import Acknowledged as Acknowledged
 from surefoot.records_of_operators import Confirmed as Confirmed
@@ -67,16 +85,24 @@ from surefoot.records_of_operators import Overdue as Overdue
 from surefoot.records_of_operators import OverdueRound as OverdueRound
 from surefoot.records_of_operators import Response as Response
 from surefoot.records_of_operators import Voided as Voided
+from surefoot.records_of_proofs import BallRecord as BallRecord
+from surefoot.records_of_proofs import EllipsoidRecord as EllipsoidRecord
+from surefoot.records_of_proofs import Fact as Fact
+from surefoot.records_of_proofs import LinearRecord as LinearRecord
+from surefoot.records_of_proofs import PieceRecord as PieceRecord
+from surefoot.records_of_proofs import ProofRecord as ProofRecord
 
 CREATED, CATALOGUE, DECISION = "created", "catalogue", "decision"
 REWARD, CLOSED, MODE, SNAPSHOT = "reward", "closed", "mode", "snapshot"
 CONFIRMED, OVERDUE, CORRECTED = "confirmed", "overdue", "corrected"
 ABANDONED, VOIDED, ACKNOWLEDGED, ERASED = "abandoned", "voided", "acknowledged", "erased"
 GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
+JOINED, LEASED, HANDED_IN, LOST, LEASE_ENDED = "joined", "leased", "handed_in", "lost", "lease_ended"
 
 Source: TypeAlias = Literal["learner", "baseline"]
 Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict", "abandoned"]
 FORMAT, SEALED = 1, 2  # of experiments; sealed ones keep what is about people beside the chain
+SHARDED = 3  # of one whose floor is shared by shards, and of each of these
 
 
 class History(Record):
@@ -98,6 +124,8 @@ class Created(Record):
     by:             who created it
     origin:         the experiment that it was forked from, whose settled rounds are in `history`
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
+    skew:           seconds by which clocks of shards may differ, where they share a floor
+    shard:          in the journal of a shard, its name
     """
 
     format: int
@@ -115,6 +143,8 @@ class Created(Record):
     confirm_within: float | None = None
     by: str = ""
     origin: Forked | None = None
+    skew: float | None = None
+    shard: str | None = None
 
 
 class CatalogueRecord(Record):
@@ -141,53 +171,6 @@ class Asked(Record):
     baseline: int | None = None
     baseline_reward: float | list[float] | None = None
     context: dict[str, Any] | None = None
-
-
-class EllipsoidRecord(Record, tag_field="kind", tag="ellipsoid"):
-    """||theta - center||_V <= radius, after the first `observations` rewards that the policy learned.
-
-    The radius holds what rounding may have done. `whitener` is given where the set is not the one of the policy's own
-    ridge (radius "dual"): whitener^T whitener = V_a^-1 with V_a = sum x x^T + a I for some a > 0.
-    """
-
-    observations: int
-    radius: float
-    center: list[float] | None = None
-    whitener: list[list[float]] | None = None
-
-
-class BallRecord(Record, tag_field="kind", tag="ball"):
-    """||theta|| <= radius."""
-
-    radius: float
-
-
-class LinearRecord(Record, tag_field="kind", tag="linear"):
-    """<theta, normal> >= level; `name` says why, and `point` where the likelihood set is touched."""
-
-    name: str
-    normal: list[float]
-    level: Number
-    point: list[float] | None = None
-
-
-Fact: TypeAlias = EllipsoidRecord | BallRecord | LinearRecord
-
-
-class PieceRecord(Record):
-    """A part of the question, and the lower bound that the fact gives for it."""
-
-    fact: Fact
-    vector: list[float]
-    bound: Number
-
-
-class ProofRecord(Record):
-    """That <theta, question> >= value: the pieces add up to the question, the bounds to the value."""
-
-    question: list[float]
-    value: Number
-    pieces: list[PieceRecord]
 
 
 class CertificateRecord(Record):
@@ -387,4 +370,9 @@ RECORDS: dict[str, type[Record]] = {
     VISIT: Visit,
     METRIC_REWARD: MetricReward,
     SETTLED: Settled,
+    JOINED: Joined,
+    LEASED: LeaseRecord,
+    HANDED_IN: HandedIn,
+    LOST: Lost,
+    LEASE_ENDED: LeaseEnded,
 }

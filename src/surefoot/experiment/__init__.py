@@ -10,6 +10,7 @@ from surefoot.experiment.guard_question import GuardQuestion
 from surefoot.experiment.guard_status import GuardStatus
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.question import Question
+from surefoot.experiment.sharded import ShardedExperiment, create_sharded
 from surefoot.experiment.status import Status
 
 __all__ = [
@@ -23,7 +24,9 @@ __all__ = [
     "GuardStatus",
     "Question",
     "Receipt",
+    "ShardedExperiment",
     "Status",
+    "create_sharded",
     "fork",
     "read_configuration",
 ]

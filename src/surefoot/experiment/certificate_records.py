@@ -23,7 +23,7 @@ def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate
         required=number(certificate.required),
         proposal=certificate.proposal,
         optimism=number(certificate.optimism),
-        proof=_proof(certificate.proof, with_sets),
+        proof=proof_record(certificate.proof, with_sets=with_sets),
         method=certificate.method,
         gap=float(certificate.gap),
     )
@@ -45,7 +45,8 @@ def explained(record: records.DecisionRecord) -> str:
     ).explain()
 
 
-def _proof(proof: Proof, with_sets: bool) -> records.ProofRecord:
+def proof_record(proof: Proof, *, with_sets: bool) -> records.ProofRecord:
+    """A proof as plain data."""
     pieces = [
         records.PieceRecord(
             fact=_fact(piece.fact, with_sets),

@@ -17,12 +17,11 @@ from surefoot.errors import JournalError, JournalSchemaError, SurefootError
 from surefoot.experiment.attribution_windows import AttributionWindows, OpenWindow
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.policy_by_name import new_policy
-from surefoot.experiment.state import State, decode
+from surefoot.experiment.state import KINDS, State, decode
 from surefoot.experiment.unconfirmed_rounds import UnconfirmedRound
 from surefoot.journal import Head, View
 from surefoot.policies.base_policy import BasePolicy
-from surefoot.records import FORMAT as EXPERIMENT_FORMAT
-from surefoot.records import SEALED, Created, ModeName
+from surefoot.records import Created, ModeName
 
 T = TypeVar("T")
 FORMAT = 2
@@ -78,7 +77,8 @@ def pack(value: Any) -> bytes:
     return msgspec.msgpack.encode(value, enc_hook=_plain)
 
 
-def _unpack(data: bytes, kind: type[T]) -> T:
+def unpack(data: bytes, kind: type[T]) -> T:
+    """What `pack` wrote."""
     return msgspec.msgpack.decode(data, type=kind, ext_hook=_array)
 
 
@@ -86,12 +86,11 @@ def begin(view: View) -> State:
     """The state after the first event."""
     event = next(view.read(limit=1))
     created = decode(event, Created)
-    if created.format not in (EXPERIMENT_FORMAT, SEALED):
-        raise JournalSchemaError(
-            f"Experiment {view.name!r} has format {created.format}; this surefoot reads {EXPERIMENT_FORMAT} and "
-            f"{SEALED}."
-        )
-    return State(created, new_policy(created), event.head, event.time)
+    kind = KINDS.get(created.format)
+    if kind is None:
+        known = " and ".join(map(str, sorted(KINDS)))
+        raise JournalSchemaError(f"Experiment {view.name!r} has format {created.format}; this surefoot reads {known}.")
+    return kind(created, new_policy(created), event.head, event.time)
 
 
 def rebuild(view: View) -> State:
@@ -138,7 +137,7 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
 def _read(data: bytes, like: State) -> SnapshotState | None:
     """The state in bytes; None if it is of another format."""
     kind: type[SnapshotState] = FrozenGuard if isinstance(like.tally, GuardCounts) else SnapshotState
-    frozen = _unpack(data, kind)
+    frozen = unpack(data, kind)
     return frozen if frozen.format == FORMAT else None
 
 
@@ -166,7 +165,7 @@ def _differing(data: bytes, state: State, *, is_ours: bool) -> Iterator[str]:
     if frozen is None or ours is None:
         return
     # As a state of today is written: an older one may lack what is new.
-    frozen.policy = _unpack(pack(BasePolicy.from_state(frozen.policy).state()), dict[str, Any])
+    frozen.policy = unpack(pack(BasePolicy.from_state(frozen.policy).state()), dict[str, Any])
     if not is_ours:
         # The facts that a search found worth keeping are in it: those of another version may be others.
         frozen.policy.pop("memory", None), ours.policy.pop("memory", None)

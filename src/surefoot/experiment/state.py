@@ -31,7 +31,7 @@ from surefoot.linear.actions import Catalogue
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.records import Created, ModeName
+from surefoot.records import FORMAT, SEALED, Created, ModeName
 
 MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
 
@@ -251,6 +251,9 @@ class State:
                 raise JournalCorruptedError(f"The journal must hold catalogue {digest}, but does not.")
             self.remember(Catalogue(decode(event, records.CatalogueRecord).rows))
         return self.catalogues[digest]
+
+
+KINDS: dict[int, type[State]] = {FORMAT: State, SEALED: State}  # by format
 
 
 def _recall(state: State, event: Event, view: View) -> None:

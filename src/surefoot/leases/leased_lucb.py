@@ -1,5 +1,6 @@
 """LeasedLUCB: SafeLUCB under a lease, judged by a frozen set and steered by the rewards that came since."""
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from surefoot.errors import InputError
 from surefoot.leases.lease import Lease, LeasedRound
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, SafeLUCB
+from surefoot.policies.decision import round_of
 from surefoot.policies.linear_certificate import Promise
 from surefoot.safety.ledger import Ledger
 
@@ -41,6 +43,7 @@ class LeasedLUCB(SafeLUCB):
         self._is_leased, self._amount = False, 0.0
         # Round, features, reward and who played, of rewards that may not be merged yet.
         self._local: list[tuple[int, bytes, float, bool]] = []
+        self._settled: list[tuple[int, float | None]] = []  # since the last hand-in
 
     @property
     def is_leased(self) -> bool:
@@ -84,6 +87,35 @@ class LeasedLUCB(SafeLUCB):
         self._core, self._settings, self._memory = core, core.settings, core.memory
         self._promise = Promise(self._settings.alpha, self._settings.theta_bound)
         self._ledger = Ledger(dim=self.dim, core=core.ledger)
+
+    def observe(self, decision: Any, reward: Any) -> None:
+        """Take the reward of a decision, as `Policy.observe`; it is handed in, and steers what is proposed.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or the number of its round.
+        reward : float
+            The reward received.
+        """
+        super().observe(decision, reward)
+        self._settled.append((round_of(decision, self._id), float(reward)))
+
+    def abandon(self, decision: Any) -> None:
+        """Settle a decision without its reward, as `Policy.abandon`; that is handed in, too.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or the number of its round.
+        """
+        super().abandon(decision)
+        self._settled.append((round_of(decision, self._id), None))
+
+    def take_settled(self) -> list[tuple[int, float | None]]:
+        """Rewards since this was asked last, by the number of their round; None where it was abandoned."""
+        taken, self._settled = self._settled, []
+        return taken
 
     def end_lease(self) -> None:
         """Play only the baseline, until the lease is renewed; its ledger is handed in."""
@@ -153,6 +185,7 @@ class LeasedLUCB(SafeLUCB):
             "steering_likelihood": self._steering.save_likelihood(),
             "local": np.array(rounds, dtype=np.float64).reshape(len(rounds), 3),
             "local_features": np.frombuffer(b"".join(entry[1] for entry in self._local)).copy(),
+            "settled": np.array([[n, np.nan if y is None else y] for n, y in self._settled]).reshape(-1, 2),
         }
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
@@ -164,8 +197,10 @@ class LeasedLUCB(SafeLUCB):
         self._steering.ridge.load(np.ascontiguousarray(arrays["steering"], dtype=np.float64))
         if len(arrays["steering_likelihood"]):
             self._steering.load_likelihood(np.ascontiguousarray(arrays["steering_likelihood"], dtype=np.float64))
-        rows = np.asarray(arrays["local_features"], dtype=np.float64).reshape(len(arrays["local"]), -1)
+        rows = np.asarray(arrays["local_features"], dtype=np.float64).reshape(len(arrays["local"]), self.dim)
         self._local = [
             (int(round_), row.tobytes(), float(reward), bool(is_learner))
             for (round_, reward, is_learner), row in zip(arrays["local"], rows, strict=True)
         ]
+        settled = np.asarray(arrays["settled"], dtype=np.float64).reshape(-1, 2).tolist()
+        self._settled = [(int(round_), None if math.isnan(reward) else reward) for round_, reward in settled]

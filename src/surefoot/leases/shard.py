@@ -41,7 +41,6 @@ class Shard:
         self._policy = LeasedLUCB(**lease.policy().settings)
         self._policy.renew(lease)
         self._since: list[LeasedRound] = []  # rounds since the last hand-in
-        self._rewards: list[tuple[int, float | None]] = []
 
     @property
     def lease(self) -> Lease:
@@ -131,7 +130,6 @@ class Shard:
             What it brought.
         """
         self._policy.observe(number, reward)
-        self._rewards.append((number, reward))
 
     def abandon(self, number: int) -> None:
         """Settle a round without its reward (`Policy.abandon`).
@@ -142,7 +140,6 @@ class Shard:
             The round's number in this shard.
         """
         self._policy.abandon(number)
-        self._rewards.append((number, None))
 
     def hand_in(self, moment: float) -> HandIn:
         """What was done under the lease. From now on only the baseline plays, until `renew`.
@@ -172,7 +169,7 @@ class Shard:
             shard=self._lease.shard,
             lease=self._lease.number,
             rounds=tuple(self._since),
-            rewards=tuple(self._rewards),
+            rewards=tuple(self._policy.take_settled()),
             question=question,
             level=level,
             through=moment,
@@ -180,7 +177,7 @@ class Shard:
         )
         self._policy.end_lease()
         self._moment = moment
-        self._since, self._rewards = [], []
+        self._since = []
         return given
 
     def renew(self, lease: Lease) -> None:

@@ -1,0 +1,163 @@
+"""Where shards meet: the coordinator as a chain of events in a journal that all of them reach, and no server more.
+
+Whoever hands in runs the coordinator, alone and on the true head, and leaves behind what it took in and what it leased.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from surefoot import records
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalSchemaError
+from surefoot.experiment.certificate_records import proof_record
+from surefoot.experiment.shard_state import given_of, packed
+from surefoot.experiment.state import decode, new_policy
+from surefoot.journal import Event, Journal, Transaction, View
+from surefoot.leases import Coordinator, Lease
+from surefoot.policies import SafeLUCB
+from surefoot.records import Created, HandedIn, Joined, LeaseRecord, Lost, encode, number
+
+T = TypeVar("T")
+
+
+class HubState:
+    """The coordinator at a head of the chain."""
+
+    def __init__(self, view: View) -> None:
+        event = next(view.read(limit=1))
+        self.created = decode(event, Created)
+        if self.created.format != records.SHARDED or self.created.shard is not None:
+            raise ConfigError(f"Experiment {view.name!r} must be sharded to be joined, but has one ledger: open it.")
+        policy = new_policy(self.created)
+        assert isinstance(policy, SafeLUCB)
+        self.coordinator = Coordinator(policy, skew=self.created.skew or 0.0)
+        self.head, self.time = event.head, event.time
+
+    def apply(self, event: Event) -> None:
+        """Apply the event that follows the head."""
+        if event.previous != self.head.hash:
+            raise JournalCorruptedError(f"Event {event.number} must follow {self.head}, but does not.")
+        if event.kind == records.JOINED:
+            joined = decode(event, Joined)
+            self.coordinator.admit(joined.shard, now=joined.since)
+        elif event.kind == records.HANDED_IN:
+            given = decode(event, HandedIn)
+            self.coordinator.receive(given_of(given), leaves=given.leaves)
+        elif event.kind == records.LEASED:
+            lease = decode(event, LeaseRecord)
+            self.coordinator.granted(lease.shard, lease.amount)
+        elif event.kind == records.LOST:
+            self.coordinator.lose(decode(event, Lost).shard)
+        else:
+            raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
+        self.head, self.time = event.head, max(self.time, event.time)
+
+
+class LeaseHub:
+    """One server's way to the ledger that shards share."""
+
+    def __init__(self, journal: Journal, name: str, clock: Callable[[], float]) -> None:
+        self._journal, self.name, self._clock = journal, name, clock
+        self._state: HubState | None = HubState(journal.view(name))
+        self.created = self._state.created
+
+    def now(self) -> float:
+        """The clock of the journal, or where it has none the server's; raises while the journal is away."""
+        told = self._journal.clock()
+        return self._clock() if told is None else told
+
+    def join(self, shard: str) -> tuple[LeaseRecord, bytes | None]:
+        """Let a shard in, and give its first lease; the same one again, if it has joined before."""
+        now = self.now()
+
+        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None]:
+            if transaction.find(f"j:{shard}") is None:
+                state.coordinator.admit(shard, now=now)
+                since = state.coordinator.members.find(shard).through
+                self._write(state, transaction, records.JOINED, Joined(shard=shard, since=since), f"j:{shard}", now)
+            return self._lease(state, transaction, shard, 1, now)
+
+        return self._transact(work, [f"j:{shard}", f"l:{shard}:1"])
+
+    def take(self, given: HandedIn, *, sent: float) -> tuple[LeaseRecord, bytes | None] | None:
+        """Take in what a shard did, and lease to it anew unless it leaves; once, however often it is said."""
+        now, key = self.now(), f"h:{given.shard}:{given.lease}"
+
+        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | None:
+            if transaction.find(key) is None:
+                checked = given_of(given)
+                state.coordinator.check(checked, now=now, sent=sent)
+                state.coordinator.receive(checked, leaves=given.leaves)
+                self._write(state, transaction, records.HANDED_IN, given, key, now)
+            return None if given.leaves else self._lease(state, transaction, given.shard, given.lease + 1, now)
+
+        return self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"])
+
+    def lose(self, shard: str, *, reason: str, by: str = "") -> None:
+        """Stop waiting for a shard (`Coordinator.lose`)."""
+        now = self.now()
+
+        def work(state: HubState, transaction: Transaction) -> None:
+            state.coordinator.lose(shard)
+            self._write(state, transaction, records.LOST, Lost(shard=shard, reason=reason, by=by), None, now)
+
+        self._transact(work, [])
+
+    def look(self, at: Callable[[Coordinator], T]) -> T:
+        """Ask the coordinator something, events of other servers included."""
+        return self._transact(lambda state, _: at(state.coordinator), [])
+
+    def _lease(
+        self, state: HubState, transaction: Transaction, shard: str, lease: int, now: float
+    ) -> tuple[LeaseRecord, bytes | None]:
+        found = transaction.find(f"l:{shard}:{lease}")
+        if found is not None:
+            record = decode(found, LeaseRecord)
+            return record, transaction.attachment(record.digest)
+        granted, coordinator = state.coordinator.grant(shard), state.coordinator
+        data = packed(granted)
+        digest = transaction.attach(data)
+        record = _record(granted, coordinator, digest)
+        self._write(state, transaction, records.LEASED, record, f"l:{shard}:{lease}", now)
+        self._drop_older(transaction, shard, lease - 1)
+        return record, data
+
+    def _drop_older(self, transaction: Transaction, shard: str, lease: int) -> None:
+        """Remove the set of the lease before, which the shard has handed in."""
+        found = transaction.find(f"l:{shard}:{lease}") if lease else None
+        if found is not None:
+            transaction.detach(decode(found, LeaseRecord).digest)
+
+    def _write(
+        self, state: HubState, transaction: Transaction, kind: str, record: Any, key: str | None, now: float
+    ) -> None:
+        event = transaction.append(kind, encode(record), time=max(now, state.time), key=key)
+        state.head, state.time = transaction.head, event.time
+
+    def _transact(self, work: Callable[[HubState, Transaction], T], keys: list[str]) -> T:
+        def alone(transaction: Transaction) -> T:
+            # None meanwhile: how far a state got that failed on the way is unknown.
+            state, self._state = self._state, None
+            if state is None or not transaction.follows(state.head):
+                state = HubState(transaction)
+            for event in transaction.read(state.head.number):
+                state.apply(event)
+            result = work(state, transaction)
+            self._state = state
+            return result
+
+        return self._journal.transact(self.name, alone, keys=keys)
+
+
+def _record(lease: Lease, coordinator: Coordinator, digest: str) -> LeaseRecord:
+    return LeaseRecord(
+        shard=lease.shard,
+        number=lease.number,
+        amount=lease.amount,
+        since=lease.since,
+        watermark=number(lease.watermark),
+        merged=lease.merged,
+        observations=int(coordinator.policy.ridge.count),
+        digest=digest,
+        proof=proof_record(coordinator.proof, with_sets=coordinator.policy.settings.get("radius") == "dual"),
+        proved=coordinator.proved,
+    )

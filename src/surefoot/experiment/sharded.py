@@ -1,0 +1,304 @@
+"""Experiments over many servers: each decides by itself, into its own journal, under a lease of one shared floor."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import msgspec
+
+from surefoot import records
+from surefoot.arrays import count, nonnegative, positive
+from surefoot.errors import AssumptionError, ConfigError, JournalError, JournalNotFoundError
+from surefoot.experiment.creation import read_settings
+from surefoot.experiment.experiment import Experiment
+from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.experiment.shard_state import ShardState
+from surefoot.experiment.transacted_state import Call, caught_up
+from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.journal import Journal
+from surefoot.leases import Coordinator
+from surefoot.leases.lease import check_leasable
+from surefoot.policies import SafeLUCB
+from surefoot.records import Created, HandedIn, LeaseRecord, ModeName, encode
+
+# Of the shared promise: a shard's own policy takes rewards as they are settled there.
+NOT_OF_SHARDS = ("settle_after", "default_reward")
+
+
+class ShardedExperiment(Experiment):
+    """One server's part of an experiment whose floor is shared: an `Experiment` in a journal of its own, and a lease.
+
+    The journal where shards meet, on PostgreSQL as a rule, is asked once in `every` decisions or `seconds`. While it is
+    away a shard goes on within its lease, and then plays the baseline. Rewards go to the shard that decided. Make the
+    experiment with `create_sharded`, and let servers `join`.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told)
+    >>> hub, own = surefoot.open_journal("memory:"), surefoot.open_journal("memory:")
+    >>> create_sharded(hub, "shop", policy, mode="guarded", skew=1.0)
+    >>> shop = ShardedExperiment.join(hub, "shop", own, shard="berlin")
+    >>> shop.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0, decision_id="visit-1").source
+    'baseline'
+    >>> shop.reward("visit-1", 1.0).is_accepted
+    True
+    >>> shop.renew(), shop.coordinator(lambda coordinator: coordinator.policy.rounds)
+    (True, 1)
+    """
+
+    _hub: LeaseHub
+    _renew_every: int
+    _renew_seconds: float
+
+    @classmethod
+    def join(
+        cls,
+        hub: Journal,
+        name: str,
+        journal: Journal,
+        *,
+        shard: str,
+        every: int = 1000,
+        seconds: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Join a sharded experiment, or continue as one of its shards.
+
+        Parameters
+        ----------
+        hub : Journal
+            Where the shards meet.
+        name : str
+            The experiment.
+        journal : Journal
+            The shard's own, which nobody else writes to.
+        shard : str
+            A name that no other shard has had.
+        every : int
+            Most decisions under one lease.
+        seconds : float
+            The longest time under one lease.
+        clock : callable
+            Tells the time in seconds since 1970, as the other shards' do within the declared skew.
+
+        Returns
+        -------
+        ShardedExperiment
+            Ready to decide.
+
+        Raises
+        ------
+        ConfigError
+            If the experiment is not sharded, or the journal is another shard's.
+        """
+        count("every", every, hint="every is how many decisions a lease lasts.")
+        positive("seconds", seconds, hint="seconds is how long a lease lasts.")
+        found = LeaseHub(hub, name, clock)
+        _begin(journal, name, found.created, shard, clock)
+        # Snapshots are left out: a lease is one.
+        joined = cls(journal, name, caught_up(None, journal.view(name)), clock, 0)
+        joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
+        joined._renewing, joined._asked = threading.Lock(), time.monotonic()
+        joined._start()
+        return joined
+
+    _renewing: threading.Lock
+    _asked: float  # when the hub was asked last, by a clock that never goes back
+
+    def _start(self) -> None:
+        if self._shard_state(lambda state: state.lease is None):
+            self._accept(*self._hub.join(self._shard_state(lambda state: state.shard)))
+        elif self._shard_state(lambda state: state.due is not None):
+            # It may have been taken in before the server went away.
+            with suppress(JournalError, AssumptionError):
+                self.renew()
+
+    def _shard_state(self, at: Callable[[ShardState], Any]) -> Any:
+        return self._look(lambda state: at(_shard(state)))
+
+    def _run(self, call: "Call[Any]") -> Any:
+        result = super()._run(call)
+        if self._is_due():
+            # Whoever decides must not fail because the hub is away: the lease goes on, or the baseline plays.
+            with suppress(JournalError, AssumptionError):
+                self.renew()
+        return result
+
+    def _is_due(self) -> bool:
+        state, elapsed = self._state, time.monotonic() - self._asked
+        if not isinstance(state, ShardState):
+            return False
+        if state.due is not None or elapsed >= self._renew_seconds:
+            return elapsed >= min(1.0, self._renew_seconds)
+        rounds = len(state.since)
+        return rounds >= min(self._renew_every, max(1, state.policy.rounds // 2)) and state.policy.rounds > 0
+
+    def renew(self) -> bool:
+        """Hand in what was done, and go on under a new lease.
+
+        Returns
+        -------
+        bool
+            False if another thread is doing so.
+
+        Raises
+        ------
+        JournalError
+            If the hub is away: the lease goes on or, where the hand-in may have arrived, the baseline plays.
+        AssumptionError
+            If the clock of this server is further from the hub's than was declared.
+        """
+        if not self._renewing.acquire(blocking=False):
+            return False
+        try:
+            self._asked = time.monotonic()
+            self._hub.now()  # before the lease is given up: while nobody answers, it goes on
+            given: HandedIn = super()._run(Call(_end_lease, closes=True))
+            granted = self._hub.take(given, sent=self._clock())
+            if granted is not None:
+                self._accept(*granted)
+            return True
+        finally:
+            self._renewing.release()
+
+    def leave(self) -> None:
+        """Hand in what was done, and take no other lease; the baseline plays from now on.
+
+        Raises
+        ------
+        JournalError
+            If the hub is away.
+        """
+        with self._renewing:
+            given: HandedIn = super()._run(Call(_end_lease, closes=True))
+            self._hub.take(msgspec.structs.replace(given, leaves=True), sent=self._clock())
+            self._asked = float("inf")
+
+    def lose(self, shard: str, *, reason: str, by: str = "") -> None:
+        """Stop waiting for a shard that is gone (`Coordinator.lose` says when that is valid).
+
+        Parameters
+        ----------
+        shard : str
+            Its name.
+        reason, by : str
+            Why, and who says so; kept in the journal.
+        """
+        self._hub.lose(shard, reason=reason, by=by)
+
+    def coordinator(self, at: Callable[[Coordinator], Any]) -> Any:
+        """Ask the coordinator something: what is proved, what is leased, who is there.
+
+        Parameters
+        ----------
+        at : callable
+            Is given the `Coordinator`, which it must not change.
+
+        Returns
+        -------
+        object
+            What `at` returned.
+        """
+        return self._hub.look(at)
+
+    def _accept(self, record: LeaseRecord, data: bytes | None) -> None:
+        super()._run(Call(lambda turn: _accept(turn, record, data)))
+
+
+def create_sharded(
+    hub: Journal,
+    name: str,
+    policy: SafeLUCB,
+    *,
+    skew: float = 1.0,
+    mode: ModeName = "shadow",
+    reward_window: float | None = None,
+    default_reward: float | None = None,
+    reward_bounds: Sequence[float] | None = None,
+    description: str = "",
+    clock: Callable[[], float] = time.time,
+) -> None:
+    """Start an experiment whose floor is shared by shards; servers `join` it.
+
+    Parameters
+    ----------
+    hub : Journal
+        Where the shards meet.
+    name : str
+        A name that the journal does not have yet.
+    policy : SafeLUCB
+        A policy that has not decided or learned anything; its constraint is "cumulative" or "reserve".
+    skew : float
+        Seconds by which clocks may differ: less than the time between a decision and anything that its reward can
+        influence.
+    mode, reward_window, default_reward, reward_bounds, description, clock
+        As in `Experiment.create`; each shard has a mode of its own, which begins with this one.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid, or the policy's promise cannot be shared.
+    JournalConflictError
+        If the name exists.
+    """
+    check_leasable(policy)
+    nonnegative("skew", skew, hint="skew is in seconds.")
+    created = read_settings(
+        policy,
+        mode=mode,
+        reward_window=reward_window,
+        default_reward=default_reward,
+        reward_bounds=reward_bounds,
+        history=None,
+        description=description,
+    )
+    hub.create(name, encode(msgspec.structs.replace(created, format=records.SHARDED, skew=skew)), time=clock())
+
+
+def _begin(journal: Journal, name: str, shared: Created, shard: str, clock: Callable[[], float]) -> None:
+    """Begin the shard's own chain, unless it is there."""
+    settings = {key: value for key, value in shared.settings.items() if key not in NOT_OF_SHARDS}
+    own = msgspec.structs.replace(shared, policy="LeasedLUCB", settings=settings, shard=shard)
+    try:
+        first = next(journal.view(name).read(limit=1))
+    except JournalNotFoundError:
+        journal.create(name, encode(own), time=clock())
+        return
+    if first.payload != encode(own):
+        raise ConfigError(
+            f"The journal of shard {shard!r} must be its own, but its {name!r} is another experiment's or shard's."
+        )
+
+
+def _shard(state: Any) -> ShardState:
+    assert isinstance(state, ShardState)
+    return state
+
+
+def _end_lease(turn: UnitOfWork) -> HandedIn:
+    """End the lease, unless it has ended; returns what is to be handed in."""
+    state = _shard(turn.state)
+    if state.due is None:
+        assert state.lease is not None
+        record = records.LeaseEnded(lease=state.lease.number)
+        turn.write(records.LEASE_ENDED, record)
+        state.ended(record)
+    assert state.due is not None
+    return state.due
+
+
+def _accept(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> None:
+    """Write a lease down and go on under it; another thread may have done so."""
+    state = _shard(turn.state)
+    if state.lease is not None and state.lease.number >= record.number:
+        return
+    if data is not None:
+        turn.transaction.attach(data)
+    if state.lease is not None:
+        turn.transaction.detach(state.lease.digest)
+    turn.write(records.LEASED, msgspec.structs.replace(record, proof=None))
+    state.renewed(record, data)

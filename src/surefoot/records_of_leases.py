@@ -1,0 +1,81 @@
+"""What shards that share a floor hand in, and what they are leased, as events hold it."""
+
+from surefoot.record_format import Number, Record
+from surefoot.records_of_proofs import ProofRecord
+
+
+class Joined(Record):
+    """A shard was let in; its rounds are decided at `since` or later."""
+
+    shard: str
+    since: float
+
+
+class LeaseRecord(Record):
+    """What a shard may lose under its lease of this number.
+
+    since:        its rounds are decided at this moment or later
+    watermark:    up to which moment the rounds of all shards were merged
+    merged:       how many of its own were among them
+    observations: how many rewards the frozen set has learned
+    digest:       attachment with the policy that the shard decides by
+    proof:        that <theta, Q> is at least its value over all rounds handed in
+    proved:       what may be relied on later: the same, rounded down; all leases add up to this and a reserve at most
+    """
+
+    shard: str
+    number: int
+    amount: float
+    since: float
+    watermark: Number
+    merged: int
+    observations: int
+    digest: str
+    proof: ProofRecord | None = None
+    proved: float = 0.0
+
+
+class HandedRound(Record, array_like=True):
+    """A round: written as [number, moment, played, displaced, is_learner, baseline_reward]."""
+
+    number: int
+    moment: float
+    played: list[float]
+    displaced: list[float]
+    is_learner: bool
+    baseline_reward: float | list[float] | None = None
+
+
+class HandedIn(Record):
+    """What a shard did under a lease.
+
+    rewards:  those that came since the last hand-in, by the number of their round; None where it was abandoned
+    question: what the rounds add up to; <theta, question> is at least `level` by the shard's last certificate
+    through:  every round that it decided before this moment is among those handed in
+    alarm:    kind and text of an alarm of the shard
+    leaves:   it takes no other lease
+    """
+
+    shard: str
+    lease: int
+    rounds: list[HandedRound]
+    rewards: list[tuple[int, float | None]]
+    question: list[float]
+    level: float
+    through: float
+    alarm: tuple[str, str] | None = None
+    leaves: bool = False
+
+
+class LeaseEnded(Record):
+    """The shard's rounds under this lease are complete."""
+
+    lease: int
+
+
+class Lost(Record):
+    """A shard that nobody waits for any more, by whose word and why."""
+
+    shard: str
+    reason: str
+    by: str = ""

@@ -1,0 +1,239 @@
+"""Shards as experiments: journals of their own, one ledger where they meet, and servers that come, go and die."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.errors import AssumptionError, ConfigError, JournalUnavailableError
+from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
+from surefoot.journal import Journal
+from tests.leases.shards import ALPHA, SETTINGS, World
+
+RESERVE = {"name": "reserve", "granted": 20.0}
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def __call__(self) -> float:
+        self.time += 0.001
+        return self.time
+
+
+class Fleet:
+    """An experiment in one journal, and shards in files of their own."""
+
+    def __init__(self, folder: Path, hub: Journal, **extra: Any) -> None:
+        self.folder, self.hub, self.clock = folder, hub, Clock()
+        policy = surefoot.SafeLUCB(**{**SETTINGS, **extra})
+        create_sharded(hub, "shop", policy, mode="guarded", skew=1.0, clock=self.clock)
+        self.journals: dict[str, Journal] = {}
+
+    def join(self, shard: str, *, every: int = 10, clock: Callable[[], float] | None = None) -> ShardedExperiment:
+        if shard in self.journals:
+            self.journals[shard].close()
+        self.journals[shard] = surefoot.open_journal(f"sqlite:///{self.folder}/{shard}.db")
+        told = {"shard": shard, "every": every, "seconds": 1e9, "clock": clock or self.clock}
+        return ShardedExperiment.join(self.hub, "shop", self.journals[shard], **told)
+
+    def close(self) -> None:
+        for journal in self.journals.values():
+            journal.close()
+
+
+@pytest.fixture
+def hub() -> Iterator[Journal]:
+    with surefoot.open_journal("memory:") as journal:
+        yield journal
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, hub: Journal) -> Iterator[Fleet]:
+    made = Fleet(tmp_path, hub)
+    yield made
+    made.close()
+
+
+def play(world: World, shop: ShardedExperiment, rounds: int) -> int:
+    """Rounds with their rewards; how many were the learner's."""
+    learner, means = 0, world.rows @ world.theta
+    for _ in range(rounds):
+        answer = shop.decide(world.rows, baseline=world.baseline)
+        learner += answer.source == "learner"
+        world.slack += float(means[answer.action] - (1 - ALPHA) * means[world.baseline])
+        world.least = min(world.least, world.slack)
+        assert shop.reward(answer.decision_id, float(means[answer.action] + 0.1 * world.rng.normal())).is_accepted
+    return learner
+
+
+def test_shards_learn_together_and_keep_one_floor(fleet: Fleet) -> None:
+    world = World(np.random.default_rng(3))
+    shops = [fleet.join(name) for name in ("berlin", "tokyo", "lima")]
+    learner = sum(play(world, shops[int(world.rng.integers(3))], 7) for _ in range(120))
+    assert learner > 400
+    assert world.least > -1e-9
+    for shop in shops:
+        shop.renew()
+    rounds, pending = shops[0].coordinator(lambda it: (it.policy.rounds, it.policy.pending))
+    assert rounds >= 830
+    assert len(pending) <= 10
+    leased, pot = shops[1].coordinator(lambda it: (it.leased, it.pot))
+    assert 0 < leased <= pot
+    # One transaction where they meet for about ten decisions; the first leases are shorter.
+    assert len(list(fleet.hub.read("shop"))) < 2 * 840 / 7
+
+
+def test_every_server_comes_to_the_same_bits(fleet: Fleet) -> None:
+    world = World(np.random.default_rng(4))
+    a, b = fleet.join("a"), fleet.join("b")
+    for _ in range(20):
+        play(world, a, 5)
+        play(world, b, 5)
+    states = [shop.coordinator(lambda it: (it.policy.core.ridge.save(), it.proved, it.leased)) for shop in (a, b)]
+    fresh = fleet.join("c").coordinator(lambda it: (it.policy.core.ridge.save(), it.proved, it.leased))
+    assert np.array_equal(states[0][0], states[1][0])
+    assert np.array_equal(states[0][0], fresh[0])
+    assert states[0][1:] == states[1][1:]
+
+
+def test_a_shard_that_is_opened_again_goes_on_where_it_was(fleet: Fleet) -> None:
+    world = World(np.random.default_rng(5))
+    shop = fleet.join("a")
+    play(world, shop, 33)
+    open_ = shop.decide(world.rows, baseline=world.baseline)
+    before = shop.status()
+    again = fleet.join("a")
+    assert again.status().rounds == before.rounds
+    assert again.find(open_.decision_id).action == open_.action
+    assert again.reward(open_.decision_id, 0.5).is_accepted
+    assert play(world, again, 100) > 50
+    assert world.least > -1e-9
+
+
+class Away:
+    """A hub that does not answer: not at all, or after it has done what was asked."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal, self.is_away, self.loses_answers = journal, False, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.journal, name)
+
+    def clock(self) -> float | None:
+        if self.is_away:
+            raise JournalUnavailableError("The server must answer, but does not.")
+        return self.journal.clock()
+
+    def transact(self, *args: Any, **kwargs: Any) -> Any:
+        self.clock()
+        result = self.journal.transact(*args, **kwargs)
+        if self.loses_answers:
+            raise JournalUnavailableError("The answer was lost.")
+        return result
+
+
+def test_while_the_hub_is_away_a_shard_goes_on_within_its_lease_and_then_plays_the_baseline(
+    tmp_path: Path, hub: Journal
+) -> None:
+    away: Any = Away(hub)
+    fleet = Fleet(tmp_path, away, constraint=RESERVE)
+    rows = np.array([[0.5, 0.0, 0.0], [0.0, 0.9, 0.0]])
+    shop = fleet.join("a")
+    away.is_away = True
+    sources = [shop.decide(rows, baseline=0).source for _ in range(60)]
+    spent = sources.index("baseline")
+    assert 10 < spent < 60  # a reserve of 16 by rounds that may cost 0.9 each
+    assert sources[spent:].count("learner") <= ALPHA * 60  # but for what is free where no mean is negative
+    with pytest.raises(JournalUnavailableError):
+        shop.renew()
+    away.is_away = False
+    shop.renew()
+    assert shop.coordinator(lambda it: it.policy.rounds) == 60
+    fleet.close()
+
+
+def test_a_hand_in_whose_answer_was_lost_counts_once_and_meanwhile_the_baseline_plays(
+    tmp_path: Path, hub: Journal
+) -> None:
+    away: Any = Away(hub)
+    fleet, world = Fleet(tmp_path, away, constraint=RESERVE), World(np.random.default_rng(6))
+    shop = fleet.join("a", every=1000)
+    assert shop.decide(world.rows, baseline=3).source == "learner"
+    away.loses_answers = True
+    with pytest.raises(JournalUnavailableError):
+        shop.renew()
+    assert shop.decide(world.rows, baseline=3).source == "baseline"  # the lease may be somebody else's by now
+    away.loses_answers = False
+    again = fleet.join("a", every=1000)  # the server has died since
+    assert again.decide(world.rows, baseline=3).source == "learner"
+    again.renew()
+    assert again.coordinator(lambda it: it.policy.rounds) == 3
+    kinds = [event.kind for event in hub.read("shop")]
+    assert kinds[:5] == ["created", "joined", "leased", "handed_in", "leased"]
+    assert kinds.count("handed_in") == kinds.count("leased") - 1
+    fleet.close()
+
+
+def test_a_lost_shard_is_not_waited_for_and_may_come_back(fleet: Fleet) -> None:
+    world = World(np.random.default_rng(7))
+    a, b = fleet.join("a"), fleet.join("b")
+    play(world, a, 30)
+    play(world, b, 30)
+    fleet.journals["b"].close()
+    play(world, a, 30)
+    learned = a.coordinator(lambda it: it.policy.ridge.count)
+    a.lose("b", reason="its machine is gone")
+    play(world, a, 30)
+    assert a.coordinator(lambda it: it.policy.ridge.count) > learned + 20
+    back = fleet.join("b")
+    play(world, back, 30)
+    back.renew()
+    a.renew()
+    assert a.coordinator(lambda it: it.policy.rounds) > 140
+    assert world.least > -1e-9
+
+
+def test_a_shard_that_leaves_gives_its_lease_back(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(8))
+    a, b = fleet.join("a"), fleet.join("b")
+    play(world, a, 5)
+    a.leave()
+    assert a.decide(world.rows, baseline=3).source == "baseline"
+    assert b.coordinator(lambda it: it.members.all["a"].amount) == 0.0
+    fleet.close()
+
+
+def test_a_clock_that_is_wrong_is_refused_and_the_baseline_plays(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(9))
+    shop = fleet.join("a", every=1000)
+    behind = fleet.clock.time
+    shop._clock = lambda: behind + 50.0
+    assert shop.decide(world.rows, baseline=3).source == "learner"
+    shop._hub._clock = lambda: behind
+    with pytest.raises(AssumptionError, match="clock"):
+        shop.renew()
+    assert shop.decide(world.rows, baseline=3).source == "baseline"
+    shop._hub._clock = lambda: behind + 50.0
+    assert shop.renew()
+    assert shop.decide(world.rows, baseline=3).source == "learner"
+    fleet.close()
+
+
+def test_what_is_not_a_shard_s_is_refused(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.join("a")
+    with pytest.raises(ConfigError, match="join"):
+        Experiment.open(fleet.hub, "shop")
+    with pytest.raises(ConfigError, match="its own"):
+        ShardedExperiment.join(fleet.hub, "shop", fleet.journals["a"], shard="b")
+    Experiment.create(fleet.hub, "plain", surefoot.UCB(arms=2))
+    with pytest.raises(ConfigError, match="sharded"):
+        ShardedExperiment.join(fleet.hub, "plain", fleet.journals["a"], shard="a")
+    with pytest.raises(ConfigError, match="SafeLUCB"):
+        create_sharded(fleet.hub, "arms", surefoot.UCB(arms=2))  # type: ignore[arg-type]
