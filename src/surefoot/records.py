@@ -27,8 +27,8 @@ settled        -                `Settled`: windows that have closed, oldest deci
 Of shards that share one floor, in the journal where they meet (`Created.format` 3):
 
 joined       j:<shard>           `Joined`: a shard was let in
-handed_in    h:<shard>:<lease>   `HandedIn`: its rounds and rewards under a lease, and its last certificate
-leased       l:<shard>:<number>  `LeaseRecord`: what it may lose from now on, and what is proved of all rounds handed in
+handed_in    h:<shard>:<lease>   `HandedIn`: what it did under a lease, and what is proved of all rounds since
+leased       l:<shard>:<number>  `LeaseRecord`: what it may lose from now on
 lost         -                   `Lost`: nobody waits for it any more
 
 and in the journal of each shard, beside its decisions and rewards:

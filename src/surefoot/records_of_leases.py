@@ -19,8 +19,6 @@ class LeaseRecord(Record):
     merged:       how many of its own were among them
     observations: how many rewards the frozen set has learned
     digest:       attachment with the policy that the shard decides by
-    proof:        that <theta, Q> is at least its value over all rounds handed in
-    proved:       what may be relied on later: the same, rounded down; all leases add up to this and a reserve at most
     """
 
     shard: str
@@ -31,8 +29,6 @@ class LeaseRecord(Record):
     merged: int
     observations: int
     digest: str
-    proof: ProofRecord | None = None
-    proved: float = 0.0
 
 
 class HandedRound(Record, array_like=True):
@@ -54,6 +50,8 @@ class HandedIn(Record):
     through:  every round that it decided before this moment is among those handed in
     alarm:    kind and text of an alarm of the shard
     leaves:   it takes no other lease
+    proof:    that <theta, Q> is at least its value, Q the question of all rounds handed in, these included
+    proved:   what may be relied on from now on: the same, rounded down; leases add up to this and a reserve at most
     """
 
     shard: str
@@ -65,6 +63,8 @@ class HandedIn(Record):
     through: float
     alarm: tuple[str, str] | None = None
     leaves: bool = False
+    proof: ProofRecord | None = None
+    proved: float | None = None
 
 
 class LeaseEnded(Record):

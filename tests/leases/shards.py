@@ -22,6 +22,7 @@ class World:
     """Rows and a truth with means in [0, 1]; the baseline is neither the best row nor the worst."""
 
     rng: np.random.Generator
+    is_bounded: bool = False  # rewards are 0 or 1
     theta: Array = field(init=False)
     rows: Array = field(init=False)
     slack: float = 0.0
@@ -35,15 +36,18 @@ class World:
         self.rows = rows[np.argsort(rows @ self.theta)]
         self.baseline = 3
 
-    def visit(self, shard: Shard, moment: float, *, is_bounded: bool = False) -> float:
+    def visit(self, shard: Shard, moment: float) -> float:
         """Have one round decided, count it by the truth, and return its reward."""
-        decision = shard.decide(self.rows, baseline=self.baseline, moment=moment)
+        return self.played(shard.decide(self.rows, baseline=self.baseline, moment=moment).action)
+
+    def played(self, action: int) -> float:
+        """Count a round by the truth, and draw its reward."""
         means = self.rows @ self.theta
-        self.slack += float(means[decision.action] - (1 - ALPHA) * means[self.baseline])
+        self.slack += float(means[action] - (1 - ALPHA) * means[self.baseline])
         self.least = min(self.least, self.slack)
-        if is_bounded:
-            return float(self.rng.random() < means[decision.action])
-        return float(means[decision.action] + 0.1 * self.rng.normal())
+        if self.is_bounded:
+            return float(self.rng.random() < means[action])
+        return float(means[action] + 0.1 * self.rng.normal())
 
 
 def new_coordinator(*, skew: float = 1e6, **extra: Any) -> Coordinator:

@@ -41,14 +41,15 @@ def test_one_shard_that_renews_often_is_allowed_about_as_much_as_one_ledger() ->
 @every_set
 def test_leases_never_add_up_to_more_than_is_proved_and_the_proof_is_below_the_truth(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(11)
-    world, coordinator = World(rng), new_coordinator(**settings)
+    is_bounded = "reward_bounds" in settings
+    world, coordinator = World(rng, is_bounded=is_bounded), new_coordinator(**settings)
     shards = {name: Shard(coordinator.join(name, now=0.0)) for name in "abcd"}
     true = 0.0
-    means, is_bounded = world.rows @ world.theta, "reward_bounds" in settings
+    means = world.rows @ world.theta
     for moment in range(1, 1500):
         name = "abcd"[int(rng.choice(4, p=[0.7, 0.1, 0.1, 0.1]))]
         shard = shards[name]
-        reward = world.visit(shard, float(moment), is_bounded=is_bounded)
+        reward = world.visit(shard, float(moment))
         shard.observe(shard.rounds, reward)
         if shard.policy.rounds >= 12:
             given = handed_in(shard, moment + 0.5, coordinator)
@@ -104,10 +105,10 @@ def test_a_reward_that_comes_after_its_round_was_handed_in_is_learned_in_its_tur
 
 @every_set
 def test_a_lease_is_the_set_of_its_moment_on_an_empty_ledger(settings: dict[str, Any]) -> None:
-    world, coordinator = World(np.random.default_rng(3)), new_coordinator(**settings)
+    world, coordinator = World(np.random.default_rng(3), is_bounded=True), new_coordinator(**settings)
     shard = Shard(coordinator.join("a", now=0.0))
     for moment in range(1, 200):
-        reward = world.visit(shard, float(moment), is_bounded=True)
+        reward = world.visit(shard, float(moment))
         shard.observe(shard.rounds, reward)
         if moment % 20 == 0:
             handed_in(shard, moment + 0.5, coordinator)
@@ -282,6 +283,7 @@ def test_a_shard_refuses_what_breaks_its_rules() -> None:
         surefoot.SafeLUCB(**SETTINGS, constraint="stagewise"),
         surefoot.SafeLUCB(**SETTINGS, misspecification=0.01),
         surefoot.SafeLUCB(**SETTINGS, holdout=0.02),
+        surefoot.SafeLUCB(**SETTINGS, settle_after=10),
         surefoot.LUCB(dim=3, delta=0.1, noise=0.1, ridge=1.0, theta_bound=1.0, feature_bound=1.0),
     ],
 )

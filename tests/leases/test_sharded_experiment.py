@@ -40,7 +40,7 @@ class Fleet:
         if shard in self.journals:
             self.journals[shard].close()
         self.journals[shard] = surefoot.open_journal(f"sqlite:///{self.folder}/{shard}.db")
-        told = {"shard": shard, "every": every, "seconds": 1e9, "clock": clock or self.clock}
+        told: dict[str, Any] = {"shard": shard, "every": every, "seconds": 1e9, "clock": clock or self.clock}
         return ShardedExperiment.join(self.hub, "shop", self.journals[shard], **told)
 
     def close(self) -> None:
@@ -63,13 +63,11 @@ def fleet(tmp_path: Path, hub: Journal) -> Iterator[Fleet]:
 
 def play(world: World, shop: ShardedExperiment, rounds: int) -> int:
     """Rounds with their rewards; how many were the learner's."""
-    learner, means = 0, world.rows @ world.theta
+    learner = 0
     for _ in range(rounds):
         answer = shop.decide(world.rows, baseline=world.baseline)
         learner += answer.source == "learner"
-        world.slack += float(means[answer.action] - (1 - ALPHA) * means[world.baseline])
-        world.least = min(world.least, world.slack)
-        assert shop.reward(answer.decision_id, float(means[answer.action] + 0.1 * world.rng.normal())).is_accepted
+        assert shop.reward(answer.decision_id, world.played(answer.action)).is_accepted
     return learner
 
 

@@ -13,10 +13,21 @@ from surefoot.audit.expected_heads import ExpectedHead, HeadSearch
 from surefoot.audit.findings import Finding, Findings
 from surefoot.audit.fork_checks import fork_faults
 from surefoot.audit.journal_checks import JournalReport, audit_journal
+from surefoot.audit.shared_floor import SharedReport, audit_shards
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View
 
-__all__ = ["ExpectedHead", "Finding", "Findings", "JournalReport", "Report", "audit", "audit_journal"]
+__all__ = [
+    "ExpectedHead",
+    "Finding",
+    "Findings",
+    "JournalReport",
+    "Report",
+    "SharedReport",
+    "audit",
+    "audit_journal",
+    "audit_shards",
+]
 
 REPORT_EVERY = 200
 

@@ -28,6 +28,13 @@ class AuditLedger:
         self._first: Vector | None = None
         self.has_moved = False  # whether a baseline's reward was not exactly known, or its features changed
 
+    def emptied(self) -> "AuditLedger":
+        """A ledger without rounds that remembers the rewards received, and whether the baseline has moved."""
+        fresh = AuditLedger(self._played.value.size)
+        fresh._rewarded, fresh._received, fresh.rewarded_rounds = self._rewarded, self._received, self.rewarded_rounds
+        fresh.has_moved = self.has_moved
+        return fresh
+
     def play(self, features: Vector, displaced: Vector, known: tuple[float, float], *, is_learner: bool) -> None:
         """Count a round the moment it was decided."""
         low, high = known

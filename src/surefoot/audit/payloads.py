@@ -24,11 +24,6 @@ def read_payload(kind: str, payload: bytes) -> Any:
 def read_round(decision: records.DecisionRecord, rows: Matrix) -> RecordedRound:
     """A decision over these rows."""
     seen = decision.certificate
-    proof = RecordedProof(
-        question=_vector(seen.proof.question),
-        pieces=tuple(_piece(piece) for piece in seen.proof.pieces),
-        value=float(seen.proof.value),
-    )
     return RecordedRound(
         round=decision.round,
         rows=rows,
@@ -41,8 +36,17 @@ def read_round(decision: records.DecisionRecord, rows: Matrix) -> RecordedRound:
         required=float(seen.required),
         optimism=float(seen.optimism),
         is_held=decision.is_held,
-        proof=proof,
+        proof=read_proof(seen.proof),
         draw=decision.draw,
+    )
+
+
+def read_proof(proof: records.ProofRecord) -> RecordedProof:
+    """A proof as it is written."""
+    return RecordedProof(
+        question=_vector(proof.question),
+        pieces=tuple(_piece(piece) for piece in proof.pieces),
+        value=float(proof.value),
     )
 
 

@@ -6,6 +6,8 @@ Whoever hands in runs the coordinator, alone and on the true head, and leaves be
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgspec
+
 from surefoot import records
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalSchemaError
 from surefoot.experiment.certificate_records import proof_record
@@ -87,7 +89,7 @@ class LeaseHub:
                 checked = given_of(given)
                 state.coordinator.check(checked, now=now, sent=sent)
                 state.coordinator.receive(checked, leaves=given.leaves)
-                self._write(state, transaction, records.HANDED_IN, given, key, now)
+                self._write(state, transaction, records.HANDED_IN, _proved(given, state.coordinator), key, now)
             return None if given.leaves else self._lease(state, transaction, given.shard, given.lease + 1, now)
 
         return self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"])
@@ -158,6 +160,13 @@ def _record(lease: Lease, coordinator: Coordinator, digest: str) -> LeaseRecord:
         merged=lease.merged,
         observations=int(coordinator.policy.ridge.count),
         digest=digest,
-        proof=proof_record(coordinator.proof, with_sets=coordinator.policy.settings.get("radius") == "dual"),
-        proved=coordinator.proved,
     )
+
+
+def _proved(given: HandedIn, coordinator: Coordinator) -> HandedIn:
+    """What a shard handed in, with what is proved of all rounds since; nothing, once the alarm is on."""
+    if coordinator.policy.alarm is not None:
+        return given
+    is_dual = coordinator.policy.settings.get("radius") == "dual"
+    proof = proof_record(coordinator.proof, with_sets=is_dual)
+    return msgspec.structs.replace(given, proof=proof, proved=coordinator.proved)

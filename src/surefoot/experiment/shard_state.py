@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot import records
-from surefoot.errors import ConfigError, JournalCorruptedError
+from surefoot.errors import AlarmError, ConfigError, DecisionError, JournalCorruptedError
 from surefoot.experiment.snapshots import pack, unpack
 from surefoot.experiment.state import APPLY, KINDS, State, decode
 from surefoot.journal import Event, Head, View
@@ -45,6 +45,20 @@ class ShardState(State):
             number=record.round, moment=time, played=played, displaced=displaced, is_learner=is_learner,
             baseline_reward=asked.baseline_reward,
         ))  # fmt: skip
+
+    def voided(self, record: records.Voided, decision: Event, view: View) -> None:
+        """Refuse: a round that was handed in stands in the shared ledger as it was decided."""
+        raise DecisionError(
+            f"A round of a shard must be played as it was decided, but {record.decision_id!r} was not: its floor is "
+            "shared, and the round may have been handed in."
+        )
+
+    def acknowledged(self, record: records.Acknowledged) -> None:
+        """Refuse: a restart would have to reach all shards at once."""
+        raise AlarmError(
+            "The alarm of a shared floor cannot be answered, but got "
+            f"{record.response!r}. Only the baseline plays from now on: start a new experiment."
+        )
 
     def renewed(self, record: LeaseRecord, data: bytes | None) -> None:
         """Go on under a lease; without its set, which was lost, only the baseline plays."""

@@ -23,9 +23,6 @@ from surefoot.leases.lease import check_leasable
 from surefoot.policies import SafeLUCB
 from surefoot.records import Created, HandedIn, LeaseRecord, ModeName, encode
 
-# Of the shared promise: a shard's own policy takes rewards as they are settled there.
-NOT_OF_SHARDS = ("settle_after", "default_reward")
-
 
 class ShardedExperiment(Experiment):
     """One server's part of an experiment whose floor is shared: an `Experiment` in a journal of its own, and a lease.
@@ -244,6 +241,15 @@ def create_sharded(
         If a setting is invalid, or the policy's promise cannot be shared.
     JournalConflictError
         If the name exists.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> hub = surefoot.open_journal("memory:")
+    >>> create_sharded(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
+    >>> hub.names()
+    ['shop']
     """
     check_leasable(policy)
     nonnegative("skew", skew, hint="skew is in seconds.")
@@ -261,8 +267,7 @@ def create_sharded(
 
 def _begin(journal: Journal, name: str, shared: Created, shard: str, clock: Callable[[], float]) -> None:
     """Begin the shard's own chain, unless it is there."""
-    settings = {key: value for key, value in shared.settings.items() if key not in NOT_OF_SHARDS}
-    own = msgspec.structs.replace(shared, policy="LeasedLUCB", settings=settings, shard=shard)
+    own = msgspec.structs.replace(shared, policy="LeasedLUCB", shard=shard)
     try:
         first = next(journal.view(name).read(limit=1))
     except JournalNotFoundError:
@@ -300,5 +305,5 @@ def _accept(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> None:
         turn.transaction.attach(data)
     if state.lease is not None:
         turn.transaction.detach(state.lease.digest)
-    turn.write(records.LEASED, msgspec.structs.replace(record, proof=None))
+    turn.write(records.LEASED, record)
     state.renewed(record, data)

@@ -263,10 +263,8 @@ class Coordinator:
             self._count(name, made)
 
     def _count(self, name: str, made: LeasedRound) -> None:
-        key, round_ = (name, made.number), made.recall(self.policy).round
-        if not self.policy.settlement.awaits(round_):
-            return
-        self._rounds[key] = round_
+        key = (name, made.number)
+        self._rounds[key] = made.recall(self.policy).round
         if key in self._early:
             self._reward(self.members.all[name], key, self._early.pop(key))
 
@@ -275,11 +273,10 @@ class Coordinator:
         if round_ is None:
             if member.merged < key[1] <= member.rounds:
                 self._early[key] = reward
-        elif self.policy.settlement.awaits(round_):  # a window of rounds may have closed
-            if reward is None:
-                self.policy.abandon(round_)
-            else:
-                self.policy.observe(round_, reward)
+        elif reward is None:
+            self.policy.abandon(round_)
+        else:
+            self.policy.observe(round_, reward)
 
     def _prove(self, given: Linear) -> None:
         """Carry the proof on to all rounds handed in: at least by this fact, at best by everything that is known."""

@@ -160,7 +160,6 @@ class HandIn(Value, frozen=True):
 def frozen(policy: SafeLUCB, amount: float) -> dict[str, Any]:
     """The state of a policy that knows what this one does, has played nothing, and may lose the amount."""
     granted = Reserve(amount) if amount > 0 else Cumulative()
-    settings = {key: value for key, value in policy.settings.items() if key not in ("settle_after", "default_reward")}
     state = {key: value for key, value in policy.state().items() if not key.startswith(("pending", "waiting"))}
     nothing = {"pending_rounds": (), "pending_is_learner": (), "pending_features": ()}
     leased = SafeLUCB.from_state(
@@ -170,7 +169,7 @@ def frozen(policy: SafeLUCB, amount: float) -> dict[str, Any]:
             "id": secrets.token_hex(8),
             "rounds": 0,
             "settled_by_default": 0,
-            "settings": {**settings, "constraint": granted.plain()},
+            "settings": {**policy.settings, "constraint": granted.plain()},
         }
     )
     leased.core.begin_ledger()
@@ -187,7 +186,7 @@ def check_leasable(policy: Any) -> None:
             f"`constraint` must be 'cumulative' or 'reserve' to be shared by shards, but got {constraint.name!r}: the "
             "others ask about rounds in one order, or one by one."
         )
-    for name in ("misspecification", "holdout"):
+    for name in ("misspecification", "holdout", "settle_after"):
         if policy.settings.get(name):
             raise ConfigError(
                 f"`{name}` must be left out where shards share a floor, but got {policy.settings[name]!r}."

@@ -26,7 +26,7 @@ class LeasedLUCB(SafeLUCB):
 
     Parameters
     ----------
-    **settings
+    settings : dict
         As of `SafeLUCB`; the constraint is that of the floor that the shards share.
 
     Examples

@@ -1,0 +1,341 @@
+"""The audit of shards that share one floor: each chain by itself, what they handed in, and that leases add up.
+
+The chain where they meet is followed event by event. It tells in which order rounds were merged, and so which set each
+lease froze; the chain of a shard is checked against that set, up to its next lease.
+"""
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surefoot import records
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.audit_report import Report
+from surefoot.audit.compensated_sums import Vector
+from surefoot.audit.declarations import read_linear
+from surefoot.audit.declared_settings import faults
+from surefoot.audit.findings import Findings
+from surefoot.audit.hash_chain import HashChain
+from surefoot.audit.linear_checks import LinearChecks
+from surefoot.audit.payloads import read_payload, read_proof
+from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
+from surefoot.audit.rebuilt_gram import EPS
+from surefoot.audit.recorded_round import RoundProblems
+from surefoot.audit.shard_checks import ShardAuditor, frozen_book, question_of, same_rounds
+from surefoot.journal import Journal
+from surefoot.journal.events import Event
+
+CARRIED = "earlier proof over all shards"
+
+
+@dataclass
+class MergedRound:
+    """A round in the order of learning, and its reward once it has one."""
+
+    made: records.HandedRound
+    teaches: bool = False
+    is_settled: bool = False
+    reward: float | None = None
+
+
+@dataclass
+class AuditedShard:
+    """What the chain where the shards meet says of one of them."""
+
+    since: float
+    through: float
+    auditor: ShardAuditor | None
+    lease: int = 0
+    amount: float = 0.0
+    is_away: bool = False
+    waiting: deque[MergedRound] = field(default_factory=deque)
+    rounds: dict[int, MergedRound] = field(default_factory=dict)  # that are not settled
+    handed_in: int = 0
+
+
+@dataclass(frozen=True)
+class SharedReport:
+    """The result of an audit over shards.
+
+    Attributes
+    ----------
+    hub : Report
+        Of the chain where they meet.
+    shards : dict of str to Report
+        Of the chain of each, as far as its journal was given.
+    missing : tuple of str
+        Shards whose journal was not given: their rounds are taken as they were handed in.
+
+    Examples
+    --------
+    >>> SharedReport.__name__
+    'SharedReport'
+    """
+
+    hub: Report
+    shards: dict[str, Report]
+    missing: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything fits, and no journal is missing."""
+        return not self.missing and all(report.is_clean for report in (self.hub, *self.shards.values()))
+
+
+class SharedFloor:
+    """The chain where shards meet, event by event."""
+
+    def __init__(self, name: str, journals: Mapping[str, Journal]) -> None:
+        self._name, self._journals = name, journals
+        self.findings, self.tally = Findings(), AuditCounts()
+        self.chain = HashChain(name, self.findings)
+        self.created: records.Created | None = None
+        self.shards: dict[str, AuditedShard] = {}
+        self._watermark = -math.inf
+        self._order: deque[MergedRound] = deque()
+        self._question, self._size = np.zeros(0), 0.0
+        self._carried: LinearFact | None = None
+
+    def take(self, event: Event) -> None:
+        """Check one event."""
+        self.chain.follow(event)
+        self.tally.events += 1
+        try:
+            record = read_payload(event.kind, event.payload)
+            getattr(self, f"_take_{event.kind}")(event, record)
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+            self.findings.add(event.number, "payload", f"it cannot be worked with as a {event.kind}: {error}")
+
+    def _take_created(self, event: Event, created: records.Created) -> None:
+        if created.format != records.SHARDED or created.shard is not None or self.created is not None:
+            self.findings.add(event.number, "created", "it must be a sharded experiment, which is created once")
+        self.created = created
+        for text in faults(created):
+            self.findings.add(event.number, "settings", text)
+        self._declared = read_linear(created.policy, created.settings)
+        self.book = LinearChecks(self._declared)
+        dim = self._declared.knowledge.dim
+        self._question = np.zeros(dim)
+        self._carried = LinearFact(np.zeros(dim), 0.0)
+
+    def _take_joined(self, event: Event, joined: records.Joined) -> None:
+        if joined.shard in self.shards or not joined.since >= self._watermark:
+            self.findings.add(event.number, "joined", f"shard {joined.shard!r} joins once, after what is merged")
+        journal = self._journals.get(joined.shard)
+        auditor = None if journal is None else ShardAuditor(journal.view(self._name))
+        if auditor is not None:
+            auditor.advance(None)
+        self.shards[joined.shard] = AuditedShard(joined.since, joined.since, auditor)
+
+    def _take_lost(self, event: Event, lost: records.Lost) -> None:
+        shard = self.shards[lost.shard]
+        shard.is_away = True
+        for merged in list(shard.rounds.values()):
+            self._settle(shard, merged, None)
+        self._merge()
+
+    def _take_leased(self, event: Event, lease: records.LeaseRecord) -> None:
+        shard = self.shards[lease.shard]
+        if lease.number != shard.lease + 1 or shard.amount != 0.0:
+            text = f"lease {shard.lease + 1} of {lease.shard!r} is next, once the one before is handed in"
+            self.findings.add(event.number, "lease", text)
+        if lease.observations != self.book.estimate.count:
+            text = f"the set has learned {self.book.estimate.count} rewards, but {lease.observations} are written"
+            self.findings.add(event.number, "observations", text)
+        if float(lease.watermark) != self._watermark:
+            text = f"rounds are merged up to {self._watermark!r}, but {lease.watermark!r} is written"
+            self.findings.add(event.number, "watermark", text)
+        shard.lease, shard.amount = lease.number, lease.amount
+        leased = math.fsum(other.amount for other in self.shards.values())
+        assert self._carried is not None
+        reserve = self._declared.amount if self._declared.constraint == "reserve" else 0.0
+        bound = self._declared.knowledge.theta_bound
+        slack = self._carried.error + 64 * EPS * bound * self._size
+        if lease.amount < 0 or leased > max(0.0, self._carried.level + reserve + slack):
+            text = f"{leased:.12g} is leased in all, but {self._carried.level + reserve:.12g} is proved"
+            self.findings.add(event.number, "leases", text)
+        if shard.auditor is not None and shard.auditor.waits_for == lease.number:
+            shard.auditor.advance(frozen_book(self.book, lease))
+
+    def _take_handed_in(self, event: Event, given: records.HandedIn) -> None:
+        shard = self.shards[given.shard]
+        self.tally.decisions += len(given.rounds)
+        problems = RoundProblems()
+        level = self._check_segment(shard, given, problems)
+        self._receive(shard, given)
+        if given.proof is not None and given.proved is not None:
+            self._check_proof(given, level, problems)
+        elif given.alarm is None and not self.book.is_alarmed and not self.tally.alarms:
+            problems.add("proof", "what is proved of all rounds must be written, but is not")
+        if given.alarm is not None:
+            self.tally.alarms.append((event.number, f"shard {given.shard!r}: {given.alarm[1]}"))
+        shard.amount = 0.0
+        for what, text in problems.found:
+            self.findings.add(event.number, what, text)
+
+    def _check_segment(self, shard: AuditedShard, given: records.HandedIn, problems: RoundProblems) -> float:
+        """What was handed in must be what the shard's own chain holds, and claim no more; what that proves of it."""
+        if given.lease != shard.lease:
+            problems.add("lease", f"lease {shard.lease} of {given.shard!r} is to be handed in, but got {given.lease}")
+        moments = [shard.since, *(made.moment for made in given.rounds), given.through]
+        numbers = [made.number for made in given.rounds]
+        is_whole = numbers == list(range(shard.handed_in + 1, shard.handed_in + 1 + len(numbers)))
+        if moments != sorted(moments) or not is_whole:
+            problems.add("rounds", "rounds must be handed in whole, in the order of their moments")
+        own, size = question_of(given.rounds, self._declared.alpha, self.book.dim)
+        gap = float(np.linalg.norm(own - np.array(given.question)))
+        if gap > 1e-9 * (size + 1.0):
+            problems.add("question", f"the rounds add up to another question, which differs by {gap:.3g}")
+        if shard.auditor is None:
+            return given.level
+        segment = shard.auditor.segments.pop(given.lease, None)
+        if segment is None or not same_rounds(segment.rounds, given.rounds) or segment.rewards != given.rewards:
+            problems.add("rounds", f"they are not those of the chain of shard {given.shard!r}")
+        elif segment.through != given.through:
+            problems.add("rounds", f"its chain says that it was complete at {segment.through!r}")
+        # Each of its decisions was checked to stay above minus the lease.
+        least = -shard.amount if given.rounds else 0.0
+        fact = None if segment is None else segment.fact
+        proved, claimed = (least, least) if fact is None else (max(least, fact.level), max(least, fact.claimed))
+        if given.level > claimed + 1e-9 * self._declared.knowledge.theta_bound * (size + 1.0):
+            problems.add("level", f"the shard's certificates prove {claimed:.12g}, but {given.level:.12g} is claimed")
+        return min(proved, given.level)
+
+    def _receive(self, shard: AuditedShard, given: records.HandedIn) -> None:
+        """Take the rounds in, and merge what every shard has handed in before the watermark."""
+        shard.is_away, shard.handed_in = given.leaves, shard.handed_in + len(given.rounds)
+        for made in given.rounds:
+            merged = MergedRound(made)
+            shard.rounds[made.number] = merged
+            if made.moment < self._watermark:  # it was not waited for: it counts, and is not learned
+                self._count(merged)
+                self._settle(shard, merged, None)
+            else:
+                shard.waiting.append(merged)
+        shard.since, shard.through = given.through, max(given.through, self._watermark)
+        for number, reward in given.rewards:
+            if number in shard.rounds:
+                self._settle(shard, shard.rounds[number], reward)
+        self._merge()
+
+    def _settle(self, shard: AuditedShard, merged: MergedRound, reward: float | None) -> None:
+        merged.is_settled, merged.reward = True, reward
+        shard.rounds.pop(merged.made.number, None)
+        self._learn()
+
+    def _merge(self) -> None:
+        present = [shard.through for shard in self.shards.values() if not shard.is_away]
+        latest = max(shard.through for shard in self.shards.values())
+        self._watermark = max(self._watermark, min(present) if present else math.nextafter(latest, math.inf))
+        ready = []
+        for name, shard in self.shards.items():
+            while shard.waiting and shard.waiting[0].made.moment < self._watermark:
+                merged = shard.waiting.popleft()
+                ready.append((merged.made.moment, name, merged.made.number, merged))
+        heapq.heapify(ready)
+        while ready:
+            self._count(heapq.heappop(ready)[3])
+        self._learn()
+
+    def _count(self, merged: MergedRound) -> None:
+        made = merged.made
+        played, displaced = np.array(made.played), np.array(made.displaced)
+        known = self._declared.known(made.baseline_reward)
+        self.book._seen.add(np.stack([played, displaced]))
+        self.book.account.play(played, displaced, known, is_learner=made.is_learner)
+        merged.teaches = self.book.teaches(made.is_learner)
+        if merged.teaches:
+            self._order.append(merged)
+
+    def _learn(self) -> None:
+        while self._order and self._order[0].is_settled:
+            merged = self._order.popleft()
+            if merged.reward is not None:
+                self.book.learn(_features(merged), merged.reward, merged.made.is_learner)
+                self.tally.learned += 1
+
+    def _check_proof(self, given: records.HandedIn, level: float, problems: RoundProblems) -> None:
+        """What is proved of all rounds handed in: by the newest set, what was proved before, and this certificate."""
+        assert given.proof is not None
+        assert given.proved is not None
+        assert self._carried is not None
+        own, size = question_of(given.rounds, self._declared.alpha, self.book.dim)
+        self._size += size
+        self._question = self._question + own
+        bound = self._declared.knowledge.theta_bound
+        question, scale = np.array(given.proof.question), Tolerances(bound * self._size, bound * self._size)
+        if bound * float(np.linalg.norm(question - self._question)) > scale.gap:
+            problems.add("question", "the proof must be about all rounds handed in, but is about others")
+        certificate = LinearFact(np.array(given.question), level, 8 * EPS * bound * size, given.level)
+        known = {CARRIED: [self._carried], f"certificate of shard {given.shard}": [certificate]}
+        checker = ProofChecker(bound, self.book._sets, lambda name, *_: known.get(name, []), scale)
+        value = checker.check(read_proof(given.proof), question, problems)
+        self.tally.proofs += 1
+        if given.proved > value + scale.blur:
+            problems.add("proof", f"{value:.12g} is proved of all rounds, but {given.proved:.12g} is claimed")
+        # Handed on is the audit's own value; the record's is only the most that it may claim.
+        self._carried = LinearFact(question, value, 8 * EPS * bound * self._size, given.proved)
+
+
+def _features(merged: MergedRound) -> Vector:
+    made = merged.made
+    return np.array(made.played if made.is_learner else made.displaced)
+
+
+def audit_shards(hub: Journal, name: str, journals: Mapping[str, Journal]) -> SharedReport:
+    """Check an experiment whose floor is shared: the chain where its shards meet, and the chain of each.
+
+    Parameters
+    ----------
+    hub : Journal
+        Where the shards meet; it may be open read-only.
+    name : str
+        The experiment.
+    journals : mapping of str to Journal
+        The journals of the shards by their names.
+
+    Returns
+    -------
+    SharedReport
+        What was checked, and every finding.
+
+    Raises
+    ------
+    JournalNotFoundError
+        If a journal has no such experiment.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> from surefoot.experiment import create_sharded
+    >>> hub = surefoot.open_journal("memory:")
+    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> create_sharded(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
+    >>> audit_shards(hub, "shop", {}).is_clean
+    True
+    """
+    floor, view = SharedFloor(name, journals), hub.view(name)
+    for event in view.read(verify=False):
+        floor.take(event)
+    floor.chain.end(view.head)
+    reports = {}
+    for shard, found in floor.shards.items():
+        if found.auditor is not None:
+            found.auditor.chain.end(journals[shard].view(name).head)
+            reports[shard] = _report(f"{name} ({shard})", found.auditor)
+    missing = tuple(shard for shard, found in floor.shards.items() if found.auditor is None)
+    return SharedReport(_report(name, floor), reports, missing)
+
+
+def _report(name: str, auditor: SharedFloor | ShardAuditor) -> Report:
+    return Report(
+        name=name,
+        created=auditor.created,
+        tally=auditor.tally,
+        findings=auditor.findings,
+        head=auditor.chain.head,
+    )
