@@ -1,0 +1,98 @@
+"""A server that decides as one shard from several threads until it is killed, and notes what its callers were told.
+
+Everything is drawn from the decision's id, so that a later process can ask again what an earlier one asked without
+hearing back.
+"""
+
+import itertools
+import os
+import threading
+import time
+import zlib
+from typing import Any
+
+import numpy as np
+
+import surefoot
+from surefoot.errors import JournalError
+from surefoot.experiment import Answer, ShardedExperiment, create_sharded
+from surefoot.journal import Journal, open_journal
+from tests.worlds import Array
+
+NAME, THREADS, EVERY, ALPHA = "shop", 3, 40, 0.1
+THETA = np.array([0.5, 0.4])
+
+
+def begin_in(hub: Journal) -> None:
+    told: dict[str, Any] = {"noise": 0.1, "theta_bound": 0.7, "feature_bound": 1.0, "reward_range": (0.0, 1.0)}
+    policy = surefoot.SafeLUCB(dim=2, alpha=ALPHA, delta=0.001, **told)
+    create_sharded(hub, NAME, policy, mode="guarded", skew=5.0)
+
+
+def rows_of(decision_id: str) -> Array:
+    rng = np.random.default_rng(zlib.crc32(decision_id.encode()))
+    return rng.uniform(0.0, 0.7, size=(3, 2))
+
+
+def reward_of(decision_id: str, action: int) -> float:
+    rng = np.random.default_rng(zlib.crc32(f"reward {decision_id}".encode()))
+    return float(rows_of(decision_id)[action] @ THETA + 0.1 * rng.normal())
+
+
+def told(answer: Answer) -> str:
+    return f"{answer.decision_id} {answer.round} {answer.action} {answer.source}"
+
+
+class Caller:
+    """Asks, and notes "ask" before and "got" after, "paid" after a reward."""
+
+    def __init__(self, shop: ShardedExperiment, notes: int) -> None:
+        self.shop, self.notes = shop, notes
+
+    def note(self, line: str) -> None:
+        os.write(self.notes, f"{line}\n".encode())
+
+    def visit(self, decision_id: str) -> None:
+        self.note(f"ask {decision_id}")
+        answer = self.shop.decide(rows_of(decision_id), baseline=0, decision_id=decision_id)
+        self.note(f"got {told(answer)}")
+        receipt = self.shop.reward(decision_id, reward_of(decision_id, answer.action))
+        self.note(f"paid {decision_id}" if receipt.is_accepted else f"refused {receipt.refused}")
+
+    def keep_visiting(self, prefix: str) -> None:
+        for n in itertools.count():
+            self.visit(f"{prefix}-{n}")
+
+
+def joined(hub: Journal, own: Journal, shard: str) -> ShardedExperiment:
+    """The shard, with leases that are short."""
+    return ShardedExperiment.join(hub, NAME, own, shard=shard, every=EVERY, seconds=0.3)
+
+
+def patiently(hub: str, own: str, shard: str) -> ShardedExperiment:
+    """The same, once the place where shards meet answers."""
+    while True:
+        try:
+            return joined(open_journal(hub), open_journal(own), shard)
+        except JournalError:
+            time.sleep(0.05)
+
+
+def live(hub: str, own: str, shard: str, life: int, notes: str, unsure: list[str]) -> None:
+    """Ask again what is unsure, then new things, until the end."""
+    caller = Caller(patiently(hub, own, shard), os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+    for decision_id in unsure:
+        caller.visit(decision_id)
+    caller.note("ready")
+    for n in range(THREADS):
+        threading.Thread(target=caller.keep_visiting, args=(f"{shard}.{life}.{n}",)).start()
+
+
+def _warm_up() -> Any:
+    """Load the machine code once, in the process that all others are forked from."""
+    hub, own = open_journal("memory:"), open_journal("memory:")
+    begin_in(hub)
+    return joined(hub, own, "a").decide(rows_of("warm"), baseline=0)
+
+
+_warm_up()

@@ -1,0 +1,156 @@
+"""Servers and the database killed under load: nothing that was acknowledged is lost, one floor, a clean audit."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from surefoot import records
+from surefoot.audit import audit_shards
+from surefoot.experiment.decoding import decode
+from surefoot.journal import Journal, open_journal
+from tests.experiment.killing import Notes
+from tests.journal.servers import PostgresServer, new_database, running_server
+from tests.leases.shard_server import ALPHA, NAME, THETA, begin_in, joined, live, rows_of
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.leases.shard_server"])
+SHARDS = ("berlin", "lima", "tokyo")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with running_server() as server:
+        yield server
+
+
+class Servers:
+    """Three servers, each with a journal of its own, that meet on one PostgreSQL."""
+
+    def __init__(self, hub: str, folder: Path) -> None:
+        self.hub, self.folder = hub, folder
+        self.notes = {shard: Notes(folder / f"{shard}.notes") for shard in SHARDS}
+        self.lives = dict.fromkeys(SHARDS, 0)
+        self.processes: dict[str, Any] = {}
+
+    def own(self, shard: str) -> str:
+        return str(self.folder / f"{shard}.db")
+
+    def start(self, shard: str) -> None:
+        notes = self.notes[shard]
+        notes.catch_up()
+        self.lives[shard] += 1
+        told_ = (self.hub, self.own(shard), shard, self.lives[shard], str(notes.path), notes.unsure)
+        self.processes[shard] = FORKS.Process(target=live, args=told_, daemon=True)
+        self.processes[shard].start()
+
+    def kill(self, shard: str) -> None:
+        self.processes[shard].kill()
+        self.processes[shard].join()
+
+    def work(self, count: int) -> None:
+        """Wait until every server has done so much more."""
+        for notes in self.notes.values():
+            notes.catch_up()
+            notes.await_more(count)
+
+
+def stop_at_once(server: PostgresServer) -> None:
+    """As after a crash, and start again."""
+    process = server.get_postmaster_info().process
+    assert process is not None
+    os.kill(process.pid, signal.SIGQUIT)
+    deadline = time.monotonic() + 60
+    while (server.pgdata / "postmaster.pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    server.ensure_postgres_running()
+
+
+def check_told(journal: Journal, notes: Notes) -> None:
+    """Whatever a caller was told is in the journal, as it was told, and once."""
+    decided, paid = {}, set()
+    for event in journal.read(NAME):
+        if event.kind == records.DECISION:
+            found = decode(event, records.DecisionRecord)
+            assert found.decision_id not in decided
+            decided[found.decision_id] = f"{found.decision_id} {found.round} {found.action} {found.source}"
+        elif event.kind == records.REWARD:
+            reward = decode(event, records.RewardRecord)
+            assert reward.refused is None
+            paid.add(reward.decision_id)
+    assert notes.got.items() <= decided.items()
+    assert notes.paid <= paid
+    assert not notes.refused
+
+
+def least_slack(journals: dict[str, Journal]) -> float:
+    """The least that the true means of all shards' rounds, in the order of their moments, lay above the floor."""
+    rounds = [
+        (event.time, shard, event.number, decode(event, records.DecisionRecord))
+        for shard, journal in journals.items()
+        for event in journal.read(NAME)
+        if event.kind == records.DECISION
+    ]
+    slack = least = 0.0
+    for *_, made in sorted(rounds, key=lambda entry: entry[:3]):
+        means = rows_of(made.decision_id) @ THETA
+        slack += float(means[made.action] - (1 - ALPHA) * means[0])
+        least = min(least, slack)
+    return least
+
+
+def killed(server: PostgresServer, folder: Path, *, kills: int, crashes: int, seed: int) -> None:
+    rng, hub = random.Random(seed), new_database(server)
+    with open_journal(hub) as place:
+        begin_in(place)
+    servers = Servers(hub, folder)
+    for shard in SHARDS:
+        servers.start(shard)
+    fates = [*SHARDS, *rng.choices(SHARDS, k=kills - len(SHARDS)), *[""] * crashes]
+    for fate in rng.sample(fates, k=len(fates)):
+        servers.work(rng.randrange(5, 60))
+        if fate:
+            servers.kill(fate)
+            servers.start(fate)
+        else:
+            stop_at_once(server)
+    servers.work(60)
+    for shard in SHARDS:
+        servers.kill(shard)
+        servers.notes[shard].catch_up()
+    with open_journal(hub) as place:
+        journals = {shard: open_journal(servers.own(shard)) for shard in SHARDS}
+        for shard, journal in journals.items():  # whoever comes next hands in what was left
+            shop = joined(place, journal, shard)
+            assert shop.renew()
+            learned, leased, pot = shop.coordinator(lambda it: (it.policy.ridge.count, it.leased, it.pot))
+            assert leased <= max(0.0, pot)
+        report = audit_shards(place, NAME, journals)
+        for shard, journal in journals.items():
+            check_told(journal, servers.notes[shard])
+        least = least_slack(journals)
+        for journal in journals.values():
+            journal.close()
+    findings = [list(one.findings) for one in (report.hub, *report.shards.values())]
+    assert findings == [[], [], [], []]
+    assert report.is_clean
+    assert least > -1e-9
+    assert learned > 10 * kills
+    print(f"{kills} kills and {crashes} crashes: {report.hub.tally.decisions} rounds, {learned} rewards learned")
+
+
+def test_what_was_acknowledged_survives_kills_of_servers_and_of_the_database(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    killed(server, tmp_path, kills=6, crashes=1, seed=5)
+
+
+@pytest.mark.long
+def test_what_was_acknowledged_survives_a_hundred_kills(server: PostgresServer, tmp_path: Path) -> None:
+    killed(server, tmp_path, kills=100, crashes=5, seed=6)
