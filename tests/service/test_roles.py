@@ -45,6 +45,7 @@ NEEDS: dict[tuple[str, str], str | None] = {
     ("GET", f"{SHOP}/alarms"): "read",
     ("GET", f"{SHOP}/assumptions"): "read",
     ("GET", f"{SHOP}/changes"): "read",
+    ("GET", f"{SHOP}/shards"): "read",
     ("GET", f"{SHOP}/live"): "read",
     ("POST", f"{RANK}/rank"): "decide",
     ("POST", f"{RANK}/events/{{event_id}}/reward"): "decide",

@@ -59,8 +59,11 @@ class LeaseHub:
 
     def __init__(self, journal: Journal, name: str, clock: Callable[[], float]) -> None:
         self._journal, self.name, self._clock = journal, name, clock
-        self._state: HubState | None = HubState(journal.view(name))
-        self.created = self._state.created
+        self._state: HubState | None = None  # until the hub is asked for the first time
+
+    def created(self) -> Created:
+        """What the experiment was created with."""
+        return HubState(self._journal.view(self.name)).created
 
     def now(self) -> float:
         """The clock of the journal, or where it has none the server's; raises while the journal is away."""

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from surefoot.experiment.creation import read_settings
 from surefoot.experiment.experiment import Experiment
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.shard_state import ShardState
+from surefoot.experiment.state import decode
 from surefoot.experiment.transacted_state import Call, caught_up
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal
@@ -95,7 +97,7 @@ class ShardedExperiment(Experiment):
         count("every", every, hint="every is how many decisions a lease lasts.")
         positive("seconds", seconds, hint="seconds is how long a lease lasts.")
         found = LeaseHub(hub, name, clock)
-        _begin(journal, name, found.created, shard, clock)
+        _begin(journal, name, found, shard, clock)
         # Snapshots are left out: a lease is one.
         joined = cls(journal, name, caught_up(None, journal.view(name)), clock, 0)
         joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
@@ -119,11 +121,23 @@ class ShardedExperiment(Experiment):
 
     def _run(self, call: "Call[Any]") -> Any:
         result = super()._run(call)
+        self.renew_if_due()
+        return result
+
+    def _submit(self, call: "Call[Any]", executor: Executor) -> "Future[Any]":
+        done = super()._submit(call, executor)
         if self._is_due():
-            # Whoever decides must not fail because the hub is away: the lease goes on, or the baseline plays.
+            executor.submit(self.renew_if_due)
+        return done
+
+    def renew_if_due(self) -> None:
+        """Renew the lease if it is time, and the hub answers: the lease goes on, or the baseline plays, while not."""
+        if self._is_due():
             with suppress(JournalError, AssumptionError):
                 self.renew()
-        return result
+
+    def snapshot(self) -> None:
+        """Nothing: a lease is where a shard begins anew, and it is opened from its events."""
 
     def _is_due(self) -> bool:
         state, elapsed = self._state, time.monotonic() - self._asked
@@ -265,15 +279,15 @@ def create_sharded(
     hub.create(name, encode(msgspec.structs.replace(created, format=records.SHARDED, skew=skew)), time=clock())
 
 
-def _begin(journal: Journal, name: str, shared: Created, shard: str, clock: Callable[[], float]) -> None:
-    """Begin the shard's own chain, unless it is there."""
-    own = msgspec.structs.replace(shared, policy="LeasedLUCB", shard=shard)
+def _begin(journal: Journal, name: str, hub: LeaseHub, shard: str, clock: Callable[[], float]) -> None:
+    """Begin the shard's own chain, unless it is there: a shard that continues need not ask where they meet."""
     try:
-        first = next(journal.view(name).read(limit=1))
+        first = decode(next(journal.view(name).read(limit=1)), Created)
     except JournalNotFoundError:
+        own = msgspec.structs.replace(hub.created(), policy="LeasedLUCB", shard=shard)
         journal.create(name, encode(own), time=clock())
         return
-    if first.payload != encode(own):
+    if first.shard != shard:
         raise ConfigError(
             f"The journal of shard {shard!r} must be its own, but its {name!r} is another experiment's or shard's."
         )

@@ -27,7 +27,7 @@ from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import too_deep
-from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, personalizer
+from surefoot.service.routes import decisions, experiments, heads, leases, monitoring, operations, personalizer
 from surefoot.service.routes.route_options import operations as operations_of
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
@@ -131,6 +131,7 @@ def _litestar(service: Service) -> Litestar:
             *monitoring.routes(registry, service.stopping),
             *heads.routes(registry),
             *operations.routes(registry, metrics),
+            *leases.routes(registry),
             *page.handlers(),
         ],
         lifespan=[lifespan],

@@ -23,7 +23,7 @@ from surefoot.service import (
     request_models,
     response_models,
 )
-from surefoot.service.routes import experiments, monitoring, personalizer
+from surefoot.service.routes import experiments, leases, monitoring, personalizer
 from surefoot.service.routes import operations as operations_routes
 from surefoot.service.routes.route_options import operations
 
@@ -39,6 +39,7 @@ MODULES = (
     problems,
     request_models,
     experiments,
+    leases,
     operations_routes,
     personalizer,
     monitoring,

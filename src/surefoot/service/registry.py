@@ -14,7 +14,7 @@ from surefoot.errors import (
     JournalUnavailableError,
     OutcomeUnknownError,
 )
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, Fork, GuardAnswer, Status, fork
+from surefoot.experiment import Answer, AsyncExperiment, Experiment, Fork, GuardAnswer, ShardedExperiment, Status, fork
 from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.policy_by_name import is_guard
@@ -31,6 +31,7 @@ from surefoot.service.history import RecentDecisions, StatusHistory, point_of, r
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
+from surefoot.service.shards import Shards
 from surefoot.service.trusted_clock import TrustedClock
 
 T = TypeVar("T")
@@ -108,7 +109,9 @@ class OpenExperiment:
             self.experiment.erase(before=before, by="retention_days", reason="older than the server keeps them")
 
     def keep(self) -> None:
-        """Close windows, and charge rounds, that are due even if nobody calls; and update the status."""
+        """Renew leases, close windows, and charge rounds, that are due even if nobody calls; and update the status."""
+        if isinstance(self.experiment, ShardedExperiment):
+            self.experiment.renew_if_due()
         if self.experiment.settings.reward_window is not None or self.experiment.settings.confirm_within is not None:
             self.experiment.close_windows()
         self.look()
@@ -125,6 +128,7 @@ class Registry:
         self._opening = asyncio.Lock()
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="journal")
         self._journal: Journal | None = None
+        self.shards = Shards(settings, self._clock)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -146,6 +150,7 @@ class Registry:
         """Open the journal, where that was not done before."""
         if self._journal is None:
             self._journal = open_journal(self.settings.database)
+            self.shards.open()
 
     async def start(self) -> None:
         """Open the journal, and start to look after its experiments."""
@@ -170,6 +175,7 @@ class Registry:
         if self._journal is not None:
             await self._note()
             await self.run(self._journal.close)
+            await self.run(self.shards.close)
         self.executor.shutdown()
 
     async def create(self, name: str, policy: Policy | Guard | Configuration, **settings: Any) -> OpenExperiment:
@@ -194,13 +200,18 @@ class Registry:
         found = self._registry.get(name)
         return found if found is not None else await self._open(name)
 
+    async def create_sharded(self, name: str, policy: Any, **settings: Any) -> OpenExperiment:
+        """Create an experiment whose floor is shared, and join it."""
+        await self.run(self.shards.create, name, policy, **settings)
+        return await self.find(name)
+
     async def head(self, name: str) -> EventHead:
         """Where the experiment's chain stands: a receipt for everything before."""
         return EventHead(*await self.run(self.journal.head, name))
 
     async def names(self) -> list[str]:
-        """All experiments of the journal, whoever created them."""
-        return await self.run(self.journal.names)
+        """All experiments of the journal, whoever created them, and those where shards meet."""
+        return sorted({*await self.run(self.journal.names), *await self.run(self.shards.names)})
 
     async def _open(self, name: str) -> OpenExperiment:
         if name == JOURNAL:  # a chain, and no experiment
@@ -208,10 +219,13 @@ class Registry:
         async with self._opening:
             # Another caller may have opened it while this one waited for the lock.
             if name not in self._registry:
-                every = self.settings.snapshot_every
-                made = await self.run(Experiment.open, self.journal, name, clock=self._clock, snapshot_every=every)
-                return await self._enter(made)
+                return await self._enter(await self.run(self._opened, name))
             return self._registry[name]
+
+    def _opened(self, name: str) -> Experiment:
+        if self.shards.has(self.journal, name):
+            return self.shards.join(self.journal, name)
+        return Experiment.open(self.journal, name, clock=self._clock, snapshot_every=self.settings.snapshot_every)
 
     async def _enter(self, experiment: Experiment) -> OpenExperiment:
         opened = OpenExperiment(experiment, self.journal, self.executor, self.settings)

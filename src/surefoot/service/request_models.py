@@ -160,6 +160,9 @@ class CreateExperiment(Wire, kw_only=True):
     With `confirm_within` (seconds) callers of a SafeLUCB say of every learner's action that it was played, by their
     next question, by its reward or by `void`; a round that nobody confirms counts at its worst.
 
+    With `ledger` "sharded" the floor is shared by the servers that meet at the hub; `skew` is by how many seconds their
+    clocks may differ. Such an experiment is not sealed and has no history.
+
     Unless `sealed` is false, ids, names and contexts are kept beside the chain, so that they can be erased.
 
     A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
@@ -182,6 +185,8 @@ class CreateExperiment(Wire, kw_only=True):
     description: Text = ""
     sealed: bool = True
     confirm_within: Annotated[float, Meta(gt=0)] | None = None
+    ledger: Literal["one", "sharded"] = "one"
+    skew: Annotated[float, Meta(ge=0)] = 1.0
 
 
 class ForkExperiment(Wire, kw_only=True):

@@ -85,6 +85,11 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     ----------
     database : str
         A SQLite file, or postgresql://... for several servers.
+    hub, shard : str, optional
+        Where shards that share a floor meet, postgresql://... as a rule, and this server's name among them; `database`
+        is its own then.
+    lease_decisions, lease_seconds : int and float
+        Most decisions under one lease, and the longest time.
     host, port : str and int
         Where to listen; without tokens only loopback addresses are allowed.
     tokens : str, optional
@@ -121,6 +126,10 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     """
 
     database: str = "surefoot.journal"
+    hub: str | None = None
+    shard: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    lease_decisions: Count = 1_000
+    lease_seconds: Seconds = 1.0
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     tokens: str | None = None
@@ -149,8 +158,13 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         Raises
         ------
         ConfigError
-            If `host` can be reached from other machines and there are no tokens.
+            If `host` can be reached from other machines and there are no tokens, or a shard has no hub.
         """
+        if (self.hub is None) != (self.shard is None):
+            raise ConfigError(
+                f"`hub` and `shard` must be given together, but got hub={self.shown()['hub']!r} and {self.shard!r}. "
+                "The hub is where shards meet, the shard is this server's name among them."
+            )
         if self.is_open and not is_loopback(self.host):
             raise ConfigError(
                 f"Without tokens `host` must be a loopback address, but got {self.host!r}: anyone could decide. "
@@ -159,7 +173,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
     def shown(self) -> dict[str, Any]:
         """The settings as plain data, without the database's password."""
-        return {**msgspec.to_builtins(self), "database": without_password(self.database)}
+        hub = None if self.hub is None else without_password(self.hub)
+        return {**msgspec.to_builtins(self), "database": without_password(self.database), "hub": hub}
 
 
 def load(

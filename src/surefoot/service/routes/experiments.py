@@ -64,20 +64,30 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         visit = visit_of(request.scope)
         if not visit.may_see(data.name):
             raise ProblemError("not-allowed", "This token is for other experiments.")
-        opened = await registry.create(
-            data.name,
-            policy,
-            mode=data.mode,
-            reward_window=data.reward_window,
-            default_reward=data.default_reward,
-            reward_bounds=data.reward_bounds,
-            history=history,
-            description=data.description,
-            despite_doubt=data.despite_doubt,
-            sealed=data.sealed,
-            confirm_within=data.confirm_within,
-            by=visit.by,
-        )
+        told: dict[str, Any] = {
+            "mode": data.mode,
+            "reward_window": data.reward_window,
+            "default_reward": data.default_reward,
+            "reward_bounds": data.reward_bounds,
+            "description": data.description,
+        }
+        if data.ledger == "sharded":
+            if history is not None or data.configuration is not None or data.confirm_within is not None:
+                raise InputError(
+                    "`history`, `configuration` and `confirm_within` must be left out where the ledger is sharded."
+                )
+            opened = await registry.create_sharded(data.name, policy, skew=data.skew, **told)
+        else:
+            opened = await registry.create(
+                data.name,
+                policy,
+                **told,
+                history=history,
+                despite_doubt=data.despite_doubt,
+                sealed=data.sealed,
+                confirm_within=data.confirm_within,
+                by=visit.by,
+            )
         visit.notes["experiment"] = data.name
         return await summary(opened)
 

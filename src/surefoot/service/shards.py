@@ -1,0 +1,78 @@
+"""A server as one of the shards that share a floor: which experiments are shared, and how they are joined."""
+
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.errors import ConfigError, JournalError, JournalNotFoundError
+from surefoot.experiment import ShardedExperiment, create_sharded
+from surefoot.experiment.decoding import decode
+from surefoot.journal import Journal, open_journal
+from surefoot.policies import SafeLUCB
+from surefoot.records import SHARDED, Created
+from surefoot.service.settings import Settings
+
+
+class Shards:
+    """Where shards meet, if this server is one of them."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        self._settings, self._clock = settings, clock
+        self._hub: Journal | None = None
+        self._formats: dict[str, int] = {}  # of experiments where shards meet, which never change
+
+    @property
+    def hub(self) -> Journal:
+        """Where shards meet."""
+        if self._hub is None:
+            raise ConfigError("`hub` and `shard` must be set for a server whose experiments are sharded.")
+        return self._hub
+
+    def open(self) -> None:
+        """Open the journal where shards meet, if there is one."""
+        if self._settings.hub is not None and self._hub is None:
+            self._hub = open_journal(self._settings.hub)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._hub is not None:
+            self._hub.close()
+
+    def create(self, name: str, policy: Any, **settings: Any) -> None:
+        """Start an experiment whose floor is shared."""
+        if not isinstance(policy, SafeLUCB):
+            raise ConfigError(f"Only SafeLUCB can be leased to shards, but got {type(policy).__name__}.")
+        create_sharded(self.hub, name, policy, clock=self._clock, **settings)
+
+    def names(self) -> list[str]:
+        """The experiments that are shared; none while the hub is away, for a shard goes on without it."""
+        if self._hub is None:
+            return []
+        try:
+            return [name for name in self._hub.names() if self._format(self._hub, name) == SHARDED]
+        except JournalError:
+            return []
+
+    def has(self, journal: Journal, name: str) -> bool:
+        """Whether an experiment is shared, by the server's own chain or by the hub."""
+        try:
+            return _created(journal, name).shard is not None
+        except JournalNotFoundError:
+            return name in self.names()
+
+    def join(self, journal: Journal, name: str) -> ShardedExperiment:
+        """The server's part of an experiment."""
+        told = self._settings
+        assert told.shard is not None
+        every, seconds = told.lease_decisions, told.lease_seconds
+        return ShardedExperiment.join(
+            self.hub, name, journal, shard=told.shard, every=every, seconds=seconds, clock=self._clock
+        )
+
+    def _format(self, hub: Journal, name: str) -> int:
+        if name not in self._formats:
+            self._formats[name] = _created(hub, name).format
+        return self._formats[name]
+
+
+def _created(journal: Journal, name: str) -> Created:
+    return decode(next(journal.view(name).read(limit=1)), Created)

@@ -1,0 +1,87 @@
+"""Servers that share a floor: each decides by itself, into its own journal, and they meet on one PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from surefoot.audit import audit_shards
+from surefoot.errors import ConfigError
+from surefoot.journal import open_journal
+from surefoot.service.settings import Settings, load
+from tests.journal.servers import new_database, running_server
+from tests.service.servers import POLICY, running
+
+ACTIONS = [{"id": "blue", "features": [0.6, 0.1]}, {"id": "red", "features": [0.9, 0.2]}]
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[str]:
+    with running_server() as server:
+        yield new_database(server)
+
+
+def settings_of(folder: Path, hub: str, shard: str) -> Settings:
+    return Settings(database=str(folder / f"{shard}.db"), hub=hub, shard=shard, lease_decisions=20, window_seconds=0.05)
+
+
+def visits(client: httpx.Client, prefix: str, count: int) -> int:
+    learner = 0
+    for n in range(count):
+        asked: dict[str, Any] = {"actions": ACTIONS, "baseline": "blue", "decision_id": f"{prefix}-{n}"}
+        made = client.post("/v1/experiments/shop/decisions", json=asked)
+        assert made.status_code == 201, made.text
+        learner += made.json()["source"] == "learner"
+        value = 0.8 if made.json()["action_id"] == "red" else 0.52
+        paid = client.post(f"/v1/experiments/shop/decisions/{prefix}-{n}/reward", json={"value": value})
+        assert paid.status_code == 200, paid.text
+    return learner
+
+
+def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Path) -> None:
+    berlin, lima = (settings_of(tmp_path, hub, shard) for shard in ("berlin", "lima"))
+    with running(berlin) as one, running(lima) as two:
+        first, second = (httpx.Client(base_url=address, timeout=60, trust_env=False) for address in (one, two))
+        body = {"name": "shop", "settings": {**POLICY, "noise": 0.05}, "mode": "guarded", "ledger": "sharded"}
+        assert first.post("/v1/experiments", json=body).status_code == 201
+        both = list(enumerate((first, second)))
+        learner = sum(visits(client, f"{turn}.{n}", 15) for turn in range(6) for n, client in both)
+        found = second.get("/v1/experiments/shop/shards").json()
+        listed = second.get("/v1/experiments").json()
+        metrics = second.get("/metrics").status_code
+        for client in (first, second):
+            client.close()
+    assert learner > 30
+    assert metrics == 200
+    assert [one["name"] for one in listed["experiments"]] == ["shop"]
+    assert found["shard"] == "lima"
+    assert [one["name"] for one in found["shards"]] == ["berlin", "lima"]
+    assert all(one["amount"] > 0 for one in found["shards"])
+    assert 0 < found["leased"] <= found["pot"]
+    assert found["leased"] == pytest.approx(sum(one["amount"] for one in found["shards"]))
+    with open_journal(hub) as place:
+        journals = {told.shard or "": open_journal(told.database) for told in (berlin, lima)}
+        report = audit_shards(place, "shop", journals)
+        for journal in journals.values():
+            journal.close()
+    assert report.is_clean
+    assert sum(one.tally.decisions for one in report.shards.values()) == 180
+
+
+def test_a_server_that_is_no_shard_says_so(tmp_path: Path) -> None:
+    with running(Settings(database=str(tmp_path / "own.db"))) as address, httpx.Client(trust_env=False) as client:
+        body = {"name": "shop", "settings": POLICY, "ledger": "sharded"}
+        refused = client.post(f"{address}/v1/experiments", json=body)
+        assert refused.status_code == 422
+        assert "hub" in refused.text
+        assert client.get(f"{address}/v1/experiments").json()["experiments"] == []
+
+
+def test_a_shard_needs_a_hub_and_a_hub_a_name() -> None:
+    for given in ({"hub": "memory:"}, {"shard": "berlin"}):
+        with pytest.raises(ConfigError, match="together"):
+            load(given=given).check()
+    shown = Settings(hub="postgresql://me:secret@host/db", shard="a").shown()
+    assert "secret" not in str(shown)
