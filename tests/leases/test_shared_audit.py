@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import surefoot
 from surefoot.audit import SharedReport, audit_shards
+from surefoot.cli.commands import app
+from surefoot.errors import ConfigError
 from tests.experiment.tampering import Row, load, rehashed, save
 from tests.leases.shards import BOUNDED, World
 from tests.leases.test_sharded_experiment import Fleet, play
@@ -187,3 +190,21 @@ def test_a_journal_that_is_not_there_is_said(honest: Path, tmp_path: Path) -> No
     assert not report.is_clean
     assert report.hub.is_clean
     hub.close()
+
+
+def command(folder: Path, *options: str) -> Any:
+    return CliRunner().invoke(app, ["audit", f"{folder}/hub.db", "--experiment", "shop", *options])
+
+
+def test_the_command_line_audits_shards_together(honest: Path) -> None:
+    shards = [option for name in "abc" for option in ("--shard", f"{name}={honest}/{name}.db")]
+    clean = command(honest, *shards)
+    assert clean.exit_code == 0, clean.output
+    assert clean.output.count("CLEAN") == 4
+    missing = command(honest, *shards[:4])
+    assert missing.exit_code == 1
+    assert "'c'" in missing.output
+    alone = command(honest)
+    assert alone.exit_code == 1
+    assert "together" in alone.output
+    assert isinstance(command(honest, "--shard", "a").exception, ConfigError)

@@ -87,8 +87,11 @@ class Auditor:
             return
         elif event.kind in OF_GUARDS:
             self.findings.add(event.number, "kind", f"only a guard's experiment has a {event.kind}")
+        elif (take := getattr(self, f"_take_{event.kind}", None)) is not None:
+            take(event, record)
         else:
-            getattr(self, f"_take_{event.kind}")(event, record)
+            text = f"only shards that share a floor have a {event.kind}: audit their journals together"
+            self.findings.add(event.number, "kind", text)
 
     def _check_time(self, event: Event) -> None:
         if math.isnan(self.tally.first_time):

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.audit import ExpectedHead, JournalReport, Report, audit_journal
+from surefoot.audit import ExpectedHead, JournalReport, Report, audit_journal, audit_shards
 from surefoot.audit import Progress as Report_
 from surefoot.audit import audit as run_audit
 from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, promise, rows, verdict
@@ -39,6 +39,12 @@ def audit(
     key: Annotated[
         Path | None, typer.Option(help="The server's public key (PEM): signatures of the heads are checked with it.")
     ] = None,
+    shard: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=JOURNAL of a shard, for the journal where shards that share a floor meet. Repeat for all of them."
+        ),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report to this file (.html or .md).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -55,7 +61,9 @@ def audit(
         if len(names) > 1 and (report is not None or hashes):
             raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
         reports = []
-        for name in names:
+        if shard:
+            reports = _shared(opened, names, shard)
+        for name in () if shard else names:
             with _bar(f"auditing {name}") as progress:
                 asked = HeadSearch(whole.expected.get(name, ()), hashes)
                 reports.append(run_audit(opened, name, progress=progress, expect=asked))
@@ -70,6 +78,19 @@ def audit(
             _print(one)
         _print_whole(whole)
     sys.exit(0 if whole.is_clean and all(one.is_clean for one in reports) else 1)
+
+
+def _shared(hub: Journal, names: list[str], given: list[str]) -> list[Report]:
+    """The reports of shards that share a floor, the chain where they meet first."""
+    told = dict(one.partition("=")[::2] for one in given)
+    if len(names) != 1 or not all(told) or not all(told.values()):
+        raise ConfigError(f"`--shard` must be NAME=JOURNAL, for one `--experiment`, but got {given} for {names}.")
+    with ExitStack() as opened:
+        journals = {name: opened.enter_context(open_journal(path, read_only=True)) for name, path in told.items()}
+        found = audit_shards(hub, names[0], journals)
+    for name in found.missing:
+        found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
+    return [found.hub, *found.shards.values()]
 
 
 def _replay_snapshots(journal: Journal, report: Report) -> None:
