@@ -12,6 +12,7 @@ from surefoot.errors import ConfigError
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings, load
 from tests.journal.servers import new_database, running_server
+from tests.service.page_browser import browser
 from tests.service.servers import POLICY, running
 
 ACTIONS = [{"id": "blue", "features": [0.6, 0.1]}, {"id": "red", "features": [0.9, 0.2]}]
@@ -68,6 +69,29 @@ def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Pa
             journal.close()
     assert report.is_clean
     assert sum(one.tally.decisions for one in report.shards.values()) == 180
+
+
+def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
+    settings = Settings(
+        database=str(tmp_path / "own.db"), hub=str(tmp_path / "hub.db"), shard="berlin", window_seconds=0.1
+    )
+    told = {**POLICY, "constraint": {"name": "reserve", "granted": 10.0}}
+    body = {"name": "shop", "settings": told, "ledger": "sharded"}
+    with browser() as chrome, running(settings) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        assert client.post("/v1/experiments", json=body).status_code == 201
+        client.post("/v1/experiments", json={"name": "alone", "settings": POLICY}).raise_for_status()
+        visits(client, "v", 3)
+        with chrome.tab() as tab:
+            tab.size(1280, 900)
+            tab.open(f"{address}#/shop")
+            tab.wait("document.querySelectorAll('#shards dt').length === 1")
+            assert "is leased of 10" in tab.text()
+            assert "This server is berlin" in tab.text()
+            assert "may lose 8 under lease" in tab.text()
+            tab.open(f"{address}#/alone")
+            tab.wait("document.getElementById('name').textContent === 'alone'")
+            tab.wait("document.getElementById('shards-panel').hidden")
+            assert tab.complaints == []
 
 
 def test_a_server_that_is_no_shard_says_so(tmp_path: Path) -> None:

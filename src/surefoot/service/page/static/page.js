@@ -6,6 +6,7 @@ import { SHARES, drawShare } from "./guard_chart.js";
 import * as guards from "./guard_parts.js";
 import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
 import * as parts from "./parts.js";
+import { showShards } from "./shards.js";
 import { $, $set, clock, count, element, number } from "./words.js";
 
 const GLANCE_MS = 2000;
@@ -49,6 +50,8 @@ async function glance() {
     choose();
     if (page.chosen && !page.declared) await declare(page.chosen);
     if (page.chosen && page.summary) await changes(page.chosen, page.summary.events);
+    const { chosen } = page;
+    if (chosen) await showShards(chosen, () => page.chosen === chosen);
   } catch (error) {
     if (isNoToken(error)) return restart();
     if (error.status === 403) return nothing("This token may not read experiments: it needs the role “read”.");
