@@ -52,6 +52,7 @@ class HandedIn(Record):
     leaves:   it takes no other lease
     proof:    that <theta, Q> is at least its value, Q the question of all rounds handed in, these included
     proved:   what may be relied on from now on: the same, rounded down; leases add up to this and a reserve at most
+    refuted:  the data contradict what was declared: nothing is proved any more, and nothing is leased
     """
 
     shard: str
@@ -65,6 +66,7 @@ class HandedIn(Record):
     leaves: bool = False
     proof: ProofRecord | None = None
     proved: float | None = None
+    refuted: bool = False
 
 
 class LeaseEnded(Record):

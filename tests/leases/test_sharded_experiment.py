@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import surefoot
-from surefoot.errors import AssumptionError, ConfigError, JournalUnavailableError
+from surefoot.audit import audit_shards
+from surefoot.errors import AlarmError, AssumptionError, ConfigError, DecisionError, JournalUnavailableError
 from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
 from surefoot.journal import Journal
 from tests.leases.shards import ALPHA, SETTINGS, World
@@ -235,3 +237,64 @@ def test_what_is_not_a_shard_s_is_refused(fleet: Fleet, tmp_path: Path) -> None:
         ShardedExperiment.join(fleet.hub, "plain", fleet.journals["a"], shard="a")
     with pytest.raises(ConfigError, match="SafeLUCB"):
         create_sharded(fleet.hub, "arms", surefoot.UCB(arms=2))  # type: ignore[arg-type]
+
+
+def test_a_clock_that_is_a_little_behind_is_no_trouble(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(10))
+    shop = fleet.join("a", every=5, clock=lambda: fleet.clock() - 0.9)  # a skew of 1 was declared
+    ahead = fleet.join("b", every=5, clock=lambda: fleet.clock() + 0.05)
+    for _ in range(6):
+        play(world, shop, 5)
+        play(world, ahead, 5)
+    for one in (shop, ahead):
+        assert one.renew()
+    # Nobody's rounds are learned beyond the moment that the clock behind has come to.
+    assert shop.coordinator(lambda it: it.policy.ridge.count) >= 30
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_shard_that_has_lost_its_set_plays_the_baseline_until_it_has_another(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(11))
+    shop = fleet.join("a", every=1000)
+    for _ in range(3):
+        assert shop.decide(world.rows, baseline=3).source == "learner"
+    shop.renew()
+    assert shop.decide(world.rows, baseline=3).source == "learner"
+    lease = shop._shard_state(lambda state: state.lease)
+    fleet.journals["a"].transact("shop", lambda transaction: transaction.detach(lease.digest))
+    again = fleet.join("a", every=1000)
+    assert again.decide(world.rows, baseline=3).source == "baseline"
+    again.renew()
+    handed_in = [msgspec.json.decode(event.payload) for event in hub.read("shop") if event.kind == "handed_in"]
+    (level,) = (given["level"] for given in handed_in if given["lease"] == lease.number)
+    assert -lease.amount <= level < 0  # what was played by the set that is lost was not free
+    assert again.decide(world.rows, baseline=3).source == "learner"
+    fleet.close()
+
+
+def test_an_alarm_ends_all_leases_and_the_audit_knows_why(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(12))
+    a, b = fleet.join("a"), fleet.join("b")
+    play(world, a, 12)
+    play(world, b, 12)
+    a.decide(world.rows, baseline=0, baseline_reward=[0.99, 1.0])  # more than its features allow
+    a.renew()
+    b.renew()
+    assert a.coordinator(lambda it: it.policy.alarm) is not None
+    assert b.decide(world.rows, baseline=3).source == "baseline"
+    with pytest.raises(AlarmError, match="shared floor"):
+        b.acknowledge("renew", reason="it was a mistake")
+    assert b.decide(world.rows, baseline=3).source == "baseline"
+    report = audit_shards(hub, "shop", fleet.journals)
+    assert report.is_clean
+    assert len(report.hub.tally.alarms) == 1
+    fleet.close()
+
+
+def test_a_round_of_a_shard_cannot_be_moved(fleet: Fleet) -> None:
+    shop = fleet.join("a")
+    answer = shop.decide(World(np.random.default_rng(1)).rows, baseline=3)
+    with pytest.raises(DecisionError, match="shared"):
+        shop.void(answer.decision_id, 1)
+    assert shop.find(answer.decision_id).action == answer.action

@@ -149,12 +149,14 @@ class SharedFloor:
         if float(lease.watermark) != self._watermark:
             text = f"rounds are merged up to {self._watermark!r}, but {lease.watermark!r} is written"
             self.findings.add(event.number, "watermark", text)
-        shard.lease, shard.amount = lease.number, lease.amount
+        shard.lease, shard.amount, shard.is_away = lease.number, lease.amount, False
         leased = math.fsum(other.amount for other in self.shards.values())
         assert self._carried is not None
         reserve = self._declared.amount if self._declared.constraint == "reserve" else 0.0
         bound = self._declared.knowledge.theta_bound
         slack = self._carried.error + 64 * EPS * bound * self._size
+        if self.tally.is_refuted and lease.amount > 0:
+            self.findings.add(event.number, "alarm", "an amount was leased while the alarm was on")
         if lease.amount < 0 or leased > max(0.0, self._carried.level + reserve + slack):
             text = f"{leased:.12g} is leased in all, but {self._carried.level + reserve:.12g} is proved"
             self.findings.add(event.number, "leases", text)
@@ -169,10 +171,12 @@ class SharedFloor:
         self._receive(shard, given)
         if given.proof is not None and given.proved is not None:
             self._check_proof(given, level, problems)
-        elif given.alarm is None and not self.book.is_alarmed and not self.tally.alarms:
+        elif not given.refuted:
             problems.add("proof", "what is proved of all rounds must be written, but is not")
-        if given.alarm is not None:
-            self.tally.alarms.append((event.number, f"shard {given.shard!r}: {given.alarm[1]}"))
+        if given.refuted and not self.tally.is_refuted:
+            told = "the data contradict what was declared" if given.alarm is None else given.alarm[1]
+            self.tally.alarms.append((event.number, f"shard {given.shard!r}: {told}"))
+        self.tally.is_refuted |= given.refuted or given.alarm is not None
         shard.amount = 0.0
         for what, text in problems.found:
             self.findings.add(event.number, what, text)
@@ -188,7 +192,8 @@ class SharedFloor:
             problems.add("rounds", "rounds must be handed in whole, in the order of their moments")
         own, size = question_of(given.rounds, self._declared.alpha, self.book.dim)
         gap = float(np.linalg.norm(own - np.array(given.question)))
-        if gap > 1e-9 * (size + 1.0):
+        # Once the alarm is on, a shard carries no proof on.
+        if given.alarm is None and gap > 1e-9 * (size + 1.0):
             problems.add("question", f"the rounds add up to another question, which differs by {gap:.3g}")
         if shard.auditor is None:
             return given.level
@@ -201,7 +206,7 @@ class SharedFloor:
         least = -shard.amount if given.rounds else 0.0
         fact = None if segment is None else segment.fact
         proved, claimed = (least, least) if fact is None else (max(least, fact.level), max(least, fact.claimed))
-        if given.level > claimed + 1e-9 * self._declared.knowledge.theta_bound * (size + 1.0):
+        if given.alarm is None and given.level > claimed + 1e-9 * self._declared.knowledge.theta_bound * (size + 1.0):
             problems.add("level", f"the shard's certificates prove {claimed:.12g}, but {given.level:.12g} is claimed")
         return min(proved, given.level)
 

@@ -169,7 +169,7 @@ def _record(lease: Lease, coordinator: Coordinator, digest: str) -> LeaseRecord:
 def _proved(given: HandedIn, coordinator: Coordinator) -> HandedIn:
     """What a shard handed in, with what is proved of all rounds since; nothing, once the alarm is on."""
     if coordinator.policy.alarm is not None:
-        return given
+        return msgspec.structs.replace(given, refuted=True)
     is_dual = coordinator.policy.settings.get("radius") == "dual"
     proof = proof_record(coordinator.proof, with_sets=is_dual)
     return msgspec.structs.replace(given, proof=proof, proved=coordinator.proved)

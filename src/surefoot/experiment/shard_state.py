@@ -78,7 +78,8 @@ class ShardState(State):
             rounds=self.since,
             rewards=self.leased_policy.take_settled(),
             question=question.tolist(),
-            level=level,
+            # Also where the set of the lease was lost, and less can be proved by an older one.
+            level=max(level, -self.lease.amount),
             through=self.time,
             alarm=None if alarm is None else (alarm.kind, alarm.text),
         )

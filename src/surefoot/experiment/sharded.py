@@ -11,7 +11,7 @@ import msgspec
 
 from surefoot import records
 from surefoot.arrays import count, nonnegative, positive
-from surefoot.errors import AssumptionError, ConfigError, JournalError, JournalNotFoundError
+from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
 from surefoot.experiment.creation import read_settings
 from surefoot.experiment.experiment import Experiment
 from surefoot.experiment.lease_hub import LeaseHub
@@ -113,7 +113,7 @@ class ShardedExperiment(Experiment):
             self._accept(*self._hub.join(self._shard_state(lambda state: state.shard)))
         elif self._shard_state(lambda state: state.due is not None):
             # It may have been taken in before the server went away.
-            with suppress(JournalError, AssumptionError):
+            with suppress(SurefootError):
                 self.renew()
 
     def _shard_state(self, at: Callable[[ShardState], Any]) -> Any:
@@ -133,7 +133,7 @@ class ShardedExperiment(Experiment):
     def renew_if_due(self) -> None:
         """Renew the lease if it is time, and the hub answers: the lease goes on, or the baseline plays, while not."""
         if self._is_due():
-            with suppress(JournalError, AssumptionError):
+            with suppress(SurefootError):
                 self.renew()
 
     def snapshot(self) -> None:
@@ -319,5 +319,7 @@ def _accept(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> None:
         turn.transaction.attach(data)
     if state.lease is not None:
         turn.transaction.detach(state.lease.digest)
+    # Its rounds come after what is merged already, also where this server's clock is a little behind.
+    turn.now = max(turn.now, record.since)
     turn.write(records.LEASED, record)
     state.renewed(record, data)

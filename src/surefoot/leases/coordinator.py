@@ -272,7 +272,7 @@ class Coordinator:
         round_ = self._rounds.pop(key, None)
         if round_ is None:
             if member.merged < key[1] <= member.rounds:
-                self._early[key] = reward
+                self._early.setdefault(key, reward)  # what was abandoned stays so
         elif reward is None:
             self.policy.abandon(round_)
         else:
@@ -325,7 +325,7 @@ class Coordinator:
         """
         member = self.members.find(shard)
         member.lease += 1
-        member.amount = amount
+        member.amount, member.is_away = amount, False
 
     def _amount(self, member: Member) -> float:
         """Its share of the pot by its pace, or what one round of the learner can cost if that is more."""

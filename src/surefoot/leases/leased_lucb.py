@@ -40,7 +40,7 @@ class LeasedLUCB(SafeLUCB):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._steering: Any = self._core.copy()
-        self._is_leased, self._amount = False, 0.0
+        self._is_leased = False
         # Round, features, reward and who played, of rewards that may not be merged yet.
         self._local: list[tuple[int, bytes, float, bool]] = []
         self._settled: list[tuple[int, float | None]] = []  # since the last hand-in
@@ -52,8 +52,8 @@ class LeasedLUCB(SafeLUCB):
 
     @property
     def proved(self) -> tuple[Vector, float]:
-        """The question of the rounds since the lease, and what it is worth at least; never less than -l_k."""
-        return self._memory.proved_question, max(self._memory.proved, -self._amount)
+        """The question of the rounds since the lease, and what was proved of it; it is worth -l_k in any case."""
+        return self._memory.proved_question, float(self._memory.proved)
 
     @property
     def leased_rounds(self) -> int:
@@ -81,7 +81,7 @@ class LeasedLUCB(SafeLUCB):
         self._local = [entry for entry in self._local if entry[0] > lease.merged]
         for _, features, reward, is_learner in self._local:
             self._steering.learn(features, reward, is_learner)
-        self._is_leased, self._amount, self._catalogue = True, lease.amount, None
+        self._is_leased, self._catalogue = True, None
 
     def _adopt_core(self, core: Any) -> None:
         self._core, self._settings, self._memory = core, core.settings, core.memory
@@ -119,7 +119,7 @@ class LeasedLUCB(SafeLUCB):
 
     def end_lease(self) -> None:
         """Play only the baseline, until the lease is renewed; its ledger is handed in."""
-        self._is_leased, self._amount = False, 0.0
+        self._is_leased = False
         self._core.begin_ledger()
 
     def decide(
@@ -180,7 +180,7 @@ class LeasedLUCB(SafeLUCB):
         rounds = [[round_, reward, is_learner] for round_, _, reward, is_learner in self._local]
         return {
             **super()._arrays(),
-            "lease": np.array([self._is_leased, self._amount, self._settings.constraint, self._settings.amount]),
+            "lease": np.array([self._is_leased, self._settings.constraint, self._settings.amount]),
             "steering": self._steering.ridge.save(),
             "steering_likelihood": self._steering.save_likelihood(),
             "local": np.array(rounds, dtype=np.float64).reshape(len(rounds), 3),
@@ -190,8 +190,8 @@ class LeasedLUCB(SafeLUCB):
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         super()._restore(arrays)
-        is_leased, amount, constraint, granted = (float(number) for number in arrays["lease"])
-        self._is_leased, self._amount = bool(is_leased), amount
+        is_leased, constraint, granted = (float(number) for number in arrays["lease"])
+        self._is_leased = bool(is_leased)
         self._settings.constraint, self._settings.amount = int(constraint), granted
         self._steering = self._core.copy()
         self._steering.ridge.load(np.ascontiguousarray(arrays["steering"], dtype=np.float64))

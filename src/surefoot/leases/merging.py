@@ -59,13 +59,13 @@ class Members:
                 f"Shard {given.shard!r} must hand in its lease {member.lease}, but got lease {given.lease}. "
                 "What was handed in counts once."
             )
-        if not abs(sent - now) <= self.skew:
+        if not (abs(sent - now) <= self.skew and given.through <= now + self.skew):
             raise AssumptionError(
                 f"The clock of shard {given.shard!r} must agree with the coordinator's within skew={self.skew:g} "
                 f"seconds, but says {sent!r} at {now!r}. Set its clock, or hand in again if the message was "
                 "slow: rounds are learned in the order of their moments."
             )
-        moments = [member.since, *(made.moment for made in given.rounds), given.through, sent]
+        moments = [member.since, *(made.moment for made in given.rounds), given.through]
         is_ordered = all(before <= after for before, after in pairwise(moments))
         numbers = [made.number for made in given.rounds]
         if not is_ordered or numbers != list(range(member.rounds + 1, member.rounds + 1 + len(numbers))):

@@ -171,7 +171,7 @@ class Shard:
             rounds=tuple(self._since),
             rewards=tuple(self._policy.take_settled()),
             question=question,
-            level=level,
+            level=max(level, -self._lease.amount),
             through=moment,
             alarm=self._policy.alarm,
         )
