@@ -118,10 +118,11 @@ def test_a_shard_that_is_opened_again_goes_on_where_it_was(fleet: Fleet) -> None
 
 
 class Away:
-    """A hub that does not answer: not at all, or after it has done what was asked."""
+    """A hub that does not answer, or only after it has done what was asked; or one with a clock."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal, self.is_away, self.loses_answers = journal, False, False
+        self.told: Callable[[], float | None] = journal.clock
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.journal, name)
@@ -129,7 +130,7 @@ class Away:
     def clock(self) -> float | None:
         if self.is_away:
             raise JournalUnavailableError("The server must answer, but does not.")
-        return self.journal.clock()
+        return self.told()
 
     def transact(self, *args: Any, **kwargs: Any) -> Any:
         self.clock()
@@ -240,7 +241,9 @@ def test_what_is_not_a_shard_s_is_refused(fleet: Fleet, tmp_path: Path) -> None:
 
 
 def test_a_clock_that_is_a_little_behind_is_no_trouble(tmp_path: Path, hub: Journal) -> None:
-    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(10))
+    timed: Any = Away(hub)
+    fleet, world = Fleet(tmp_path, timed, constraint=RESERVE), World(np.random.default_rng(10))
+    timed.told = fleet.clock
     shop = fleet.join("a", every=5, clock=lambda: fleet.clock() - 0.9)  # a skew of 1 was declared
     ahead = fleet.join("b", every=5, clock=lambda: fleet.clock() + 0.05)
     for _ in range(6):
