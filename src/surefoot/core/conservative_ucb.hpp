@@ -116,6 +116,7 @@ struct ConservativeUcb {
     set.arms[today].is_known = is_known;
     record.optimism = upper(record, record.action);
     std::vector<double> weights;
+    weights.reserve(state.arms.size());
     std::vector<MeanRange> ranges(state.arms.size(), {set.low, set.high});
     ranges[today].least = is_known ? state.settings.known : larger(set.low, 0.0);  // today's arm is never negative
     if (is_known) ranges[today].most = state.settings.known;

@@ -12,7 +12,8 @@ template <int D>
 bool cholesky(const Matrix<D>& gram, Matrix<D>& lower) {
   const int d = gram.dim();
   for (int i = 0; i < d; ++i) {
-    for (int from = lower.from(i), j = from; j <= i; ++j) {
+    const int from = lower.from(i);
+    for (int j = from; j <= i; ++j) {
       const double entry = gram(i, j) - dot(lower.row(i) + from, lower.row(j) + from, j - from);
       if (i > j) {
         lower(i, j) = entry / lower(j, j);

@@ -44,9 +44,8 @@ class Screen {
     padded_ = (d + TOGETHER - 1) / TOGETHER * TOGETHER;
     whitener_.assign(static_cast<std::size_t>(padded_) * static_cast<std::size_t>(padded_), 0.0F);
     for (int i = 0; i < d; ++i) {
-      for (int j = 0; j <= i; ++j) {
-        whitener_[static_cast<std::size_t>(i * padded_ + j)] = static_cast<float>(whitener(i, j) * by);
-      }
+      float* row = whitener_.data() + static_cast<std::ptrdiff_t>(i) * padded_;
+      for (int j = 0; j <= i; ++j) row[j] = static_cast<float>(whitener(i, j) * by);
     }
   }
 
@@ -86,7 +85,7 @@ class Screen {
         std::memcpy(&x, block_.data() + static_cast<std::ptrdiff_t>(j) * NARROW, sizeof x);
         for (int k = 0; k < TOGETHER; ++k) sums[k] += row[k * padded_ + j] * x;
       }
-      for (int k = 0; k < TOGETHER; ++k) squares += sums[k] * sums[k];
+      for (const SingleLanes& sum : sums) squares += sum * sum;
     }
     return squares;
   }

@@ -4,6 +4,7 @@
 // q = z + phi_a + alpha w - (1 - alpha)(v + phi_b). A gate passes only if its margin exceeds a bound on its own
 // rounding error, and never changes the ledger.
 #pragma once
+#include <array>
 #include <cmath>
 #include <vector>
 

@@ -53,7 +53,7 @@ class OfferedRows {
   // An action that is not offered has none.
   int place(int action) const {
     if (actions_.empty()) return action;
-    const auto found = std::find(actions_.begin(), actions_.end(), action);
+    const auto found = std::ranges::find(actions_, action);
     return found == actions_.end() ? -1 : static_cast<int>(found - actions_.begin());
   }
 

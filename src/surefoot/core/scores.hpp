@@ -155,16 +155,17 @@ template <class Number, int Many, int D>
 // Means and squares of rows that are new.
 template <int D, class Team>
 void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
-  int begin = 0;
   if constexpr (!std::is_same_v<typename Team::Number, double>) {
+    int begin = 0;
     // Two registers together, which share what they read of M.
     for (; begin + 2 * WIDTH<Register> <= columns.actions; begin += 2 * WIDTH<Register>) {
       score_at<Register, 2>(ridge, columns, begin, scores);
     }
-    for (; begin + WIDTH<Quad> < columns.actions && WIDTH<Register> > WIDTH<Quad>; begin += WIDTH<Register>) {
+    using Few = std::conditional_t<(WIDTH<Register> > WIDTH<Quad>), Quad, Register>;
+    for (; begin + WIDTH<Few> < columns.actions; begin += WIDTH<Register>) {
       score_at<Register, 1>(ridge, columns, begin, scores);
     }
-    for (; begin < columns.actions; begin += WIDTH<Quad>) score_at<Quad, 1>(ridge, columns, begin, scores);
+    for (; begin < columns.actions; begin += WIDTH<Few>) score_at<Few, 1>(ridge, columns, begin, scores);
   } else {
     team.each(columns.places, [&](int at) { score_at<double, 1>(ridge, columns, at, scores); });
   }

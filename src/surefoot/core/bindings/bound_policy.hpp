@@ -117,6 +117,7 @@ void bind_evidence(nb::module_& module) {
       "split",
       [](const E& e) {
         std::vector<std::tuple<int, double, double, Array>> facts;
+        facts.reserve(e.record.split.size());
         for (const auto& fact : e.record.split)
           facts.emplace_back(fact.kind, fact.level, fact.weight, copied(fact.normal));
         return facts;
@@ -126,6 +127,7 @@ void bind_evidence(nb::module_& module) {
       "points",
       [](const E& e) {
         std::vector<Array> points;
+        points.reserve(e.record.points.size());
         for (const auto& point : e.record.points) points.push_back(copied(point));
         return points;
       },
@@ -160,7 +162,7 @@ struct Bound {
   // Before the live set changes: whoever still looks at it keeps it as it was.
   void let_go() {
     if (frozen && frozen.use_count() > 1) {
-      auto& ridge = state().ridge;
+      const auto& ridge = state().ridge;
       frozen->own.emplace(ridge.dim());
       frozen->own->center = ridge.theta;
       frozen->own->whitener = ridge.whitener;

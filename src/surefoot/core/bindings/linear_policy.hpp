@@ -92,7 +92,7 @@ void bind_linear_policy(nb::module_& module) {
       "decide",
       [](B& b, const MatrixIn& rows, bool is_catalogue, int baseline, double known, double low, double high,
          int order) {
-        auto& state = b.state();
+        const auto& state = b.state();
         const auto given = some_rows_of<D>(rows, state.dim());
         if (baseline >= given.count || row_in(order) >= given.count) throw nb::value_error("there is no such row");
         if (is_catalogue && !is_catalogue_of(state, given)) {
@@ -108,7 +108,7 @@ void bind_linear_policy(nb::module_& module) {
       "decide_given",
       [](B& b, nb::handle features, bool is_catalogue, nb::int_ baseline, double known, double low, double high,
          int order) -> std::optional<typename B::Conclusion> {
-        auto& state = b.state();
+        const auto& state = b.state();
         MatrixIn rows;
         const int row = row_of(baseline);
         if (!nb::try_cast(features, rows, false) || !is_aligned(rows.data()) || rows.shape(0) == 0 ||
