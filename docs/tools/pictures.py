@@ -1,5 +1,6 @@
 """The pictures of the documentation, drawn from runs of the library: `python -m docs.tools.pictures`."""
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import surefoot
+from docs.tools.scale import INTERVALS, TABLE
 from surefoot.arrays import Vector
 from surefoot.reports.figure_style import DARK_GREY, INK, STYLE, series_colour
 
@@ -141,11 +143,30 @@ def free_share() -> Figure:
     return figure
 
 
+def scale() -> Figure:
+    """What leases cost against the number of shards, and what a lease is worth (docs/scale.md)."""
+    with TABLE.open() as file:
+        rows = [{name: float(text) for name, text in row.items()} for row in csv.DictReader(file)]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
+    for interval, colour in zip(INTERVALS, (GREEN, BLUE), strict=True):
+        found = [row for row in rows if row["interval"] == interval]
+        shards, label = [row["shards"] for row in found], f"renewed every {interval:,} rounds of the fleet"
+        left.plot(shards, [row["conservative"] for row in found], "o-", color=colour, markersize=3.5, label=label)
+        right.plot(shards, [row["lease"] for row in found], "o-", color=colour, markersize=3.5, label=label)
+    left.axhline(rows[0]["conservative"], color=DARK_GREY, linestyle="--", linewidth=1, label="one ledger")
+    left.set(xscale="log", yscale="log", xlabel="shards", ylabel="rounds of the baseline")
+    right.set(xscale="log", yscale="log", xlabel="shards", ylabel="mean lease, in rewards")
+    figure.legend(*left.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 1.06))
+    figure.tight_layout()
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "try_it": try_it,
     "ledger": ledger,
     "arrows": arrows,
     "free_share": free_share,
+    "scale": scale,
 }
 
 

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import zlib
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -72,10 +73,14 @@ def joined(hub: Journal, own: Journal, shard: str) -> ShardedExperiment:
 def patiently(hub: str, own: str, shard: str) -> ShardedExperiment:
     """The same, once the place where shards meet answers."""
     while True:
-        try:
-            return joined(open_journal(hub), open_journal(own), shard)
-        except JournalError:
-            time.sleep(0.05)
+        with ExitStack() as opened:
+            try:
+                place, journal = (opened.enter_context(open_journal(address)) for address in (hub, own))
+                shop = joined(place, journal, shard)
+                opened.pop_all()
+                return shop
+            except JournalError:
+                time.sleep(0.05)
 
 
 def live(hub: str, own: str, shard: str, life: int, notes: str, unsure: list[str]) -> None:

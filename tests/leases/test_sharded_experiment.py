@@ -42,7 +42,13 @@ class Fleet:
         if shard in self.journals:
             self.journals[shard].close()
         self.journals[shard] = surefoot.open_journal(f"sqlite:///{self.folder}/{shard}.db")
-        told: dict[str, Any] = {"shard": shard, "every": every, "seconds": 1e9, "clock": clock or self.clock}
+        told: dict[str, Any] = {
+            "shard": shard,
+            "every": every,
+            "seconds": 1e9,
+            "clock": clock or self.clock,
+            "in_background": False,
+        }
         return ShardedExperiment.join(self.hub, "shop", self.journals[shard], **told)
 
     def close(self) -> None:

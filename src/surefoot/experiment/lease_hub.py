@@ -3,6 +3,7 @@
 Whoever hands in runs the coordinator, alone and on the true head, and leaves behind what it took in and what it leased.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -60,6 +61,7 @@ class LeaseHub:
     def __init__(self, journal: Journal, name: str, clock: Callable[[], float]) -> None:
         self._journal, self.name, self._clock = journal, name, clock
         self._state: HubState | None = None  # until the hub is asked for the first time
+        self._alone = threading.Lock()
 
     def created(self) -> Created:
         """What the experiment was created with."""
@@ -69,6 +71,14 @@ class LeaseHub:
         """The clock of the journal, or where it has none the server's; raises while the journal is away."""
         told = self._journal.clock()
         return self._clock() if told is None else told
+
+    def prepare(self) -> None:
+        """Make sure that somebody answers, and that the next transaction is short: others wait for it."""
+        with self._alone:
+            if self._state is None:
+                self._state = self._caught_up(self._journal.view(self.name))
+                return
+        self.now()
 
     def join(self, shard: str) -> tuple[LeaseRecord, bytes | None]:
         """Let a shard in, and give its first lease; the same one again, if it has joined before."""
@@ -140,17 +150,22 @@ class LeaseHub:
 
     def _transact(self, work: Callable[[HubState, Transaction], T], keys: list[str]) -> T:
         def alone(transaction: Transaction) -> T:
-            # None meanwhile: how far a state got that failed on the way is unknown.
-            state, self._state = self._state, None
-            if state is None or not transaction.follows(state.head):
-                state = HubState(transaction)
-            for event in transaction.read(state.head.number):
-                state.apply(event)
+            state = self._caught_up(transaction)
             result = work(state, transaction)
             self._state = state
             return result
 
-        return self._journal.transact(self.name, alone, keys=keys)
+        with self._alone:
+            return self._journal.transact(self.name, alone, keys=keys)
+
+    def _caught_up(self, view: View) -> HubState:
+        # None meanwhile: how far a state got that failed on the way is unknown.
+        state, self._state = self._state, None
+        if state is None or not view.follows(state.head):
+            state = HubState(view)
+        for event in view.read(state.head.number):
+            state.apply(event)
+        return state
 
 
 def _record(lease: Lease, coordinator: Coordinator, digest: str) -> LeaseRecord:

@@ -63,6 +63,7 @@ class ShardedExperiment(Experiment):
         shard: str,
         every: int = 1000,
         seconds: float = 1.0,
+        in_background: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> Self:
         """Join a sharded experiment, or continue as one of its shards.
@@ -81,6 +82,8 @@ class ShardedExperiment(Experiment):
             Most decisions under one lease.
         seconds : float
             The longest time under one lease.
+        in_background : bool
+            Whether leases are renewed in a thread of their own, so that no decision waits for the hub.
         clock : callable
             Tells the time in seconds since 1970, as the other shards' do within the declared skew.
 
@@ -102,9 +105,11 @@ class ShardedExperiment(Experiment):
         joined = cls(journal, name, caught_up(None, journal.view(name)), clock, 0)
         joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
         joined._renewing, joined._asked = threading.Lock(), time.monotonic()
+        joined._in_background = in_background
         joined._start()
         return joined
 
+    _in_background: bool
     _renewing: threading.Lock
     _asked: float  # when the hub was asked last, by a clock that never goes back
 
@@ -121,14 +126,21 @@ class ShardedExperiment(Experiment):
 
     def _run(self, call: "Call[Any]") -> Any:
         result = super()._run(call)
-        self.renew_if_due()
+        self._look_after()
         return result
 
     def _submit(self, call: "Call[Any]", executor: Executor) -> "Future[Any]":
         done = super()._submit(call, executor)
-        if self._is_due():
-            executor.submit(self.renew_if_due)
+        self._look_after()
         return done
+
+    def _look_after(self) -> None:
+        if not self._is_due() or self._renewing.locked():
+            return
+        if self._in_background:
+            threading.Thread(target=self.renew_if_due, name="lease", daemon=True).start()
+        else:
+            self.renew_if_due()
 
     def renew_if_due(self) -> None:
         """Renew the lease if it is time, and the hub answers: the lease goes on, or the baseline plays, while not."""
@@ -167,7 +179,7 @@ class ShardedExperiment(Experiment):
             return False
         try:
             self._asked = time.monotonic()
-            self._hub.now()  # before the lease is given up: while nobody answers, it goes on
+            self._hub.prepare()  # before the lease is given up: while nobody answers, it goes on
             given: HandedIn = super()._run(Call(_end_lease, closes=True))
             granted = self._hub.take(given, sent=self._clock())
             if granted is not None:
