@@ -21,6 +21,7 @@ from surefoot.journal import Journal, open_journal
 from tests.worlds import Array
 
 NAME, THREADS, EVERY, ALPHA = "shop", 3, 40, 0.1
+PAUSE = 0.01  # kills are to be many, and not rounds
 THETA = np.array([0.5, 0.4])
 
 
@@ -63,6 +64,7 @@ class Caller:
     def keep_visiting(self, prefix: str) -> None:
         for n in itertools.count():
             self.visit(f"{prefix}-{n}")
+            time.sleep(PAUSE)
 
 
 def joined(hub: Journal, own: Journal, shard: str) -> ShardedExperiment:
