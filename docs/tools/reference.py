@@ -9,6 +9,7 @@ PACKAGES = (
     "surefoot",
     "surefoot.policies",
     "surefoot.safety",
+    "surefoot.leases",
     "surefoot.linear",
     "surefoot.learners",
     "surefoot.experiment",
