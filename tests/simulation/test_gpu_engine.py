@@ -1,6 +1,8 @@
 """The engine on a GPU: its kernels compile without one, and where there is one the bits are a CPU's."""
 
 import importlib.util
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from surefoot.core import gpu_program
-from surefoot.core.gpu_program import Compiler, Engine, program, source, sources
+from surefoot.core.gpu_program import Compiler, program, source, sources
 from surefoot.errors import ConfigError, WorkerError
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
@@ -40,13 +42,10 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 
-@pytest.mark.parametrize(
-    ("policy", "dim"),
-    [("Clucb", 4), *(pytest.param(*kind, marks=pytest.mark.long) for kind in (("SafeLucb", 4), ("Lucb", 8)))],
-)
-def test_the_core_compiles_for_a_gpu(policy: str, dim: int) -> None:
+@pytest.mark.parametrize("policy", ["Clucb", pytest.param("SafeLucb", marks=pytest.mark.long)])
+def test_the_core_compiles_for_a_gpu(policy: str) -> None:
     # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
-    options = engine_of(policy, dim).options("compute_90")
+    options = engine_of(policy).options("compute_90")
     made = Compiler().compile(source(), sources(), options, kind="PTX").decode()
     assert ".entry play" in made
     assert ".entry draw" in made
@@ -54,13 +53,14 @@ def test_the_core_compiles_for_a_gpu(policy: str, dim: int) -> None:
 
 
 def test_what_does_not_compile_says_why() -> None:
+    engine = replace(engine_of("Lucb"), policy="no_such_policy")
     with pytest.raises(ConfigError, match="no_such_policy"):
-        Compiler().compile(source(), sources(), engine_of("no_such_policy", 4).options("compute_90"), kind="PTX")
+        Compiler().compile(source(), sources(), engine.options("compute_90"), kind="PTX")
 
 
 def test_structs_that_the_host_writes_otherwise_do_not_compile() -> None:
-    engine = engine_of("Lucb", 4)
-    wrong = Engine(engine.policy, engine.dim, engine.team, engine.block, engine.task_bytes + 8, engine.rounds_bytes)
+    engine = engine_of("Lucb")
+    wrong = replace(engine, task_bytes=engine.task_bytes + 8)
     with pytest.raises(ConfigError, match="static assertion failed"):
         Compiler().compile(source(), sources(), wrong.options("compute_90"), kind="PTX")
 
@@ -74,7 +74,7 @@ def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return b"code"
 
     monkeypatch.setattr(Compiler, "compile", compile_)
-    engine = engine_of("Lucb", 4)
+    engine = engine_of("Lucb")
     assert program(engine, "sm_90").read_bytes() == b"code"
     assert program(engine, "sm_90") == program(engine, "sm_90")
     assert len(compiled) == 1
@@ -84,19 +84,34 @@ def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(compiled) == 3
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(Compiler, "compile", lambda *_, **__: b"code")
-    assert program(engine_of("Lucb", 4), "sm_90").read_bytes() == b"code"
+@pytest.mark.parametrize("refused", ["mkdir", "write"])
+def test_a_cache_that_cannot_be_written_is_done_without(
+    refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(Compiler, "compile", lambda *given, **__: compiled.append(given) or b"code")
+    if refused == "mkdir":
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    else:  # a folder that belongs to somebody else, who also left something there
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        name = program(engine_of("Lucb"), "sm_70").name
+        (tmp_path / "surefoot" / name).write_bytes(b"not ours")
+        monkeypatch.setattr(gpu_program, "_elsewhere", {})
+        owner = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: owner)
+        compiled.clear()
+    architecture = "sm_90" if refused == "mkdir" else "sm_70"
+    assert program(engine_of("Lucb"), architecture).read_bytes() == b"code"
 
 
 @pytest.mark.parametrize(
     ("world", "spec", "why"),
     [
         (PaperWorld(delay=3.0), Spec("LUCB"), "delayed rewards"),
-        (ArmsWorld(actions=3, dim=3, baseline=Baseline(rank=2)), Spec("UCB"), "UCB is not one of"),
+        (ArmsWorld(actions=4, dim=4, baseline=Baseline(rank=2)), Spec("UCB"), "UCB is not one of"),
         (PaperWorld(), Spec("CLUCB2-exact", alpha=0.1), "not one of"),
+        (ContextualWorld(), Spec("LUCB"), "for 4 dimensions, and this world has 8"),
         (PaperWorld(), Spec("SafeLUCB", alpha=0.1, reward_bounds=(0.0, 1.0)), "likelihood set"),
     ],
 )
@@ -141,12 +156,14 @@ def test_chunks_of_one_simulation_are_played_together(executor: Any) -> None:
 
 
 def test_chunks_of_two_simulations_are_not(executor: Any) -> None:
+    world, specs = PaperWorld(), SPECS[:1]
     tasks = [
-        ChunkTask(PaperWorld(), SPECS[:1], [0, 1], 5, seed, [0.1], np.array([5], dtype=np.int64)) for seed in (0, 1, 0)
+        ChunkTask(world, specs, [0, 1], 5, seed, [0.1], np.array(points, dtype=np.int64))
+        for seed, points in ((0, [5]), (1, [5]), (1, [4, 5]), (0, [5]))
     ]
     answers = [future.result() for future in [executor.submit(task) for task in tasks]]
-    assert len(executor._device.asked) == 3
-    assert np.array_equal(answers[0][0], answers[2][0])
+    assert len(executor._device.asked) == 4
+    assert np.array_equal(answers[0][0], answers[3][0])
     assert not np.array_equal(answers[0][0], answers[1][0])
 
 
@@ -172,6 +189,19 @@ def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     futures = [executor.submit(task) for _ in range(3)]
     executor.shutdown()
     assert all(future.done() for future in futures)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(task)
+
+
+def test_what_has_not_begun_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    monkeypatch.setattr("surefoot.simulation.gpu_executor.MOST_RUNS", 1)  # each by itself
+    executor = GpuExecutor(0)
+    task = ChunkTask(PaperWorld(), SPECS[:1], range(40), 2_000, 0, [], np.array([5], dtype=np.int64))
+    futures = [executor.submit(task) for _ in range(50)]
+    executor.shutdown(cancel_futures=True)
+    assert all(future.done() for future in futures)
+    assert futures[-1].cancelled()
 
 
 class Off:
@@ -215,7 +245,7 @@ def test_the_bits_of_the_paper_s_world_are_a_cpu_s() -> None:
 @needs_gpu
 @pytest.mark.long
 def test_the_bits_of_a_world_that_changes_are_a_cpu_s() -> None:
-    equal(ContextualWorld(), SPECS, 16, 2_000)
+    equal(ContextualWorld(dim=4), SPECS, 16, 2_000)
 
 
 def test_every_policy_is_tried() -> None:

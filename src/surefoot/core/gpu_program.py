@@ -87,8 +87,13 @@ def program(engine: Engine, architecture: str) -> Path:
     headers, compiler = sources(), Compiler()
     parts = [text, *options, *(part for header in headers.items() for part in header), str(compiler.version)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    kept = cache_folder() / f"{key}.cubin"
-    return kept if kept.exists() else _keep(kept, compiler.compile(text, headers, options))
+    kept = _elsewhere.get(key, cache_folder() / f"{key}.cubin")
+    if not _is_ours(kept):
+        _elsewhere[key] = kept = _keep(kept, compiler.compile(text, headers, options))
+    return kept
+
+
+_elsewhere: dict[str, Path] = {}  # where programs of this process lie
 
 
 def cache_folder() -> Path:
@@ -98,15 +103,26 @@ def cache_folder() -> Path:
 
 
 def _keep(path: Path, code: bytes) -> Path:
-    """Keep a program, whole or not at all; where the cache cannot be written, in a file of this process alone."""
+    """Keep a program, whole or not at all; where the cache cannot be used, in a file of this process alone."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = path.parent
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _write(path, code)
     except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="surefoot-"))
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        return _write(Path(tempfile.mkdtemp(prefix="surefoot-")) / path.name, code)
+
+
+def _write(path: Path, code: bytes) -> Path:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(code)
-    return Path(file.name).replace(folder / path.name)
+    return Path(file.name).replace(path)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a program was kept by this user, in a folder that is this user's: nobody else's code is run."""
+    try:
+        return all(place.stat().st_uid == os.getuid() for place in (path, path.parent))
+    except OSError:
+        return False
 
 
 class Compiler:

@@ -12,14 +12,13 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector, fraction
-from surefoot.core import native
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import Ridge
 from surefoot.replay.batch import BadRows, Batch, Log
@@ -42,7 +41,7 @@ from surefoot.replay.replayed_policy import (
     log_player,
 )
 from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.workers import Where, check_version, completed, workers_on
+from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
 
 OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
@@ -200,7 +199,7 @@ class ReplayTask:
     seed: int
     level: float
     watched: Sequence[float]
-    code: str = native.SOURCES
+    code: str = field(default_factory=version_of_code)
 
     def __call__(self) -> tuple[ReplayOutcome, BadRows]:
         """What the policy did, and which rows could not be used."""

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surefoot.core import native
 from surefoot.errors import LogError
 from surefoot.linear.encoding import Encoder
 from surefoot.replay.batch import BadRows, span
 from surefoot.replay.column_ranges import ColumnRanges, sort_labels
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
 from surefoot.replay.shared_file import WHOLE, Span
-from surefoot.simulation.workers import Where, check_version, completed, workers_on
+from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
 
 MOST_ACTIONS = 1_000
 
@@ -89,7 +88,7 @@ class SurveyTask:
     reader: RowReader
     labels: Sequence[str]
     span: Span
-    code: str = native.SOURCES
+    code: str = field(default_factory=version_of_code)
 
     def __call__(self) -> tuple[TableSurvey, BadRows]:
         """What was found, and the rows that are no use; whether they are too many, all spans together decide."""

@@ -4,6 +4,7 @@ A run is played by a lane, or by a team of lanes that share its actions. Draws a
 functions of seed and round, so a GPU makes its own. What it cannot play, `refusal` says, and a CPU does.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ BLOCK = 32  # threads that are started together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
+MOST_TOGETHER = 65_535  # runs: the most that CUDA numbers in a second dimension
 DRAW_THREADS = 256
 
 # The structs of `gpu/play.cu`.
@@ -70,16 +72,23 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
     )
 
 
-def engine_of(policy: str, dim: int) -> Engine:
-    """The engine for a policy's type in the core."""
+def engine_of(policy: str, *, fixed: bool = True) -> Engine:
+    """The engine for a policy's type in the core, in worlds whose rows stay the same or not."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
-    return Engine(policy, dim if dim == FIXED else -1, TEAMS.get(policy, 1), BLOCK, task, ROUNDS.itemsize)
+    return Engine(policy, FIXED, team_of(policy, fixed), BLOCK, task, ROUNDS.itemsize)
+
+
+def team_of(policy: str, fixed: bool) -> int:
+    """How many lanes play a run; new rows in every round are prepared by one alone."""
+    return TEAMS[policy] if fixed else 1
 
 
 def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:
     """Why a GPU cannot play this; None if it can."""
     if world.delay > 0:
         return "delayed rewards wait in a queue that only a CPU has"
+    if world.dim != FIXED:
+        return f"its programs are for {FIXED} dimensions, and this world has {world.dim}"
     for entrant in entrants:
         if not isinstance(entrant, Spec) or entrant.policy not in TYPES:
             return f"{entrant.label} is not one of {', '.join(TYPES)}"
@@ -95,7 +104,10 @@ class Device:
     index: int = 0
 
     def __post_init__(self) -> None:
-        found = self._cupy.cuda.runtime.getDeviceCount()
+        try:
+            found = self._cupy.cuda.runtime.getDeviceCount()
+        except Exception as error:  # CuPy has errors of its own for drivers that are missing or too old
+            raise ConfigError(f"A GPU needs NVIDIA's driver, but CuPy says: {error}.") from error
         if not 0 <= self.index < found:
             raise ConfigError(f"`gpu:{self.index}` must be one of the GPUs of this machine, but it has {found}.")
 
@@ -122,10 +134,15 @@ class Device:
         if (why := refusal(world, policies)) is not None:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
         specs = [spec for spec in policies if isinstance(spec, Spec)]
-        with self._cupy.cuda.Device(self.index):
-            self._try_out(world, specs, runs[:TRIAL_RUNS], min(horizon, TRIAL_ROUNDS), seed, watched)
-            stage = _Stage(self._cupy, world, horizon, watched, checkpoints)
-            waves = [stage.play(specs, seed, wave) for wave in stage.waves(runs, len(specs))]
+        try:
+            with self._cupy.cuda.Device(self.index):
+                self._try_out(world, specs, runs[:TRIAL_RUNS], min(horizon, TRIAL_ROUNDS), seed, watched)
+                stage = _Stage(self._cupy, world, horizon, watched, checkpoints)
+                waves = [stage.play(specs, seed, wave) for wave in stage.waves(runs, len(specs))]
+        except Exception as error:
+            if not type(error).__module__.startswith("cupy"):
+                raise
+            raise WorkerError(f"A GPU must play to the end, but it failed: {error}. Play with `on='local'`.") from error
         return [np.concatenate([wave[i] for wave in waves]) for i in range(len(specs))]
 
     def _try_out(
@@ -168,14 +185,19 @@ class _Stage:
         """The runs, as many together as the device has memory for."""
         free = int(self._cupy.cuda.Device().mem_info[0] * MEMORY_SHARE)
         per_round = 2 if self._world.fixed else 2 + self._world.actions * (self._world.dim + 1)
-        one = 8 * per_round * self._horizon + policies * (max(TEAMS.values()) * LANE_ROOM + self._team_room)
-        together = max(1, free // one)
+        drawn, kept = 8 * per_round * self._horizon, 8 * self._checkpoints.size * self._columns
+        one = drawn + policies * (kept + max(TEAMS.values()) * LANE_ROOM + self._team_room)
+        together = min(free // one, MOST_TOGETHER)
+        if not self._world.fixed:  # the CPU draws them, and has them twice for a moment
+            together = min(together, int(_free_memory() * MEMORY_SHARE) // (2 * drawn))
+        together = max(1, together)
         return (runs[start : start + together] for start in range(0, len(runs), together))
 
     def play(self, specs: Sequence[Spec], seed: int, runs: Sequence[int]) -> list[NDArray[np.float64]]:
         cupy = self._cupy
         realisations = list(self._world.realisations(seed, runs))
-        rounds, problems = self._rounds_of(realisations, seed, runs, any(spec.is_conservative for spec in specs))
+        policy, keeps_floor = TYPES[specs[0].policy], any(spec.is_conservative for spec in specs)
+        rounds, problems = self._rounds_of(realisations, seed, runs, keeps_floor, policy)
         kept = cupy.zeros((len(specs), len(runs), self._checkpoints.size, self._columns))
         by_type: dict[str, list[int]] = {}
         for i, spec in enumerate(specs):
@@ -197,7 +219,7 @@ class _Stage:
         return list(cupy.asnumpy(kept))
 
     def _rounds_of(
-        self, realisations: list[Realisation], seed: int, runs: Sequence[int], keeps_floor: bool
+        self, realisations: list[Realisation], seed: int, runs: Sequence[int], keeps_floor: bool, policy: str
     ) -> tuple[Any, list[Any]]:
         """Features, means, baselines and draws of all runs on the device, and what policies are told."""
         cupy, horizon = self._cupy, self._horizon
@@ -224,7 +246,7 @@ class _Stage:
         draws = cupy.empty((len(runs), horizon))
         grid = ((horizon + DRAW_THREADS - 1) // DRAW_THREADS, len(runs))
         is_normal = np.int32(realisations[0].rewards.kind == GAUSSIAN)
-        kernel = self._kernels(next(iter(TYPES.values())))[1]
+        kernel = self._kernels(policy)[1]  # each has it
         kernel(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
         return (features, means, [played[row] for row in rows], draws), problems
 
@@ -250,7 +272,7 @@ class _Stage:
     def _start(self, policy: str, tasks: NDArray[np.void]) -> tuple[Any, ...]:
         """Start the runs of one kind of policy; returns where failures are told, and what must stay in memory."""
         cupy, world = self._cupy, self._world
-        team = TEAMS[policy]
+        team = team_of(policy, world.fixed)
         grid = (tasks.size * team + BLOCK - 1) // BLOCK
         teams = grid * BLOCK // team
         memory = cupy.empty(teams * (team * LANE_ROOM + self._team_room), dtype=np.uint8)
@@ -276,7 +298,9 @@ class _Stage:
 
     def _kernels(self, policy: str) -> tuple[Any, Any]:
         if policy not in self._loaded:
-            module = self._cupy.RawModule(path=str(program(engine_of(policy, self._world.dim), self._architecture)))
+            module = self._cupy.RawModule(
+                path=str(program(engine_of(policy, fixed=self._world.fixed), self._architecture))
+            )
             self._loaded[policy] = module.get_function("play"), module.get_function("draw")
         return self._loaded[policy]
 
@@ -287,3 +311,8 @@ class _Stage:
                 "Feature rows must be no longer than the world's feature_bound, but in round "
                 f"{rounds[rounds >= 0][0]} one is. Declare a larger bound in the world."
             )
+
+
+def _free_memory() -> int:
+    """Bytes that this machine has left."""
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

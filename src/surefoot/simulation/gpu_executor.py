@@ -7,9 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from surefoot.simulation.engine import ChunkTask
 from surefoot.simulation.gpu_engine import Device, refusal
 
+MOST_RUNS = 1_000  # that are played together, and lost together where somebody stops them
 GATHER = 0.05  # seconds without another chunk after which a GPU begins
 
 Job = tuple[ChunkTask, "Future[Any]"]
@@ -22,8 +25,9 @@ class GpuExecutor(Executor):
         self._device, self._threads = Device(index), ThreadPoolExecutor()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._player = threading.Thread(target=self._play_all, name="surefoot-gpu", daemon=True)
-        self._player.start()
         self._said: set[str] = set()
+        self._lock, self._is_closed = threading.Lock(), False
+        self._player.start()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Take a task; chunks of runs wait a moment for others of the same simulation."""
@@ -33,16 +37,20 @@ class GpuExecutor(Executor):
             self._say(f"A GPU cannot play this, so the CPU does: {why}.")
             return self._threads.submit(fn)
         future: Future[Any] = Future()
-        self._jobs.put((fn, future))
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._jobs.put((fn, future))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End, once everything is played, or without what has not begun."""
-        if cancel_futures:
-            while not self._jobs.empty():
-                if (job := self._jobs.get()) is not None:
+        with self._lock:
+            self._is_closed = True
+            while cancel_futures and (job := self._next(wait=False)) is not LATER:
+                if job is not None:
                     job[1].cancel()
-        self._jobs.put(None)
+            self._jobs.put(None)
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._player.join()
@@ -56,20 +64,22 @@ class GpuExecutor(Executor):
         left: Job | None = None
         while (first := left or self._jobs.get()) is not None:
             gathered, left = [first], None
-            while left is None and (job := self._next()) is not LATER:
+            runs = len(first[0].runs)
+            while left is None and runs < MOST_RUNS and (job := self._next(wait=True)) is not LATER:
                 if job is None:  # the end, after these
                     self._jobs.put(None)
                     break
                 if _belong_together(first[0], job[0]):
                     gathered.append(job)
+                    runs += len(job[0].runs)
                 else:
                     left = job
             self._play([job for job in gathered if job[1].set_running_or_notify_cancel()])
 
-    def _next(self) -> Any:
-        """The next job, if it comes soon."""
+    def _next(self, *, wait: bool) -> Any:
+        """The next job, if it is there or comes soon."""
         try:
-            return self._jobs.get(timeout=GATHER)
+            return self._jobs.get(timeout=GATHER) if wait else self._jobs.get_nowait()
         except queue.Empty:
             return LATER
 
@@ -105,10 +115,10 @@ LATER: Any = object()  # no job for now
 
 
 def _belong_together(one: ChunkTask, other: ChunkTask) -> bool:
-    """Whether two chunks are runs of one simulation."""
+    """Whether two chunks are runs of one simulation, by the very objects: what only looks equal is played apart."""
     return (
-        one.world == other.world
-        and list(one.policies) == list(other.policies)
+        one.world is other.world
+        and one.policies is other.policies
         and (one.horizon, one.seed, tuple(one.watched)) == (other.horizon, other.seed, tuple(other.watched))
-        and (one.checkpoints == other.checkpoints).all()
+        and np.array_equal(one.checkpoints, other.checkpoints)
     )

@@ -6,12 +6,15 @@ of another kind is an executor, too: it knows the tasks that it can play by thei
 several before it begins, and leaves all others to threads.
 """
 
+import hashlib
 import os
 import pickle
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from surefoot.arrays import count
@@ -85,9 +88,19 @@ def _gpu(index: str | None) -> Executor:
 _OPENERS: dict[str, Callable[[Any], Executor]] = {"local": _local, "ray": _ray, "dask": _dask, "gpu": _gpu}
 
 
+@cache
+def version_of_code() -> str:
+    """What the mathematics are made of here: the core's sources, and the package's own modules."""
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256(native.SOURCES.encode())
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def check_version(code: str) -> None:
-    """Refuse work for another version of the core than this worker's, whose bits might differ."""
-    if code != native.SOURCES:
+    """Refuse work for another version of surefoot than this worker's, whose bits might differ."""
+    if code != version_of_code():
         raise ConfigError(
             "Workers must have the surefoot of the program that sends them work, but one has another version. "
             "Install the same on all of them."
