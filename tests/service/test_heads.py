@@ -75,8 +75,8 @@ def test_every_answer_that_acknowledges_an_event_has_its_receipt(policy: str, da
             assert client.get(f"{shop}/head", params={"number": number}).json()["hash"] == hash_
         assert client.get(f"{shop}/head").json()["number"] == receipts[-1][0]
         assert client.get(f"{shop}/head", params={"number": 99}).status_code == 404
-        for asked in (f"{shop}/head", "/v1/head"):
-            wrong = client.get(asked, params={"numbr": 1})
+        for address in (f"{shop}/head", "/v1/head"):
+            wrong = client.get(address, params={"numbr": 1})
             assert (wrong.status_code, "`number` alone, but got 'numbr'" in wrong.text) == (422, True)
         assert client.get("/v1/experiments/@journal").status_code == 404
     with open_journal(database, read_only=True) as journal:

@@ -88,8 +88,7 @@ def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_cache_that_cannot_be_written_is_done_without(
     refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled: list[Any] = []
-    monkeypatch.setattr(Compiler, "compile", lambda *given, **__: compiled.append(given) or b"code")
+    monkeypatch.setattr(Compiler, "compile", lambda *_, **__: b"code")
     if refused == "mkdir":
         (tmp_path / "file").write_text("")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -100,7 +99,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(
         monkeypatch.setattr(gpu_program, "_elsewhere", {})
         owner = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: owner)
-        compiled.clear()
     architecture = "sm_90" if refused == "mkdir" else "sm_70"
     assert program(engine_of("Lucb"), architecture).read_bytes() == b"code"
 
