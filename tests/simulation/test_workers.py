@@ -73,12 +73,6 @@ def test_an_address_that_is_none_is_refused_before_any_work(on: Any, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("on", ["gpu", "gpu:1"])
-def test_a_gpu_is_refused_in_one_sentence_as_long_as_it_has_no_engine(on: str) -> None:
-    with pytest.raises(ConfigError, match=r"^`on='gpu'` has no engine in this version of surefoot: say local, ray or"):
-        simulate(PaperWorld(), SPECS, runs=1, horizon=5, on=on)
-
-
 def test_threads_are_counted_once_and_from_one() -> None:
     with pytest.raises(ConfigError, match="`threads` must not be given beside `on`, but got 2 and 'local:3'"):
         simulate(PaperWorld(), SPECS, runs=1, horizon=5, threads=2, on="local:3")
