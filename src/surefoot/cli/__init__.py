@@ -25,7 +25,7 @@ def main() -> None:
         print(f"surefoot: {hint}", file=sys.stderr)
         sys.exit(2)
     except SurefootError as error:
-        print(f"surefoot: {error}", file=sys.stderr)
+        print("\n".join([f"surefoot: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("\nsurefoot: interrupted; the same command continues where this one stopped.", file=sys.stderr)

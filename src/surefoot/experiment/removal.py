@@ -76,11 +76,16 @@ def archive(
         If the file exists, or nobody answers for it.
     JournalBusyError
         If it is written to all the time; nothing has changed, and there is no file.
+
+    Notes
+    -----
+    A call that fails removes the file only while the journal still has the experiment. Where that is gone, or the
+    journal cannot be asked, the file stays, and a note of the exception says so.
     """
     _check_removable(journal, name, by, reason)
     check_new_file(file, "An archive")
+    private_file(file)
     try:
-        private_file(file)
         with SqliteJournal(file) as kept:
 
             def copied() -> Head:
@@ -88,9 +93,22 @@ def archive(
                 return verify_all(kept)[name]
 
             return _remove(journal, lambda head: Tombstone(name, *head, by, reason, True), copied, clock)
-    except BaseException:
-        remove_file(file)
+    except BaseException as error:
+        if _still_has(journal, name):
+            remove_file(file)
+        else:
+            error.add_note(f"The archive stays at {file}: {name!r} may have left the journal before this happened.")
         raise
+
+
+def _still_has(journal: Journal, name: str) -> bool:
+    """Whether the journal has the experiment for certain."""
+    try:
+        # By a transaction, which waits for a removal that another thread is still committing; a read would not.
+        journal.transact(name, lambda transaction: transaction.head)
+    except BaseException:  # a second Ctrl-C, too: without an answer nothing is thrown away
+        return False
+    return True
 
 
 def _remove(
@@ -104,12 +122,14 @@ def _remove(
         head = prepare()
         with suppress(JournalConflictError):
             bury(journal, record(head), time=clock())
-            journal.forget()
-            return head
-    raise JournalBusyError(
-        f"An experiment must come to rest to be removed, but {record(head).name!r} is written to all the time. "
-        "Stop its servers, or send its callers elsewhere, and try again."
-    )
+            break
+    else:
+        raise JournalBusyError(
+            f"An experiment must come to rest to be removed, but {record(head).name!r} is written to all the time. "
+            "Stop its servers, or send its callers elsewhere, and try again."
+        )
+    journal.forget()
+    return head
 
 
 def _check_removable(journal: Journal, name: str, by: str, reason: str) -> None:
