@@ -194,7 +194,6 @@ class State:
         if decision.kind != records.DECISION:
             self.tally.voided += 1
             return
-        self.unconfirmed.confirm([record.decision_id])
         made = decode(decision, records.DecisionRecord)
         asked = made.asked
         self.linear.void(
@@ -206,6 +205,7 @@ class State:
             source=made.source,
             played=record.action,
         )
+        self.unconfirmed.confirm([record.decision_id])  # not before the policy took it: a refusal must change nothing
         self.tally.moved(was_learner=made.source == "learner", is_learner=record.action != asked.baseline)
 
     def acknowledged(self, record: records.Acknowledged) -> None:

@@ -14,7 +14,7 @@ from surefoot.experiment.guard_question import read_action
 from surefoot.experiment.sealing import find_decision, is_sealed, read_decision, read_voided, reference, seal_voided
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event, View
-from surefoot.records import DecisionRecord, Visit, Voided
+from surefoot.records import Asked, DecisionRecord, Visit, Voided
 
 FALLBACK = "The caller did not hear of it in time, and played the baseline."
 
@@ -32,7 +32,10 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
         return DecisionError(f"A decision must exist to be voided, but none has the id {decision_id!r:.80}.")
     try:
         made = read_decision(decision, turn.transaction)
-        played, is_as_decided = _row(made, action) if isinstance(made, DecisionRecord) else _side(made, action)
+        if isinstance(made, DecisionRecord):
+            played, is_as_decided = _row(made, _rows(turn, made.asked), action)
+        else:
+            played, is_as_decided = _side(made, action)
     except InputError as error:
         return error
     ref = reference(decision)
@@ -63,14 +66,22 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
     return True
 
 
-def _row(made: DecisionRecord, action: Any) -> tuple[int, bool]:
+def _rows(turn: UnitOfWork, asked: Asked) -> int:
+    """How many rows were offered, or arms."""
+    if asked.catalogue is not None:
+        return len(turn.state.catalogue(asked.catalogue, turn.transaction).rows)
+    return int(turn.state.created.settings["arms"]) if asked.features is None else len(asked.features)
+
+
+def _row(made: DecisionRecord, rows: int, action: Any) -> tuple[int, bool]:
     """The row that was played, and whether that is what was decided."""
-    asked, rows = made.asked, len(made.asked.features) if made.asked.features is not None else None
+    asked = made.asked
     played = asked.baseline if action is None else action
     if isinstance(played, str) and asked.actions is not None and played in asked.actions:
         played = asked.actions.index(played)
-    if isinstance(played, bool) or not isinstance(played, int) or not 0 <= played < (rows or played + 1):
+    if isinstance(played, bool) or not isinstance(played, int) or not 0 <= played < rows:
         offered = "a row that was offered" if asked.actions is None else f"a row, or one of {asked.actions!r:.80}"
+        offered += f" (0 <= action < {rows})"
         raise InputError(
             f"`action` must be {offered}, but got {played!r:.80}. It is what was played; left out, the baseline."
         )
