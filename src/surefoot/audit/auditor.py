@@ -135,6 +135,10 @@ class Auditor:
             return
         if np.linalg.norm(rows, axis=1).max() > self._book.longest or np.abs(history.rewards).max() > LARGEST:
             self.findings.add(event.number, "history", "a row or a reward is beyond what was declared")
+        assert self.created is not None
+        for low, high in filter(None, (self.created.reward_bounds, self.created.settings.get("reward_bounds"))):
+            if not low <= min(history.rewards) <= max(history.rewards) <= high:
+                self.findings.add(event.number, "history", f"a reward lies outside of the declared {low:g} to {high:g}")
         for row, reward in zip(rows, history.rewards, strict=True):
             self._book.remember(row, reward)
 

@@ -52,6 +52,8 @@ def fork_faults(journal: Journal, created: records.Created | None) -> Iterator[s
     except JournalCorruptedError as error:
         yield f"the experiment that it was forked from cannot be read: {error}"
         return
+    if teacher.tally.is_refuted:
+        yield f"it was forked from {origin.experiment!r} while the alarm was on"
     told = [] if created.history is None else list(zip(created.history.features, created.history.rewards, strict=False))
     if origin.rounds != len(teacher.learned):
         yield f"it says to begin with {origin.rounds} rounds, but {len(teacher.learned)} were learned until then"

@@ -30,11 +30,13 @@ class CarriedRounds:
     """The rounds, and how many of the others there are, by what they are.
 
     restarted: whether an alarm was answered by a restart, before which nothing is carried
+    alarm:     what contradicts the declarations, where the alarm is on
     """
 
     rounds: list[CarriedRound] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
     restarted: bool = False
+    alarm: str | None = None
 
 
 def carried_rounds(view: View) -> CarriedRounds:
@@ -43,6 +45,7 @@ def carried_rounds(view: View) -> CarriedRounds:
     for event in view.read(1):
         state.apply(event, view)
         _take(event, view, state, seen, found)
+    found.alarm = None if state.policy.alarm is None else state.policy.alarm.text
     waiting = set(state.policy.settlement.open_rounds)
     default = float(state.created.settings.get("default_reward") or 0.0)
     for one in seen.values():

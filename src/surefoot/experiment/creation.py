@@ -74,6 +74,8 @@ def read_settings(
     for default in (created.default_reward, policy.settings.get("default_reward")):
         if default is not None and not low <= default <= high:
             raise ConfigError(f"`default_reward` must lie within {reward_bounds=}, but got {default}.")
+    for bounds in (created.reward_bounds, policy.settings.get("reward_bounds")):
+        _refuse_unbounded(created.history, bounds)
     lowest = policy.settings.get("constraint") or {}
     least = lowest.get("lowest_reward", -LARGEST) if isinstance(lowest, Mapping) else -LARGEST
     if created.default_reward is not None and created.default_reward < least:
@@ -168,6 +170,19 @@ def _read_bounds(bounds: Sequence[float] | None) -> tuple[float, float] | None:
 def _read_history(features: ArrayLike, rewards: ArrayLike) -> History:
     rows, values = finite_array("history", features, ndim=2), finite_array("history", rewards, ndim=1)
     return History(features=rows.tolist(), rewards=values.tolist())
+
+
+def _refuse_unbounded(history: History | None, bounds: Sequence[float] | None) -> None:
+    """What would raise the alarm as a reward must not come in as history."""
+    low, high = bounds or (-LARGEST, LARGEST)
+    outside = next(
+        (reward for reward in ([] if history is None else history.rewards) if not low <= reward <= high), None
+    )
+    if outside is not None:
+        raise ConfigError(
+            f"Rewards of `history` must lie within reward_bounds=({low:g}, {high:g}), but got {outside:.6g}. Declare "
+            "bounds that hold for every reward; leaving this one out would select the data by their values."
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -112,7 +112,8 @@ def fork(
     Raises
     ------
     ConfigError
-        If a setting is invalid, or an experiment of that kind has nothing to carry over.
+        If a setting is invalid, an experiment of that kind has nothing to carry over, its alarm is on, or a reward
+        lies outside of the new `reward_bounds`.
     JournalNotFoundError
         If there is no such experiment.
     JournalConflictError
@@ -140,6 +141,12 @@ def fork(
     if isinstance(made, Configuration) and features is None:
         features = _encoding(made)
     head, found = view.head, carried_rounds(view)
+    if found.alarm is not None:
+        raise ConfigError(
+            f"The alarm must be off in an experiment to be forked, but in {source!r} it is on: {found.alarm} What "
+            "contradicts the declarations must not begin another promise. Answer it by a restart, after which a fork "
+            "carries what was learned since, or create a new experiment."
+        )
     rows, rewards, lost = _history(old, found, features)
     dim = made.phi.dim if isinstance(made, Configuration) else made.settings.get("dim")
     if rows and len(rows[0]) != dim:

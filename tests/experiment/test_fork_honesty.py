@@ -1,0 +1,68 @@
+"""What a fork must not wash away: an alarm, a reward out of bounds, rounds that were erased, where it came from."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.audit import audit
+from surefoot.errors import ConfigError
+from surefoot.experiment import Experiment, fork
+from surefoot.journal import Journal, canonical, open_journal
+
+ROWS = [[0.6, 0.1], [0.9, 0.3]]
+TOLD: dict[str, Any] = {"dim": 2, "delta": 0.01, "noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+WHY = "another alpha"
+
+
+def played(journal: Journal, rewards: list[float], **settings: Any) -> Experiment:
+    shop = Experiment.create(journal, "shop", surefoot.SafeLUCB(alpha=0.1, **TOLD), mode="guarded", **settings)
+    for n, value in enumerate(rewards):
+        shop.decide(ROWS, baseline=0, decision_id=f"v{n}")
+        shop.reward(f"v{n}", value)
+    return shop
+
+
+def rewritten(journal: Journal, name: str, forged: str, **changes: Any) -> None:
+    """Another experiment, with the first event of this one and other words in it."""
+    created = next(journal.read(name)).value() | changes
+    journal.create(forged, canonical(created), time=0.0)
+
+
+def test_an_experiment_whose_alarm_is_on_is_not_forked() -> None:
+    with open_journal("memory:") as journal:
+        shop = played(journal, [0.4, 7.0, 0.4], reward_bounds=(0.0, 1.0))
+        for _ in range(2):  # before and after somebody said to stay on the baseline
+            with pytest.raises(ConfigError, match=r"alarm must be off .* A reward of 7 came in"):
+                fork(journal, "shop", "washed", reason=WHY, reward_bounds=None)
+            shop.acknowledge("stay", reason="we look into it")
+        assert journal.names() == ["shop"]
+
+
+def test_the_audit_finds_a_fork_that_was_made_while_the_alarm_was_on() -> None:
+    with open_journal("memory:") as journal:
+        shop = played(journal, [0.4, 0.4], reward_bounds=(0.0, 1.0))
+        fork(journal, "shop", "again", reason=WHY)
+        assert audit(journal, "again").is_clean
+        shop.decide(ROWS, baseline=0, decision_id="bad")
+        shop.reward("bad", 7.0)
+        head = journal.head("shop")
+        origin = {"experiment": "shop", "number": head.number, "hash": head.hash, "rounds": 3, "reason": WHY}
+        history = {"features": [ROWS[0]] * 3, "rewards": [0.4, 0.4, 7.0]}
+        rewritten(journal, "again", "washed", origin=origin, history=history, reward_bounds=None)
+        assert [one.what for one in audit(journal, "washed").findings] == ["fork"]
+
+
+@pytest.mark.parametrize("declared", ["experiment", "policy"])
+def test_a_history_outside_of_the_declared_bounds_is_refused_and_found(declared: str) -> None:
+    bounds, rows = (0.0, 1.0), np.array([ROWS[0]] * 2)
+    policy = surefoot.SafeLUCB(alpha=0.1, **TOLD, **({"reward_bounds": bounds} if declared == "policy" else {}))
+    given: dict[str, Any] = {"reward_bounds": bounds} if declared == "experiment" else {}
+    with open_journal("memory:") as journal:
+        with pytest.raises(ConfigError, match=r"must lie within reward_bounds=\(0, 1\), but got 7"):
+            Experiment.create(journal, "shop", policy, history=(rows, [0.4, 7.0]), **given)
+        Experiment.create(journal, "shop", policy, history=(rows, [0.0, 1.0]), **given)
+        rewritten(journal, "shop", "forged", history={"features": rows.tolist(), "rewards": [0.4, 7.0]})
+        assert audit(journal, "shop").is_clean
+        assert "history" in audit(journal, "forged").findings.counts
