@@ -12,7 +12,7 @@ from surefoot.errors import ConfigError, InputError
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import decisions
 from surefoot.experiment.snapshots import pack
-from surefoot.journal import Journal, open_journal
+from surefoot.journal import Journal, canonical, open_journal
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.tampering import Row, first, forged
 from tests.experiment.worlds import Clock
@@ -53,6 +53,23 @@ def played(
         while len(waiting) > (20 if confirms else 3):
             shop.reward(*waiting.pop(0))
     return shop, found, world.theta, clock
+
+
+@pytest.mark.parametrize(
+    ("settings", "window"), [({"settle_after": 5}, None), ({}, 5.0)], ids=["settle_after", "reward_window"]
+)
+def test_a_window_would_teach_what_nobody_played(settings: dict[str, Any], window: float | None) -> None:
+    world = new_world(11, changing=True)
+    with open_journal("memory:") as journal:
+        policy = safe(alpha=0.3, **settings)(world.settings(ridge=0.3, delta=0.05))
+        with pytest.raises(ConfigError, match="`confirm_within` must come without a window"):
+            Experiment.create(journal, "shop", policy, confirm_within=20.0, reward_window=window)
+        Experiment.create(journal, "shop", policy, reward_window=window)
+        created = next(journal.read("shop")).value() | {"confirm_within": 20.0}
+        journal.create("older", canonical(created), time=0.0)
+        assert Experiment.open(journal, "older").status().rounds == 0, "what was created before still opens"
+        assert audit(journal, "shop").is_clean
+        assert "settings" in audit(journal, "older").findings.counts
 
 
 def promised_and_true(within: float | None) -> tuple[float, float]:

@@ -65,6 +65,8 @@ def faults(created: records.Created) -> Iterator[str]:
         yield "a window must be of some seconds, or else of some rounds"
     if created.confirm_within is not None and (created.policy != "SafeLUCB" or not created.confirm_within > 0):
         yield "only SafeLUCB counts rounds at their worst that nobody confirms, after some seconds"
+    if created.confirm_within is not None and (created.reward_window or settings.get("settle_after")):
+        yield "rounds must be confirmed, but a window teaches the default of one that perhaps nobody played"
     if created.policy in LINEAR:
         yield from _linear(created.policy, settings)
     if created.policy == "ConservativeUCB":

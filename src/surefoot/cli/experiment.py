@@ -58,7 +58,9 @@ def create(
     reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
     confirm_within: Annotated[
         float | None,
-        typer.Option(help="Seconds until a learner's action that nobody says was played counts at its worst."),
+        typer.Option(
+            help="Seconds until a learner's action that nobody says was played counts at its worst; without a window."
+        ),
     ] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
     despite_doubt: Annotated[

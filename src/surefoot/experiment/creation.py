@@ -85,8 +85,21 @@ def read_settings(
             f"A window must be one of seconds or of rounds, but got {reward_window=} beside the policy's "
             f"settle_after={policy.settings['settle_after']}. Leave one of them out."
         )
+    _refuse_unconfirmed_defaults(created)
     _refuse_used(policy, created)
     return created
+
+
+def _refuse_unconfirmed_defaults(created: Created) -> None:
+    """A default would be learned as the reward of an action that perhaps nobody played."""
+    windows = {"reward_window": created.reward_window, "settle_after": created.settings.get("settle_after")}
+    given = [name for name, window in windows.items() if window is not None]
+    if created.confirm_within is not None and given:
+        raise ConfigError(
+            f"`confirm_within` must come without a window, but got {given[0]}={windows[given[0]]!r}. When it closes, a "
+            "default is learned for an action that perhaps nobody played, and no charge makes up for that. Leave one "
+            "out; without a window a round waits for its reward, or for `abandon`."
+        )
 
 
 def _refuse_linear(guard: Guard, window: float | None, *belong_to_metrics: Any) -> None:

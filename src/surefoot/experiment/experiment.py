@@ -105,7 +105,7 @@ class Experiment(Afterwards):
             Keep ids, names and contexts beside the chain, so that they can be erased (`erase`).
         confirm_within : float, optional
             Seconds within which callers confirm that a learner's action was played, by `confirm`, its reward or `void`;
-            a round that nobody confirms counts at its worst until somebody does. For SafeLUCB.
+            a round that nobody confirms counts at its worst until somebody does. For SafeLUCB, without a window.
         by : str
             Who creates it; kept in the journal.
         origin : surefoot.records.Forked, optional

@@ -158,7 +158,8 @@ class CreateExperiment(Wire, kw_only=True):
     `reward_bounds` raises the alarm.
 
     With `confirm_within` (seconds) callers of a SafeLUCB say of every learner's action that it was played, by their
-    next question, by its reward or by `void`; a round that nobody confirms counts at its worst.
+    next question, by its reward or by `void`; a round that nobody confirms counts at its worst. It excludes windows,
+    whose defaults would be learned of actions that perhaps nobody played.
 
     With `ledger` "sharded" the floor is shared by the servers that meet at the hub; `skew` is by how many seconds their
     clocks may differ. Such an experiment is not sealed and has no history.
