@@ -7,7 +7,7 @@ from surefoot.experiment.decoding import decode
 from surefoot.experiment.sealing import is_sealed, opened, reference
 from surefoot.experiment.snapshots import begin
 from surefoot.experiment.state import State
-from surefoot.journal import Event, View
+from surefoot.journal import Event, Head, View
 from surefoot.records import Asked
 
 
@@ -31,7 +31,10 @@ class CarriedRounds:
 
     restarted: whether an alarm was answered by a restart, before which nothing is carried
     alarm:     what contradicts the declarations, where the alarm is on
+    head:      of the last event that was replayed; an experiment in use goes on meanwhile
     """
+
+    head: Head
 
     rounds: list[CarriedRound] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
@@ -41,10 +44,12 @@ class CarriedRounds:
 
 def carried_rounds(view: View) -> CarriedRounds:
     """Every round that a linear policy's newest set was made of, found by replaying all events."""
-    state, seen, found = begin(view), dict[str, CarriedRound](), CarriedRounds()
+    state, seen = begin(view), dict[str, CarriedRound]()
+    found = CarriedRounds(state.head)
     for event in view.read(1):
         state.apply(event, view)
         _take(event, view, state, seen, found)
+    found.head = state.head
     found.alarm = None if state.policy.alarm is None else state.policy.alarm.text
     waiting = set(state.policy.settlement.open_rounds)
     default = float(state.created.settings.get("default_reward") or 0.0)

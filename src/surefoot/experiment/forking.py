@@ -140,7 +140,7 @@ def fork(
     made = policy if policy is not None else _changed(old, changes)
     if isinstance(made, Configuration) and features is None:
         features = _encoding(made)
-    head, found = view.head, carried_rounds(view)
+    found = carried_rounds(view)
     if found.alarm is not None:
         raise ConfigError(
             f"The alarm must be off in an experiment to be forked, but in {source!r} it is on: {found.alarm} What "
@@ -156,8 +156,8 @@ def fork(
         )
     origin = records.Forked(
         experiment=source,
-        number=head.number,
-        hash=head.hash,
+        number=found.head.number,
+        hash=found.head.hash,
         rounds=len(found.rounds),
         is_encoded=features is not None,
         reason=reason,
