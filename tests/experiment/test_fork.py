@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import surefoot
 from surefoot.audit import audit, audit_journal
+from surefoot.audit.audit_text import ENCODED, cannot_show
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError, JournalConflictError
 from surefoot.experiment import Experiment, fork
@@ -116,10 +117,9 @@ def test_a_fork_of_a_fork_and_another_policy_carry_the_history_on() -> None:
         assert audit(journal, "second").is_clean
 
 
-def test_another_feature_map_makes_the_rows_anew_and_erased_rounds_are_lost() -> None:
+def test_another_feature_map_makes_the_rows_anew() -> None:
     with open_journal("memory:") as journal:
         shop, learned, clock = old(journal)
-        shop.erase(["v0", "v1"], by="desk")
         wide = surefoot.SafeLUCB(**{**shop.settings.settings, "dim": 4, "feature_bound": 3.0, "theta_bound": 2.0})
 
         def features(asked: Asked) -> Any:
@@ -128,11 +128,36 @@ def test_another_feature_map_makes_the_rows_anew_and_erased_rounds_are_lost() ->
         with pytest.raises(ConfigError, match="Give `features`"):
             fork(journal, "shop", "wide", policy=wide, clock=clock, **TOLD)
         made = fork(journal, "shop", "wide", policy=wide, features=features, clock=clock, **TOLD)
-        assert made.carried == len(learned) - 2
-        assert "Rounds whose context was erased: 2." in made.lost
+        assert made.carried == len(learned)
         assert made.experiment.settings.history is not None
         assert made.experiment.settings.history.features[-1] == [*learned[-1][0], 1.0]
-        assert audit(journal, "wide").is_clean
+        report = audit(journal, "wide")
+        assert report.is_clean
+        assert ENCODED in cannot_show(report)
+        shop.erase(["v0", "v1"], by="desk")
+        with pytest.raises(ConfigError, match=r"context of every round .* round 1 is erased"):
+            fork(journal, "shop", "wider", policy=wide, features=features, clock=clock, **TOLD)
+        assert "wider" not in journal.names()
+        assert audit(journal, "wide").is_clean, "what was carried before stays"
+        assert fork(journal, "shop", "plain", clock=clock, **TOLD).carried == len(learned)
+
+
+@pytest.mark.parametrize("what", ["dropped", "swapped"])
+def test_a_history_made_anew_has_every_reward_in_its_order(what: str) -> None:
+    with open_journal("memory:") as journal:
+        _, _, clock = old(journal, sealed=False)
+        fork(journal, "shop", "bolder", features=lambda asked: np.array(asked.features) * 0.5, clock=clock, **TOLD)
+        created = next(journal.read("bolder")).value()
+        rewards = created["history"]["rewards"]
+        if what == "dropped":
+            worst = int(np.argmin(rewards))
+            for part in created["history"].values():
+                del part[worst]
+        else:
+            rewards[0], rewards[1] = rewards[1], rewards[0]
+        journal.create("forged", canonical(created), time=clock.now)
+        assert audit(journal, "bolder").is_clean
+        assert "fork" in audit(journal, "forged").findings.counts
 
 
 def test_nothing_from_before_a_restart_is_carried() -> None:

@@ -28,13 +28,18 @@ CANNOT_SHOW = (
     "data. A head that was kept elsewhere in time rules this out, too.",
     "More than the chance that was declared: with probability delta the guarantee may fail though all is in order.",
 )
+ENCODED = (
+    "That the rows with which this fork began are what its feature map makes of the old rounds: only their number, "
+    "their order and their rewards were compared."
+)
 
 
 def cannot_show(report: Report) -> tuple[str, ...]:
     """What no audit can show of this experiment, a sentence each."""
-    if report.coins is None:
-        return CANNOT_SHOW
-    return (*GUARD_CANNOT_SHOW, *CANNOT_SHOW[2:])
+    if report.coins is not None:
+        return (*GUARD_CANNOT_SHOW, *CANNOT_SHOW[2:])
+    origin = None if report.created is None else report.created.origin
+    return (*CANNOT_SHOW, ENCODED) if origin is not None and origin.is_encoded else CANNOT_SHOW
 
 
 def promise(report: Report) -> str:

@@ -94,7 +94,8 @@ def fork(
         Settings in which the new policy differs from the old one, such as `{"alpha": 0.2}`.
     features : callable, optional
         Another feature map: is given what was asked in a round, in the caller's own words, and returns one row per
-        action. A configuration has its own. By default rows are carried over as they were.
+        action. A configuration has its own. By default rows are carried over as they were. Refused where a round is
+        erased.
     mode : {"shadow", "guarded", "paused"}
         Who may play at first.
     reason, by : str
@@ -201,7 +202,7 @@ def _history(
     old: Created, found: CarriedRounds, features: Encode | None
 ) -> tuple[list[list[float]], list[float], list[str]]:
     """Rows and rewards to begin with, and what is lost."""
-    rows, rewards, erased = list[list[float]](), list[float](), 0
+    rows, rewards = list[list[float]](), list[float]()
     if old.history is not None and not found.restarted:
         if features is None:
             rows, rewards = list(old.history.features), list(old.history.rewards)
@@ -211,15 +212,16 @@ def _history(
         if features is None:
             rows.append(one.row)
         elif one.asked is None:
-            erased += 1
-            continue
+            raise ConfigError(
+                f"Another feature map needs the context of every round that was learned, but that of round {one.round} "
+                "is erased. To leave it out would let whoever erases choose the data by their values. Fork with the "
+                "rows as they were, or create a new experiment."
+            )
         else:
             made = features(one.asked)
             made = made.rows if isinstance(made, Catalogue) else made
             rows.append([float(number) for number in np.asarray(made, dtype=np.float64)[one.action]])
         rewards.append(one.reward)
-    if erased:
-        found.lost["Rounds whose context was erased"] = erased
     always = (
         "The ledger: the promise begins anew with the fork's first round, with a delta of its own.",
         "Proofs and slack of the old experiment: the fork earns its own.",
