@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import Request
 
+from surefoot.errors import SurefootError
 from surefoot.service.problems import ProblemError
 from surefoot.service.tokens import ROLES, Role, Token
 
@@ -20,6 +21,7 @@ class RequestScope:
     by:          whom events name: the token's owner, with its id
     experiments: the only ones that it may be used for; None for all
     notes:       what the log line says besides, such as the decision's id
+    find:        looks the presented token up again; None where the server has no tokens
     """
 
     request_id: str
@@ -28,11 +30,27 @@ class RequestScope:
     by: str = ""
     experiments: frozenset[str] | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    find: Callable[[], Token | None] | None = None
 
     def admit(self, token: Token) -> None:
         """Act with a token that was presented."""
         self.token, self.roles, self.by = token.id, frozenset(token.roles), token.by
         self.experiments = frozenset(token.experiments) if token.experiments else None
+
+    def is_still_admitted(self, role: Role, path: str) -> bool:
+        """Whether the request would be let in now: an answer that goes on must not outlive its token."""
+        if self.find is None:
+            return True
+        try:
+            token = self.find()
+            if token is None:
+                return False
+            self.admit(token)
+            self.check_role(role)
+            self.check_path(path)
+        except (ProblemError, SurefootError):
+            return False
+        return True
 
     def may_see(self, experiment: str) -> bool:
         """Whether the token is for this experiment, too."""

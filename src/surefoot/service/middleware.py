@@ -6,6 +6,7 @@ sent, only method and route are logged.
 
 import secrets
 import time
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -117,6 +118,7 @@ class Middleware:
         # Before a wrong token is refused, so that guessing is limited, too.
         self._rates.spend(address if token is None else token.id)
         if token is not None:
+            visit.find = partial(self._tokens.find, str(presented))
             visit.admit(token)
             visit.check_path(scope["path"])
         elif scope["path"] != "/" and not scope["path"].startswith(PUBLIC):

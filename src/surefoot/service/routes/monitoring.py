@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-from litestar import get
+from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
@@ -14,6 +14,7 @@ from surefoot.experiment import Answer, GuardAnswer
 from surefoot.service import response_models
 from surefoot.service.alarms import Alarm, Alarms, alarms_of
 from surefoot.service.assumptions import Assumptions, assumptions_of
+from surefoot.service.authorization import visit_of
 from surefoot.service.changes import Changes, changes_of
 from surefoot.service.coefficients import Beliefs
 from surefoot.service.guard_models import GuardDecided, guard_decided
@@ -123,19 +124,24 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         media_type="text/event-stream",
         responses=problems("unknown-experiment", "busy"),
     )
-    async def live(name: ExperimentName) -> Stream:
-        """Server-sent events: an `update` (`Live`, `GuardLive`) at once, and then whenever something has happened."""
+    async def live(name: ExperimentName, request: Request[Any, Any, Any]) -> Stream:
+        """Server-sent events: an `update` (`Live`, `GuardLive`) at once, and then whenever something has happened.
+
+        The stream ends when the token expires or is revoked.
+        """
         opened = await registry.find(name)
         if len(following) >= registry.settings.limits.live:
             raise ProblemError("busy", "Too many pages follow experiments already.", Retry_After="10")
-        return Stream(follow(opened), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        visit, path = visit_of(request.scope), request.scope["path"]
+        updates = follow(opened, lambda: visit.is_still_admitted("read", path))
+        return Stream(updates, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
-    async def follow(opened: OpenExperiment) -> AsyncIterator[bytes]:
+    async def follow(opened: OpenExperiment, is_admitted: Callable[[], bool]) -> AsyncIterator[bytes]:
         # Counted from here on, not in `live`: a stream that never starts would never be taken off again.
         ticket, events, told = object(), -1, 0.0
         following.add(ticket)
         try:
-            while not stopping.is_set():
+            while is_admitted() and not stopping.is_set():
                 status = await registry.run(opened.look)
                 if status.events != events:
                     yield b"event: update\ndata: " + encode(await registry.run(message, opened, events)) + b"\n\n"

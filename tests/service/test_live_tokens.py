@@ -1,0 +1,37 @@
+"""A live stream ends with its token."""
+
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from surefoot.service.settings import Settings
+from surefoot.service.tokens import TokenFile
+from tests.service.servers import create, running
+
+SECONDS = 3.0
+
+
+@pytest.mark.parametrize("how", ["expires", "is revoked"])
+def test_a_stream_ends_when_its_token(how: str, tmp_path: Path) -> None:
+    file = TokenFile(tmp_path / "tokens")
+    admin = {"authorization": f"Bearer {file.create(['admin'])}"}
+    with (
+        running(Settings(database=str(tmp_path / "shop.journal"), tokens=str(tmp_path / "tokens"))) as address,
+        httpx.Client(base_url=address, headers=admin, trust_env=False, timeout=60) as client,
+    ):
+        create(client)
+        expires = time.time() + SECONDS if how == "expires" else None
+        reader = {"authorization": f"Bearer {file.create(['read'], expires=expires)}"}
+        time.sleep(0.6)  # a server looks at the file twice a second
+        # One that stays open says nothing for fifteen seconds, which ends the test by `timeout`.
+        with client.stream("GET", "/v1/experiments/shop/live", headers=reader, timeout=2 * SECONDS) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: update"
+            if how == "is revoked":
+                file.revoke(file.all()[-1].id)
+            assert all(not line.startswith("event") for line in lines)
+        assert client.get("/v1/experiments/shop", headers=reader).status_code == 401
+        with client.stream("GET", "/v1/experiments/shop/live") as stream:
+            assert next(stream.iter_lines()) == "event: update", "other tokens go on"
