@@ -9,6 +9,7 @@ import surefoot
 from surefoot.audit import audit
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, fork, forking
+from surefoot.experiment.removal import delete
 from surefoot.journal import Journal, canonical, open_journal
 
 ROWS = [[0.6, 0.1], [0.9, 0.3]]
@@ -82,3 +83,22 @@ def test_a_history_outside_of_the_declared_bounds_is_refused_and_found(declared:
         rewritten(journal, "shop", "forged", history={"features": rows.tolist(), "rewards": [0.4, 7.0]})
         assert audit(journal, "shop").is_clean
         assert "history" in audit(journal, "forged").findings.counts
+
+
+@pytest.mark.parametrize("what", ["ghost", "later", "rewritten"])
+def test_a_fork_of_what_never_was_is_found(what: str) -> None:
+    with open_journal("memory:") as journal:
+        played(journal, [0.4] * 5)
+        fork(journal, "shop", "again", reason=WHY)
+        created, head = next(journal.read("again")).value(), journal.head("shop")
+        delete(journal, "shop", by="ops", reason="the contract has ended")
+        assert audit(journal, "again").is_clean, "its tombstone says that it was there"
+        origin = created["origin"]
+        if what == "ghost":
+            origin["experiment"] = "nobody"
+        elif what == "later":
+            origin["number"] = head.number + 1
+        else:
+            origin["hash"] = "ab" * 32
+        rewritten(journal, "again", "forged", origin=origin)
+        assert [one.what for one in audit(journal, "forged").findings] == ["fork"]

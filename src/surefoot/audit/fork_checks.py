@@ -8,6 +8,7 @@ from surefoot.audit.compensated_sums import Vector
 from surefoot.errors import JournalCorruptedError, JournalNotFoundError
 from surefoot.journal import Head, Journal, View
 from surefoot.journal.events import Event
+from surefoot.journal.journal_chain import tombstone
 
 
 class _Teacher(Auditor):
@@ -34,7 +35,7 @@ class _Teacher(Auditor):
 
 
 def fork_faults(journal: Journal, created: records.Created | None) -> Iterator[str]:
-    """What a fork says otherwise than the experiment that it came from; nothing where that one is gone."""
+    """What a fork says otherwise than the experiment that it came from; of one that is gone only that it was there."""
     origin = None if created is None else created.origin
     if created is None or origin is None:
         return
@@ -46,7 +47,13 @@ def fork_faults(journal: Journal, created: records.Created | None) -> Iterator[s
         teacher = _Teacher(view)
         for event in view.read(limit=origin.number, verify=False):
             teacher.take(event)
-    except JournalNotFoundError:  # archived or deleted, which the journal's own chain tells
+    except JournalNotFoundError:
+        gone = tombstone(journal, origin.experiment)
+        if gone is None or not gone.covers(Head(origin.number, origin.hash)):
+            yield (
+                f"it was forked from {origin.experiment!r} at event {origin.number}, which this journal neither has, "
+                "nor has a tombstone for: audit it where both are"
+            )
         return
     except JournalCorruptedError as error:
         yield f"the experiment that it was forked from cannot be read: {error}"
