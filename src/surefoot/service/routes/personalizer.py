@@ -12,7 +12,7 @@ from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Meta
 
-from surefoot.errors import InputError
+from surefoot.errors import DecisionConflictError, DecisionError, InputError
 from surefoot.experiment import Question
 from surefoot.ids import new_id
 from surefoot.service import request_models
@@ -106,6 +106,8 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
         event_id, names = str(asked.decision_id), list(asked.actions or ())
         chosen = 0
         if data.deferActivation:
+            if await registry.run(is_active, opened, event_id):
+                raise DecisionConflictError(f"An event is deferred before it is shown, but {event_id!r} is active.")
             keep(name, event_id, asked)
         else:
             answer = await opened.queue.ask(asked)
@@ -115,6 +117,13 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
         order = [chosen, *(index for index in range(len(names)) if index != chosen)]
         ranking = [RankedAction(names[index], 1.0 if index == chosen else 0.0) for index in order]
         return RankResponse(ranking, event_id, names[chosen])
+
+    def is_active(opened: OpenExperiment, event_id: str) -> bool:
+        try:
+            opened.experiment.find(event_id)
+        except DecisionError:
+            return False
+        return True
 
     def keep(name: str, event_id: str, asked: Question) -> None:
         nonlocal numbers
@@ -133,10 +142,16 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
         status_code=204,
         responses=problems(*ABOUT, "unknown-decision", "decision-conflict", "invalid"),
     )
-    async def activate(name: ExperimentName, version: Version, event_id: EventId) -> None:
+    async def activate(
+        name: ExperimentName, version: Version, event_id: EventId, request: Request[Any, Any, Any]
+    ) -> None:
         """Say that a deferred event was shown: from now on its round counts. An active one stays as it is."""
         opened = await registry.find(name)
         asked = deferred.get((name, event_id))
+        # Ranked again meanwhile and so decided, perhaps for the learner: that is what was shown.
+        if asked is not None and await registry.run(is_active, opened, event_id):
+            forget(name, event_id)
+            asked = None
         # Active already, or unknown, which `find` refuses.
         if asked is None:
             await registry.run(opened.experiment.find, event_id)
@@ -144,7 +159,12 @@ def routes(registry: Registry, handlers: Handlers, metrics: Metrics) -> list[HTT
                 await registry.run(opened.experiment.confirm, [event_id])
             return
         answer = await registry.run(
-            opened.experiment.book, asked.features, baseline=0, decision_id=event_id, actions=asked.actions
+            opened.experiment.book,
+            asked.features,
+            baseline=0,
+            decision_id=event_id,
+            actions=asked.actions,
+            by=visit_of(request.scope).by,
         )
         # Only once it is booked: a call that failed may be repeated.
         forget(name, event_id)
