@@ -47,7 +47,7 @@ def test_a_corrected_reward_is_learned_as_if_it_had_been_sent_so(window: float |
             assert experiment.correct("v2", 0.4, **TOLD)
             assert experiment.correct("v2", 0.4, **TOLD) is False
             assert experiment.reward("v2", 0.4).is_repeat
-            assert experiment.reward("v2", 0.9).refused == "conflict" if window else True
+            assert experiment.reward("v2", wrong).is_repeat, "its caller has lost the receipt"
         experiment.reward("v0", 0.2)
         clock.now += 100.0
         experiment.close_windows()
@@ -137,3 +137,18 @@ def test_a_forged_correction_is_found(tamper: Any, tmp_path: Path) -> None:
     (tmp_path / "forged").mkdir()
     _, report = forged(tmp_path, "shop", tamper, tmp_path / "forged", rehash=True)
     assert "corrected" in report.findings.counts
+
+
+@pytest.mark.parametrize("window", [None, 100.0])
+def test_a_retry_of_the_first_reward_after_a_correction_is_a_repeat(window: float | None) -> None:
+    with open_journal("memory:") as journal:
+        made = shop(journal, Clock(), window)
+        for name in ("before", "after"):  # without a window, the reward of the second waits for the first
+            made.decide(ROWS, baseline=0, decision_id=name)
+        receipt = made.reward("after", 0.9)
+        assert made.correct("after", 0.2, **TOLD)
+        again, corrected, other = (made.reward("after", value) for value in (0.9, 0.2, 0.3))
+        assert (again.refused, again.is_repeat, again.head) == (None, True, receipt.head)
+        assert (corrected.refused, corrected.is_repeat) == (None, True)
+        assert other.refused == "conflict"
+        assert audit(journal, "shop").is_clean

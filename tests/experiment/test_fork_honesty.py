@@ -74,7 +74,7 @@ def test_an_experiment_in_use_is_forked_where_it_was_read_to(monkeypatch: pytest
 @pytest.mark.parametrize("declared", ["experiment", "policy"])
 def test_a_history_outside_of_the_declared_bounds_is_refused_and_found(declared: str) -> None:
     bounds, rows = (0.0, 1.0), np.array([ROWS[0]] * 2)
-    policy = surefoot.SafeLUCB(alpha=0.1, **TOLD, **({"reward_bounds": bounds} if declared == "policy" else {}))
+    policy = surefoot.SafeLUCB(alpha=0.1, **TOLD, reward_bounds=bounds if declared == "policy" else None)
     given: dict[str, Any] = {"reward_bounds": bounds} if declared == "experiment" else {}
     with open_journal("memory:") as journal:
         with pytest.raises(ConfigError, match=r"must lie within reward_bounds=\(0, 1\), but got 7"):

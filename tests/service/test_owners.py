@@ -83,6 +83,7 @@ def test_a_token_for_one_experiment_is_for_no_other(tmp_path: Path) -> None:
             client.get("/v1/experiments/winter/head"),
             client.post("/v1/experiments", json={"name": "summer", "settings": POLICY}),
             client.get("/metrics"),
+            client.get("/v1/head"),
         ]
         assert [answer.status_code for answer in others] == [403] * len(others)
         assert {answer.json()["type"] for answer in others} == {"/problems/not-allowed"}
@@ -91,7 +92,7 @@ def test_a_token_for_one_experiment_is_for_no_other(tmp_path: Path) -> None:
         for path in ("%77inter/decisions", "/winter/decisions", "winter//decisions", "//winter/head", "winter/"):
             refused = [client.post(f"/v1/experiments/{path}", json=asked), client.get(f"/v1/experiments/{path}")]
             assert not [answer for answer in refused if answer.status_code < 400], f"however it is spelt: {path}"
-        for path in ("//v1/experiments/winter", "/v1//experiments/winter", "//metrics", "/metrics/"):
+        for path in ("//v1/experiments/winter", "/v1//experiments/winter", "//metrics", "/metrics/", "/v1//head"):
             assert client.get(f"{address}{path}").status_code == 403
 
 

@@ -79,8 +79,9 @@ def receive(turn: UnitOfWork, refuser: Refuser, decision_id: str, value: float) 
     before = _accepted(settled) if waiting is None else waiting.value
     # Asked before the window: who repeats an accepted reward has only lost the receipt.
     if before is not None:
-        if before == value:
-            settled = settled or turn.transaction.find(f"r:{ref}")
+        # A window holds the corrected value, but a caller's retry may still say the first one.
+        settled = settled or turn.transaction.find(f"r:{ref}")
+        if _accepted(settled) == value:
             return Receipt(decision_id, value, is_repeat=True, head=None if settled is None else settled.head)
         corrected = turn.transaction.find(f"x:{ref}")
         if corrected is not None and decode(corrected, records.Corrected).value == value:

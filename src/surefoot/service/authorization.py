@@ -11,6 +11,7 @@ from surefoot.service.problems import ProblemError
 from surefoot.service.tokens import ROLES, Role, Token
 
 KEY = "surefoot.visit"
+ABOUT_ALL = (["metrics"], ["v1", "head"])  # paths that tell of every experiment
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class RequestScope:
         # As routes are found: any number of slashes is one.
         parts = [part for part in path.split("/") if part]
         is_other = parts[:2] == ["v1", "experiments"] and len(parts) > 2 and parts[2] not in self.experiments
-        if is_other or parts == ["metrics"]:
+        if is_other or parts in ABOUT_ALL:
             raise ProblemError("not-allowed", f"This token is for {', '.join(sorted(self.experiments))} alone.")
 
 
