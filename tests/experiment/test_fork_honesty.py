@@ -8,7 +8,8 @@ import pytest
 import surefoot
 from surefoot.audit import audit
 from surefoot.errors import ConfigError
-from surefoot.experiment import Experiment, fork, forking
+from surefoot.experiment import Experiment, fork
+from surefoot.experiment.carried_rounds import carried_rounds
 from surefoot.experiment.removal import delete
 from surefoot.journal import Journal, canonical, open_journal
 
@@ -57,15 +58,15 @@ def test_the_audit_finds_a_fork_that_was_made_while_the_alarm_was_on() -> None:
 
 def test_an_experiment_in_use_is_forked_where_it_was_read_to(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_journal("memory:") as journal:
-        shop, real = played(journal, [0.4] * 5), forking.carried_rounds
+        shop = played(journal, [0.4] * 5)
 
         def meanwhile(view: Any) -> Any:
             """Another caller's round, before the events are read."""
             shop.decide(ROWS, baseline=0, decision_id="late")
             shop.reward("late", 0.2)
-            return real(view)
+            return carried_rounds(view)
 
-        monkeypatch.setattr(forking, "carried_rounds", meanwhile)
+        monkeypatch.setattr("surefoot.experiment.forking.carried_rounds", meanwhile)
         made = fork(journal, "shop", "again", reason=WHY)
         assert made.carried == 6
         assert audit(journal, "again").is_clean, list(audit(journal, "again").findings)
