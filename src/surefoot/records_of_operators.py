@@ -32,7 +32,8 @@ class Voided(Record):
 class Forked(Record):
     """Where an experiment's history came from: another one, at that head, with so many of its rounds; and why.
 
-    is_encoded: whether rows were made anew, by another feature map
+    is_encoded:  whether rows were made anew, by another feature map
+    corrections: rewards that had been learned wrongly: which of the carried rounds, counted from 0, and the right one
     """
 
     experiment: str
@@ -41,6 +42,7 @@ class Forked(Record):
     rounds: int
     is_encoded: bool = False
     reason: str = ""
+    corrections: tuple[tuple[int, float], ...] = ()
 
 
 class Corrected(Record):

@@ -97,7 +97,7 @@ def test_bad_corrections_change_nothing() -> None:
         with pytest.raises(DecisionConflictError, match="corrected once"):
             experiment.correct("v0", 0.6, **TOLD)
         guard = Experiment.create(journal, "models", surefoot.Guard(alpha=0.1, delta=0.05))
-        with pytest.raises(InputError, match="Fork it"):
+        with pytest.raises(InputError, match="Create a new experiment"):
             guard.correct("v0", 0.5, **TOLD)
 
 

@@ -242,6 +242,10 @@ def test_the_command_line_forks_and_corrects(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "begins with 0 rows" in done.output
     assert "The ledger" in done.output
+    done = CliRunner().invoke(app, ["experiment", "fork", path, "shop", "x", "--correct", "v10:0.2", *told])
+    assert "must be DECISION=VALUE" in str(done.exception)
+    done = CliRunner().invoke(app, ["experiment", "fork", path, "shop", "x", "--correct", "v10=0.2", *told])
+    assert "must be carried over to be corrected" in str(done.exception)
     with open_journal(path, read_only=True) as journal:
         assert audit_journal(journal).is_clean
         assert audit(journal, "bolder").is_clean

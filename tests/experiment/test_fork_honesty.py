@@ -7,7 +7,8 @@ import pytest
 
 import surefoot
 from surefoot.audit import audit
-from surefoot.errors import ConfigError
+from surefoot.audit.audit_text import rows
+from surefoot.errors import ConfigError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment, fork
 from surefoot.experiment.carried_rounds import carried_rounds
 from surefoot.experiment.removal import delete
@@ -74,14 +75,14 @@ def test_an_experiment_in_use_is_forked_where_it_was_read_to(monkeypatch: pytest
 
 @pytest.mark.parametrize("declared", ["experiment", "policy"])
 def test_a_history_outside_of_the_declared_bounds_is_refused_and_found(declared: str) -> None:
-    bounds, rows = (0.0, 1.0), np.array([ROWS[0]] * 2)
+    bounds, table = (0.0, 1.0), np.array([ROWS[0]] * 2)
     policy = surefoot.SafeLUCB(alpha=0.1, **TOLD, reward_bounds=bounds if declared == "policy" else None)
     given: dict[str, Any] = {"reward_bounds": bounds} if declared == "experiment" else {}
     with open_journal("memory:") as journal:
         with pytest.raises(ConfigError, match=r"must lie within reward_bounds=\(0, 1\), but got 7"):
-            Experiment.create(journal, "shop", policy, history=(rows, [0.4, 7.0]), **given)
-        Experiment.create(journal, "shop", policy, history=(rows, [0.0, 1.0]), **given)
-        rewritten(journal, "shop", "forged", history={"features": rows.tolist(), "rewards": [0.4, 7.0]})
+            Experiment.create(journal, "shop", policy, history=(table, [0.4, 7.0]), **given)
+        Experiment.create(journal, "shop", policy, history=(table, [0.0, 1.0]), **given)
+        rewritten(journal, "shop", "forged", history={"features": table.tolist(), "rewards": [0.4, 7.0]})
         assert audit(journal, "shop").is_clean
         assert "history" in audit(journal, "forged").findings.counts
 
@@ -103,3 +104,34 @@ def test_a_fork_of_what_never_was_is_found(what: str) -> None:
             origin["hash"] = "ab" * 32
         rewritten(journal, "again", "forged", origin=origin)
         assert [one.what for one in audit(journal, "forged").findings] == ["fork"]
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_fork_begins_with_the_right_reward(sealed: bool) -> None:
+    with open_journal("memory:") as journal:
+        shop = played(journal, [0.4, 0.9, 0.3], sealed=sealed, history=(np.array(ROWS), np.array([0.2, 0.1])))
+        with pytest.raises(DecisionSettledError, match="`corrections`"):
+            shop.correct("v1", 0.2, reason="counted twice")
+        made = fork(journal, "shop", "again", corrections={"v1": 0.2}, reason="counted twice")
+        created = made.experiment.settings
+        assert created.history is not None
+        assert created.history.rewards == [0.2, 0.1, 0.4, 0.2, 0.3]
+        assert created.origin is not None
+        assert created.origin.corrections == ((1, 0.2),)
+        report = audit(journal, "again")
+        assert report.is_clean, list(report.findings)
+        assert "1 of their rewards corrected" in dict(rows(report))["forked from 'shop'"]
+        origin = next(journal.read("again")).value()["origin"]
+        for number, corrections in enumerate([[], [[1, 0.3]], [[0, 0.2]], [[3, 0.2]], [[1, 0.2], [1, 0.2]]]):
+            rewritten(journal, "again", f"forged-{number}", origin={**origin, "corrections": corrections})
+            assert [one.what for one in audit(journal, f"forged-{number}").findings] == ["fork"]
+
+
+@pytest.mark.parametrize("corrections", [{"nobody": 0.2}, {"v1": np.inf}, {"v1": "much"}, {"open": 0.2}, {"v1": 7.0}])
+def test_a_bad_correction_forks_nothing(corrections: dict[str, Any]) -> None:
+    with open_journal("memory:") as journal:
+        shop = played(journal, [0.4, 0.9], reward_bounds=(0.0, 1.0))
+        shop.decide(ROWS, baseline=0, decision_id="open")
+        with pytest.raises((DecisionError, InputError, ConfigError), match="must"):
+            fork(journal, "shop", "again", corrections=corrections, reason="counted twice")
+        assert journal.names() == ["shop"]

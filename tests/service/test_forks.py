@@ -33,7 +33,14 @@ def test_a_fork_and_a_correction_over_http(tmp_path: Path) -> None:
         assert (mended["is_changed"], mended["value"]) == (True, 0.4)
         late = client.post(f"{SHOP}/decisions/v0/correction", json={"value": 0.4, "reason": "counted twice"})
         assert (late.status_code, late.json()["type"]) == (409, "/problems/decision-settled")
-        asked = {"name": "bolder", "settings": {"alpha": 0.3}, "reason": "more may be risked"}
+        asked = {
+            "name": "bolder",
+            "settings": {"alpha": 0.3},
+            "corrections": {"v0": 0.4},
+            "reason": "more may be risked",
+        }
+        unknown = client.post(f"{SHOP}/forks", json={**asked, "corrections": {"nobody": 0.4}})
+        assert (unknown.status_code, unknown.json()["type"]) == (404, "/problems/unknown-decision")
         made = client.post(f"{SHOP}/forks", json=asked)
         assert made.status_code == 201, made.text
         assert made.json()["carried"] == 3
@@ -50,4 +57,5 @@ def test_a_fork_and_a_correction_over_http(tmp_path: Path) -> None:
         assert journal.names() == ["bolder", "shop"]
         assert all(audit(journal, name).is_clean for name in journal.names())
         assert next(journal.read("bolder")).value()["by"] == ada
+        assert next(journal.read("bolder")).value()["history"]["rewards"] == [0.4, 0.5, 0.5]
         assert [event.value()["by"] for event in journal.read("shop") if event.kind == "corrected"] == [ada]

@@ -126,6 +126,11 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     """What was counted and checked, line by line."""
     tally, created = report.tally, report.created
     yield "policy", created.policy if created is not None else "unknown"
+    origin = None if created is None else created.origin
+    if origin is not None:
+        mended = f", {len(origin.corrections):,} of their rewards corrected" if origin.corrections else ""
+        said = f"event {origin.number:,}, with {origin.rounds:,} of its rounds{mended}: {origin.reason}"
+        yield f"forked from {origin.experiment!r}", said
     yield "from", when(tally.first_time)
     yield "to", when(tally.last_time)
     yield "decisions", f"{tally.decisions:,}"

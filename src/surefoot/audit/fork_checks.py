@@ -63,9 +63,22 @@ def fork_faults(journal: Journal, created: records.Created | None) -> Iterator[s
     told = [] if created.history is None else list(zip(created.history.features, created.history.rewards, strict=False))
     if origin.rounds != len(teacher.learned):
         yield f"it says to begin with {origin.rounds} rounds, but {len(teacher.learned)} were learned until then"
+    if not _correct(teacher.learned, origin.corrections):
+        yield "it corrects rewards of rounds that were not learned, or one of them twice"
+        return
     known = [*teacher.history, *teacher.learned]
     if not origin.is_encoded and told != known:
         yield "its history is not what the experiment that it was forked from had learned"
     # Rows of another feature map cannot be made again here; rounds that are left out can be found by their rewards.
     if origin.is_encoded and [reward for _, reward in told] != [reward for _, reward in teacher.learned]:
         yield "its rewards are not those of every round that the experiment it was forked from had learned"
+
+
+def _correct(learned: list[tuple[list[float], float]], corrections: tuple[tuple[int, float], ...]) -> bool:
+    """Put the rewards in place that a person has said; false where there is no place for one."""
+    positions = [position for position, _ in corrections]
+    if len({*positions}) < len(positions) or not all(0 <= position < len(learned) for position in positions):
+        return False
+    for position, value in corrections:
+        learned[position] = learned[position][0], value
+    return True

@@ -29,6 +29,10 @@ def fork(
     config: Annotated[
         Path | None, typer.Option(help="experiment.toml in place of the old settings; rows are made anew of contexts.")
     ] = None,
+    correct: Annotated[
+        list[str] | None,
+        typer.Option(help="DECISION=VALUE: a reward that was learned wrongly, as it should be; repeat for several."),
+    ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned; as before.")] = None,
 ) -> None:
@@ -43,6 +47,7 @@ def fork(
             name,
             policy=None if config is None else read_configuration(config),
             changes=read_pairs(None, set_ or []) or None,
+            corrections=dict(map(_correction, correct or [])),
             mode=cast("ModeName", mode),
             reason=reason,
             by=by,
@@ -51,6 +56,14 @@ def fork(
     typer.echo(f"{name!r} begins with {made.carried:,} rows of {source!r}. Not carried over:")
     for sentence in made.lost:
         typer.echo(f"- {sentence}")
+
+
+def _correction(text: str) -> tuple[str, float]:
+    decision_id, _, value = text.rpartition("=")  # an id may hold the sign, a number cannot
+    try:
+        return decision_id, float(value)
+    except ValueError:
+        raise ConfigError(f"`--correct` must be DECISION=VALUE, but got {text!r:.80}.") from None
 
 
 def correct(

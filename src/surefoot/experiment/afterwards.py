@@ -101,7 +101,7 @@ class Afterwards(Erasures):
         DecisionError
             If there is no such decision, or no reward of it.
         DecisionSettledError
-            If the reward was learned; then only a fork can begin anew (`surefoot.experiment.fork`).
+            If the reward was learned; then only a fork with `corrections` can begin anew (`surefoot.experiment.fork`).
         DecisionConflictError
             If it was corrected before, to another value.
         InputError

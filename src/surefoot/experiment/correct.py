@@ -1,7 +1,7 @@
 """The verb `correct`: a reward that was measured wrongly is replaced, as long as nothing was learned from it.
 
-What was learned stands: confidence sets, and decisions made since, rest on it. Then a fork begins anew with the right
-reward (`surefoot.experiment.fork`).
+What was learned stands: confidence sets, and decisions made since, rest on it. Then a fork that is told the right
+reward begins anew with it (`surefoot.experiment.fork`, `corrections`).
 """
 
 import math
@@ -19,7 +19,9 @@ from surefoot.policies import Guard
 def correct(turn: UnitOfWork, decision_id: str, value: float, reason: str, by: str) -> bool | SurefootError:
     """Replace the reward of a decision; false where it has that value already."""
     if isinstance(turn.state.policy, Guard):
-        return InputError("A guard's rewards cannot be corrected: its bank counts them when they come. Fork it.")
+        return InputError(
+            "A guard's rewards cannot be corrected: its bank counts them when they come. Create a new experiment."
+        )
     if not (math.isfinite(value) and abs(value) <= LARGEST):
         return InputError(f"`value` must be finite, and at most {LARGEST:g}, but got {value!r}.")
     decision = find_decision(turn.state.created, turn.transaction, decision_id)
@@ -39,7 +41,7 @@ def correct(turn: UnitOfWork, decision_id: str, value: float, reason: str, by: s
     if not _is_unlearned(turn, ref, decision):
         return DecisionSettledError(
             f"A reward must not have been learned to be corrected, but that of {decision_id!r:.80} was: what rests on "
-            "it cannot be taken back. Fork the experiment to begin anew with the right one."
+            "it cannot be taken back. Fork the experiment, with the right one among its `corrections`, to begin anew."
         )
     record = records.Corrected(decision_id=ref, value=value, reason=reason, by=by)
     turn.write(records.CORRECTED, record, f"x:{ref}")

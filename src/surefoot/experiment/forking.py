@@ -10,6 +10,7 @@ Declare what you would have declared without looking at the rewards: a range, a 
 by them is not covered by delta.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,15 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot import records
-from surefoot.errors import ConfigError
+from surefoot.arrays import LARGEST
+from surefoot.errors import ConfigError, DecisionError, InputError
 from surefoot.experiment.carried_rounds import CarriedRounds, carried_rounds
-from surefoot.experiment.decoding import decode
+from surefoot.experiment.decoding import decode, round_of
 from surefoot.experiment.experiment import SNAPSHOT_EVERY, Experiment
 from surefoot.experiment.experiment_toml import Configuration, configuration_in
 from surefoot.experiment.policy_by_name import is_guard, make_policy
 from surefoot.experiment.question import Question, read_text
-from surefoot.experiment.sealing import is_sealed
-from surefoot.journal import Journal
+from surefoot.experiment.reward import read_reward
+from surefoot.experiment.sealing import find_decision, is_sealed
+from surefoot.journal import Journal, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Policy
 from surefoot.records import Asked, Created, ModeName
@@ -73,6 +76,7 @@ def fork(
     policy: Policy | Configuration | None = None,
     changes: Mapping[str, Any] | None = None,
     features: Encode | None = None,
+    corrections: Mapping[str, float] | None = None,
     mode: ModeName = "shadow",
     reason: str,
     by: str = "",
@@ -96,6 +100,9 @@ def fork(
         Another feature map: is given what was asked in a round, in the caller's own words, and returns one row per
         action. A configuration has its own. By default rows are carried over as they were. Refused where a round is
         erased.
+    corrections : mapping, optional
+        Rewards that were measured wrongly and learned, by the decision's id, as they should have been sent; the old
+        experiment keeps what it has learned. Valid if what is corrected does not depend on how it suits anybody.
     mode : {"shadow", "guarded", "paused"}
         Who may play at first.
     reason, by : str
@@ -115,6 +122,8 @@ def fork(
     ConfigError
         If a setting is invalid, an experiment of that kind has nothing to carry over, its alarm is on, or a reward
         lies outside of the new `reward_bounds`.
+    DecisionError
+        If a reward that is to be corrected is not among those that are carried over.
     JournalNotFoundError
         If there is no such experiment.
     JournalConflictError
@@ -148,6 +157,7 @@ def fork(
             "contradicts the declarations must not begin another promise. Answer it by a restart, after which a fork "
             "carries what was learned since, or create a new experiment."
         )
+    corrected = _correct(old, view, found, corrections or {})
     rows, rewards, lost = _history(old, found, features)
     dim = made.phi.dim if isinstance(made, Configuration) else made.settings.get("dim")
     if rows and len(rows[0]) != dim:
@@ -162,6 +172,7 @@ def fork(
         rounds=len(found.rounds),
         is_encoded=features is not None,
         reason=reason,
+        corrections=corrected,
     )
     experiment = Experiment.create(
         journal,
@@ -188,6 +199,28 @@ def _changed(old: Created, changes: Mapping[str, Any] | None) -> Policy | Config
             )
         return configuration_in(old.configuration)
     return make_policy(old.policy, {**old.settings, **(changes or {})})
+
+
+def _correct(
+    old: Created, view: View, found: CarriedRounds, corrections: Mapping[str, float]
+) -> tuple[tuple[int, float], ...]:
+    """Replace rewards, and say of which of the rounds."""
+    positions = {one.round: position for position, one in enumerate(found.rounds)}
+    made = list[tuple[int, float]]()
+    for decision_id, given in corrections.items():
+        known, value = read_reward(decision_id, given)
+        if not (math.isfinite(value) and abs(value) <= LARGEST):
+            raise InputError(f"`corrections` must be finite, and at most {LARGEST:g}, but got {given!r:.80}.")
+        decision = find_decision(old, view, known)
+        position = None if decision is None else positions.get(round_of(decision))
+        if position is None:
+            raise DecisionError(
+                f"A reward must be carried over to be corrected by a fork, but that of {known!r:.80} is not: there is "
+                "no such decision, it was not learned, or it came before a restart."
+            )
+        found.rounds[position].reward = value
+        made.append((position, value))
+    return tuple(sorted(made))
 
 
 def _encoding(configuration: Configuration) -> Encode:

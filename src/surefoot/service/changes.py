@@ -49,7 +49,9 @@ def _change(event: Event) -> Change:
 def _created(record: records.Created) -> str:
     if record.origin is None:
         return f"Created, in mode {record.mode}."
-    return f"Forked from {record.origin.experiment}, with {record.origin.rounds:,} of its rounds."
+    corrected = len(record.origin.corrections)
+    told = f", {corrected:,} of their rewards corrected" if corrected else ""
+    return f"Forked from {record.origin.experiment}, with {record.origin.rounds:,} of its rounds{told}."
 
 
 # How many are shown at most, and in which words.

@@ -195,12 +195,14 @@ class ForkExperiment(Wire, kw_only=True):
 
     `settings` are those in which the new policy differs, such as {"alpha": 0.2}. A `configuration` is the text of an
     experiment.toml, in place of them: it makes the rows anew of the contexts. `reward_window`, `default_reward` and
-    `confirm_within` are the old one's where they are left out.
+    `confirm_within` are the old one's where they are left out. `corrections` are rewards that were learned wrongly, by
+    the decision's id, as they should have been sent.
     """
 
     name: Name
     settings: dict[str, Any] = {}
     configuration: str | None = None
+    corrections: dict[str, float] = {}
     mode: ModeName = "shadow"
     reward_window: Annotated[float, Meta(gt=0)] | None = None
     default_reward: float | None = None

@@ -150,7 +150,12 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         "/v1/experiments/{name:str}/forks",
         **guarded("admin", TAGS, "forkExperiment", body=(request_models.ForkExperiment,)),
         responses=problems(
-            "unknown-experiment", "experiment-exists", "broken-assumption", "outcome-unknown", body=True
+            "unknown-experiment",
+            "experiment-exists",
+            "unknown-decision",
+            "broken-assumption",
+            "outcome-unknown",
+            body=True,
         ),
     )
     async def fork(name: ExperimentName, request: Request[Any, Any, Any]) -> response_models.Forked:
@@ -172,6 +177,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             data.name,
             policy=made,
             changes=data.settings or None,
+            corrections=data.corrections,
             mode=data.mode,
             reason=data.reason,
             by=visit.by,
