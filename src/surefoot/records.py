@@ -126,6 +126,8 @@ class Created(Record):
     confirm_within: seconds within which a learner round must be confirmed, or else counts at its worst
     skew:           seconds by which clocks of shards may differ, where they share a floor
     shard:          in the journal of a shard, its name
+    token:          by which the hub knows this journal from another of the same shard's name
+    hub:            hash of the first event where the shards meet
     """
 
     format: int
@@ -145,6 +147,8 @@ class Created(Record):
     origin: Forked | None = None
     skew: float | None = None
     shard: str | None = None
+    token: str | None = None
+    hub: str | None = None
 
 
 class CatalogueRecord(Record):

@@ -5,10 +5,11 @@ from surefoot.records_of_proofs import ProofRecord
 
 
 class Joined(Record):
-    """A shard was let in; its rounds are decided at `since` or later."""
+    """A shard was let in, with the journal of this token; its rounds are decided at `since` or later."""
 
     shard: str
     since: float
+    token: str
 
 
 class LeaseRecord(Record):
@@ -45,6 +46,7 @@ class HandedRound(Record, array_like=True):
 class HandedIn(Record):
     """What a shard did under a lease.
 
+    token:    of the journal that it is from
     rewards:  those that came since the last hand-in, by the number of their round; None where it was abandoned
     question: what the rounds add up to; <theta, question> is at least `level` by the shard's last certificate
     through:  every round that it decided before this moment is among those handed in
@@ -56,6 +58,7 @@ class HandedIn(Record):
     """
 
     shard: str
+    token: str
     lease: int
     rounds: list[HandedRound]
     rewards: list[tuple[int, float | None]]

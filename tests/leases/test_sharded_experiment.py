@@ -57,12 +57,6 @@ class Fleet:
 
 
 @pytest.fixture
-def hub() -> Iterator[Journal]:
-    with surefoot.open_journal("memory:") as journal:
-        yield journal
-
-
-@pytest.fixture
 def fleet(tmp_path: Path, hub: Journal) -> Iterator[Fleet]:
     made = Fleet(tmp_path, hub)
     yield made

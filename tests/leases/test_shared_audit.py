@@ -56,15 +56,6 @@ def test_honest_shards_have_no_findings(tmp_path: Path, settings: dict[str, Any]
     fleet.close()
 
 
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("shards")
-    fleet = played(folder)
-    fleet.close()
-    fleet.hub.close()
-    return folder
-
-
 def last(rows: list[Row], kind: str, at: int = -1) -> Row:
     payload: Row = [row for row in rows if row["kind"] == kind][at]["payload"]
     return payload

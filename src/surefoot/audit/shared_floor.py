@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from surefoot import records
@@ -48,6 +49,7 @@ class AuditedShard:
 
     since: float
     through: float
+    token: str
     auditor: ShardAuditor | None
     lease: int = 0
     amount: float = 0.0
@@ -113,7 +115,7 @@ class SharedFloor:
     def _take_created(self, event: Event, created: records.Created) -> None:
         if created.format != records.SHARDED or created.shard is not None or self.created is not None:
             self.findings.add(event.number, "created", "it must be a sharded experiment, which is created once")
-        self.created = created
+        self.created, self._first = created, event.hash
         for text in faults(created):
             self.findings.add(event.number, "settings", text)
         self._declared = read_linear(created.policy, created.settings)
@@ -129,7 +131,21 @@ class SharedFloor:
         auditor = None if journal is None else ShardAuditor(journal.view(self._name))
         if auditor is not None:
             auditor.advance(None)
-        self.shards[joined.shard] = AuditedShard(joined.since, joined.since, auditor)
+            self._check_declared(event, joined, auditor.created)
+        self.shards[joined.shard] = AuditedShard(joined.since, joined.since, joined.token, auditor)
+
+    def _check_declared(self, event: Event, joined: records.Joined, own: records.Created | None) -> None:
+        """A shard decides by what was declared where the shards meet, in the one journal that it joined with."""
+        assert self.created is not None
+        told = msgspec.structs.replace(self.created, shard=joined.shard, token=joined.token, hub=self._first)
+        if own != told:
+            differing = (
+                [] if own is None else [one for one in own.__struct_fields__ if getattr(own, one) != getattr(told, one)]
+            )
+            text = (
+                f"shard {joined.shard!r} must begin with what the hub declares, but differs in {', '.join(differing)}"
+            )
+            self.findings.add(event.number, "created", text)
 
     def _take_lost(self, event: Event, lost: records.Lost) -> None:
         shard = self.shards[lost.shard]
@@ -185,6 +201,8 @@ class SharedFloor:
         """What was handed in must be what the shard's own chain holds, and claim no more; what that proves of it."""
         if given.lease != shard.lease:
             problems.add("lease", f"lease {shard.lease} of {given.shard!r} is to be handed in, but got {given.lease}")
+        if given.token != shard.token:
+            problems.add("token", f"shard {given.shard!r} must hand in by the journal that it joined with")
         moments = [shard.since, *(made.moment for made in given.rounds), given.through]
         numbers = [made.number for made in given.rounds]
         is_whole = numbers == list(range(shard.handed_in + 1, shard.handed_in + 1 + len(numbers)))

@@ -33,6 +33,7 @@ class HubState:
         policy = new_policy(self.created)
         assert isinstance(policy, SafeLUCB)
         self.coordinator = Coordinator(policy, skew=self.created.skew or 0.0)
+        self.first, self.tokens = event.hash, dict[str, str]()
         self.head, self.time = event.head, event.time
 
     def apply(self, event: Event) -> None:
@@ -42,6 +43,7 @@ class HubState:
         if event.kind == records.JOINED:
             joined = decode(event, Joined)
             self.coordinator.admit(joined.shard, now=joined.since)
+            self.tokens[joined.shard] = joined.token
         elif event.kind == records.HANDED_IN:
             given = decode(event, HandedIn)
             self.coordinator.receive(given_of(given), leaves=given.leaves)
@@ -54,6 +56,14 @@ class HubState:
             raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
         self.head, self.time = event.head, max(self.time, event.time)
 
+    def check_token(self, shard: str, token: str | None) -> None:
+        """Raise unless a shard comes with the journal that it joined with: two would spend one lease twice."""
+        if self.tokens.get(shard) != token:
+            raise ConfigError(
+                f"Shard {shard!r} must come with the journal that it joined with, but this is another one. Join by a "
+                "name that no shard has had; the lease of a journal that is gone stays charged."
+            )
+
 
 class LeaseHub:
     """One server's way to the ledger that shards share."""
@@ -63,9 +73,10 @@ class LeaseHub:
         self._state: HubState | None = None  # until the hub is asked for the first time
         self._alone = threading.Lock()
 
-    def created(self) -> Created:
-        """What the experiment was created with."""
-        return HubState(self._journal.view(self.name)).created
+    def created(self) -> tuple[Created, str]:
+        """What the experiment was created with, and the hash of that event."""
+        state = HubState(self._journal.view(self.name))
+        return state.created, state.first
 
     def now(self) -> float:
         """The clock of the journal, or where it has none the server's; raises while the journal is away."""
@@ -80,25 +91,57 @@ class LeaseHub:
                 return
         self.now()
 
-    def join(self, shard: str) -> tuple[LeaseRecord, bytes | None]:
-        """Let a shard in, and give its first lease; the same one again, if it has joined before."""
+    def join(self, shard: str, token: str) -> tuple[LeaseRecord, bytes | None]:
+        """Let a shard in, and give its first lease; the same one again, if its answer was lost."""
+        self.prepare()
         now = self.now()
 
         def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None]:
             if transaction.find(f"j:{shard}") is None:
                 state.coordinator.admit(shard, now=now)
                 since = state.coordinator.members.find(shard).through
-                self._write(state, transaction, records.JOINED, Joined(shard=shard, since=since), f"j:{shard}", now)
+                joined = Joined(shard=shard, since=since, token=token)
+                self._write(state, transaction, records.JOINED, joined, f"j:{shard}", now)
+                state.tokens[shard] = token
+            else:
+                self._check_place(state, transaction, shard, token, 1, is_ended=False)
             return self._lease(state, transaction, shard, 1, now)
 
-        return self._transact(work, [f"j:{shard}", f"l:{shard}:1"])
+        return self._transact(work, [f"j:{shard}", f"l:{shard}:1", f"h:{shard}:1"])
+
+    def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
+        """Raise unless a shard that is opened again stands where the hub has it: its lease may be spent already."""
+        self.prepare()
+
+        def work(state: HubState, transaction: Transaction) -> None:
+            self._check_place(state, transaction, shard, token, lease, is_ended=is_ended)
+
+        self._transact(work, [f"h:{shard}:{lease}"])
+
+    def _check_place(
+        self, state: HubState, transaction: Transaction, shard: str, token: str, lease: int, *, is_ended: bool
+    ) -> None:
+        state.check_token(shard, token)
+        is_handed_in = transaction.find(f"h:{shard}:{lease}") is not None
+        newest = max(1, state.coordinator.members.find(shard).lease)
+        is_known = lease == newest or (is_ended and is_handed_in and lease + 1 == newest)
+        if not is_known or (is_handed_in and not is_ended):
+            raise ConfigError(
+                f"The journal of shard {shard!r} must be the newest there is, but it is at lease {lease}, and lease "
+                f"{newest} is the last one{', handed in' if is_handed_in else ''}, where the shards meet. A copy from "
+                "before must not go on: join by a new name."
+            )
 
     def take(self, given: HandedIn, *, sent: float) -> tuple[LeaseRecord, bytes | None] | None:
         """Take in what a shard did, and lease to it anew unless it leaves; once, however often it is said."""
         now, key = self.now(), f"h:{given.shard}:{given.lease}"
 
         def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | None:
-            if transaction.find(key) is None:
+            state.check_token(given.shard, given.token)
+            found = transaction.find(key)
+            if found is not None:
+                _check_same(decode(found, HandedIn), given)
+            else:
                 checked = given_of(given)
                 state.coordinator.check(checked, now=now, sent=sent)
                 state.coordinator.receive(checked, leaves=given.leaves)
@@ -166,6 +209,16 @@ class LeaseHub:
         for event in view.read(state.head.number):
             state.apply(event)
         return state
+
+
+def _check_same(before: HandedIn, given: HandedIn) -> None:
+    """Raise if a hand-in is repeated with another content: its rounds would count nowhere."""
+    told = msgspec.structs.replace(before, proof=None, proved=None, refuted=False, leaves=given.leaves)
+    if encode(told) != encode(given):
+        raise ConfigError(
+            f"Lease {given.lease} of shard {given.shard!r} must be handed in once, but what is handed in now differs "
+            "from what was taken in. Its journal is a copy from before: join with a new journal, by a new name."
+        )
 
 
 def _record(lease: Lease, coordinator: Coordinator, digest: str) -> LeaseRecord:

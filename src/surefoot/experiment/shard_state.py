@@ -19,13 +19,13 @@ class ShardState(State):
     """A shard at `head`."""
 
     def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
-        if created.shard is None or not isinstance(policy, LeasedLUCB):
+        if created.shard is None or created.token is None or not isinstance(policy, LeasedLUCB):
             raise ConfigError(
                 "This is the ledger that shards share: join it by `ShardedExperiment.join`, with a journal of the "
                 "shard's own."
             )
         super().__init__(created, policy, head, time)
-        self.shard, self.leased_policy = created.shard, policy
+        self.shard, self.token, self.leased_policy = created.shard, created.token, policy
         self.lease: LeaseRecord | None = None
         self.since: list[HandedRound] = []  # rounds that are not handed in
         self.due: HandedIn | None = None  # what is to be handed in before the next lease
@@ -74,6 +74,7 @@ class ShardState(State):
         alarm = self.policy.alarm
         self.due = HandedIn(
             shard=self.shard,
+            token=self.token,
             lease=record.lease,
             rounds=self.since,
             rewards=self.leased_policy.take_settled(),

@@ -1,5 +1,6 @@
 """Experiments over many servers: each decides by itself, into its own journal, under a lease of one shared floor."""
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -114,9 +115,14 @@ class ShardedExperiment(Experiment):
     _asked: float  # when the hub was asked last, by a clock that never goes back
 
     def _start(self) -> None:
-        if self._shard_state(lambda state: state.lease is None):
-            self._accept(*self._hub.join(self._shard_state(lambda state: state.shard)))
-        elif self._shard_state(lambda state: state.due is not None):
+        shard, token, lease, is_ended = self._shard_state(
+            lambda state: (state.shard, state.token, state.lease, state.due is not None)
+        )
+        if lease is None:
+            self._accept(*self._hub.join(shard, token))
+            return
+        self._hub.confirm(shard, token, lease.number, is_ended=is_ended)
+        if is_ended:
             # It may have been taken in before the server went away.
             with suppress(SurefootError):
                 self.renew()
@@ -292,13 +298,19 @@ def create_sharded(
 
 
 def _begin(journal: Journal, name: str, hub: LeaseHub, shard: str, clock: Callable[[], float]) -> None:
-    """Begin the shard's own chain, unless it is there: a shard that continues need not ask where they meet."""
+    """Begin the shard's own chain, unless it is there."""
+    created, link = hub.created()
     try:
         first = decode(next(journal.view(name).read(limit=1)), Created)
     except JournalNotFoundError:
-        own = msgspec.structs.replace(hub.created(), policy="LeasedLUCB", shard=shard)
+        own = msgspec.structs.replace(created, policy="LeasedLUCB", shard=shard, token=secrets.token_hex(16), hub=link)
         journal.create(name, encode(own), time=clock())
         return
+    if first.hub != link and first.shard == shard:
+        raise ConfigError(
+            f"The journal of shard {shard!r} must be of this experiment, but its {name!r} belongs to another one of "
+            "the same name. Its lease is not of this floor: give the shard a new journal."
+        )
     if first.shard != shard:
         raise ConfigError(
             f"The journal of shard {shard!r} must be its own, but its {name!r} is another experiment's or shard's."

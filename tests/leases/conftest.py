@@ -1,0 +1,26 @@
+"""A hub in memory, and the files of an honest fleet."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import surefoot
+from surefoot.journal import Journal
+
+
+@pytest.fixture
+def hub() -> Iterator[Journal]:
+    with surefoot.open_journal("memory:") as journal:
+        yield journal
+
+
+@pytest.fixture(scope="session")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.leases.test_shared_audit import played  # which imports the test modules' own helpers
+
+    folder = tmp_path_factory.mktemp("shards")
+    fleet = played(folder)
+    fleet.close()
+    fleet.hub.close()
+    return folder
