@@ -244,7 +244,7 @@ def test_a_clock_that_is_a_little_behind_is_no_trouble(tmp_path: Path, hub: Jour
     timed: Any = Away(hub)
     fleet, world = Fleet(tmp_path, timed, constraint=RESERVE), World(np.random.default_rng(10))
     timed.told = fleet.clock
-    shop = fleet.join("a", every=5, clock=lambda: fleet.clock() - 0.9)  # a skew of 1 was declared
+    shop = fleet.join("a", every=5, clock=lambda: fleet.clock() - 0.45)  # a skew of 1 was declared: half of it
     ahead = fleet.join("b", every=5, clock=lambda: fleet.clock() + 0.05)
     for _ in range(6):
         play(world, shop, 5)

@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from surefoot import records
-from surefoot.errors import ConfigError, JournalCorruptedError, JournalSchemaError
+from surefoot.errors import ConfigError, InputError, JournalCorruptedError, JournalSchemaError
 from surefoot.experiment.certificate_records import proof_record
+from surefoot.experiment.question import read_text
 from surefoot.experiment.shard_state import given_of, packed
 from surefoot.experiment.state import decode, new_policy
 from surefoot.journal import Event, Journal, Transaction, View
 from surefoot.leases import Coordinator, Lease
+from surefoot.leases.lease import read_shard
 from surefoot.policies import SafeLUCB
 from surefoot.records import Created, HandedIn, Joined, LeaseRecord, Lost, encode, number
 
@@ -152,16 +154,21 @@ class LeaseHub:
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard (`Coordinator.lose`)."""
+        record = Lost(shard=read_shard(shard), reason=read_text("reason", reason), by=read_text("by", by))
+        if not reason.strip():
+            raise InputError("`reason` must say why nobody waits for the shard any more, but is empty.")
+        self.prepare()
         now = self.now()
 
         def work(state: HubState, transaction: Transaction) -> None:
             state.coordinator.lose(shard)
-            self._write(state, transaction, records.LOST, Lost(shard=shard, reason=reason, by=by), None, now)
+            self._write(state, transaction, records.LOST, record, None, now)
 
         self._transact(work, [])
 
     def look(self, at: Callable[[Coordinator], T]) -> T:
         """Ask the coordinator something, events of other servers included."""
+        self.prepare()
         return self._transact(lambda state, _: at(state.coordinator), [])
 
     def _lease(

@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 
 from surefoot import records
-from surefoot.errors import AlarmError, ConfigError, DecisionError, JournalCorruptedError
+from surefoot.errors import AlarmError, ConfigError, JournalCorruptedError
 from surefoot.experiment.snapshots import pack, unpack
 from surefoot.experiment.state import APPLY, KINDS, State, decode
 from surefoot.journal import Event, Head, View
@@ -17,6 +17,8 @@ from surefoot.safety.alarm import Alarm, AlarmKind
 
 class ShardState(State):
     """A shard at `head`."""
+
+    moves_rounds = False  # one that was handed in stands in the shared ledger as it was decided
 
     def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
         if created.shard is None or created.token is None or not isinstance(policy, LeasedLUCB):
@@ -47,11 +49,8 @@ class ShardState(State):
         ))  # fmt: skip
 
     def voided(self, record: records.Voided, decision: Event, view: View) -> None:
-        """Refuse: a round that was handed in stands in the shared ledger as it was decided."""
-        raise DecisionError(
-            f"A round of a shard must be played as it was decided, but {record.decision_id!r} was not: its floor is "
-            "shared, and the round may have been handed in."
-        )
+        """Refuse: no shard writes this."""
+        raise JournalCorruptedError(f"A round of a shard is never moved, but {record.decision_id!r} was.")
 
     def acknowledged(self, record: records.Acknowledged) -> None:
         """Refuse: a restart would have to reach all shards at once."""

@@ -22,7 +22,7 @@ from surefoot.experiment.transacted_state import Call, caught_up
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal
 from surefoot.leases import Coordinator
-from surefoot.leases.lease import check_leasable
+from surefoot.leases.lease import check_leasable, read_shard
 from surefoot.policies import SafeLUCB
 from surefoot.records import Created, HandedIn, LeaseRecord, ModeName, encode
 
@@ -100,6 +100,7 @@ class ShardedExperiment(Experiment):
         """
         count("every", every, hint="every is how many decisions a lease lasts.")
         positive("seconds", seconds, hint="seconds is how long a lease lasts.")
+        read_shard(shard)
         found = LeaseHub(hub, name, clock)
         _begin(journal, name, found, shard, clock)
         # Snapshots are left out: a lease is one.
@@ -262,8 +263,8 @@ def create_sharded(
     policy : SafeLUCB
         A policy that has not decided or learned anything; its constraint is "cumulative" or "reserve".
     skew : float
-        Seconds by which clocks may differ: less than the time between a decision and anything that its reward can
-        influence.
+        Seconds by which two clocks may differ, and each by half of it from the hub's: less than the time between a
+        decision and anything that its reward can influence.
     mode, reward_window, default_reward, reward_bounds, description, clock
         As in `Experiment.create`; each shard has a mode of its own, which begins with this one.
 
@@ -284,7 +285,7 @@ def create_sharded(
     ['shop']
     """
     check_leasable(policy)
-    nonnegative("skew", skew, hint="skew is in seconds.")
+    seconds = nonnegative("skew", skew, hint="skew is in seconds.")
     created = read_settings(
         policy,
         mode=mode,
@@ -294,7 +295,7 @@ def create_sharded(
         history=None,
         description=description,
     )
-    hub.create(name, encode(msgspec.structs.replace(created, format=records.SHARDED, skew=skew)), time=clock())
+    hub.create(name, encode(msgspec.structs.replace(created, format=records.SHARDED, skew=seconds)), time=clock())
 
 
 def _begin(journal: Journal, name: str, hub: LeaseHub, shard: str, clock: Callable[[], float]) -> None:

@@ -11,6 +11,7 @@ from surefoot import records
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, SurefootError
 from surefoot.experiment.decoding import round_of
 from surefoot.experiment.guard_question import read_action
+from surefoot.experiment.reward import abandon
 from surefoot.experiment.sealing import find_decision, is_sealed, read_decision, read_voided, reference, seal_voided
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event, View
@@ -48,6 +49,13 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
         return DecisionSettledError(
             f"A decision must be without a reward to be voided, but {decision_id!r} is settled: its reward has come or "
             "its window has closed. Moving it now could choose the data by their values."
+        )
+    if not turn.state.moves_rounds:
+        # Its reward would be learned for a row that was not played.
+        abandon(turn, decision_id, reason, by)
+        return DecisionError(
+            f"A round of a shard must be played as it was decided, but {decision_id!r} was not: its floor is shared, "
+            "and the round may have been handed in. It counts as decided, and its reward is not learned."
         )
     record, text = Voided(decision_id=ref, action=played, reason=reason, by=by), None
     if not isinstance(made, DecisionRecord):

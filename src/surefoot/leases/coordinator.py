@@ -8,7 +8,8 @@ import numpy as np
 
 from surefoot.arrays import finite, nonnegative
 from surefoot.errors import InputError, ProofError
-from surefoot.leases.lease import HandIn, Lease, LeasedRound, check_leasable, frozen
+from surefoot.leases.hand_in_checks import check_sums, check_values
+from surefoot.leases.lease import HandIn, Lease, LeasedRound, check_leasable, frozen, read_shard
 from surefoot.leases.merging import Member, Members
 from surefoot.linear.ellipsoid import EPS, Ball
 from surefoot.policies import SafeLUCB
@@ -35,8 +36,8 @@ class Coordinator:
     policy : SafeLUCB
         A new policy; its constraint is "cumulative" or "reserve".
     skew : float
-        Seconds by which the clock of a shard may be wrong, less than the time between a decision and anything that its
-        reward can influence.
+        Seconds by which the clocks of two shards may differ, less than the time between a decision and anything that
+        its reward can influence; each may be half of it away from the coordinator's.
 
     Raises
     ------
@@ -132,7 +133,7 @@ class Coordinator:
         InputError
             If the name is taken.
         """
-        if shard in self.members.all:
+        if read_shard(shard) in self.members.all:
             raise InputError(f"A shard's name must be new, but {shard!r} has joined before.")
         # Its rounds come after everything that is merged already.
         through = max(finite("now", now, hint="It is the time."), self.watermark)
@@ -188,7 +189,15 @@ class Coordinator:
         InputError
             If it was handed in before, or cannot be true; an AssumptionError if the clocks disagree.
         """
-        self.members.check(given, now, given.through if sent is None else sent)
+        check_values(given, self.policy.dim)
+        member = self.members.check(
+            given,
+            finite("now", now, hint="It is the coordinator's clock."),
+            given.through if sent is None else finite("sent", sent, hint="It is the shard's clock."),
+        )
+        check_sums(given, self.policy, member.amount)
+        if any(number > member.rounds + len(given.rounds) for number, _ in given.rewards):
+            raise InputError(f"Rewards must be of rounds that were handed in, but some of {given.shard!r} are not.")
 
     def lose(self, shard: str) -> None:
         """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
@@ -237,7 +246,7 @@ class Coordinator:
             Whether it leaves.
         """
         member = self.members.find(given.shard)
-        member.is_away = leaves
+        member.is_away, member.is_leased = leaves, False
         if given.alarm is not None:
             self.policy.report_breach(given.alarm.kind, f"Shard {given.shard!r}: {given.alarm.text}")
         member.pace += PACE * (len(given.rounds) - member.pace)
@@ -305,10 +314,17 @@ class Coordinator:
         -------
         Lease
             An amount within what is left of the pot, and the set as it stands.
+
+        Raises
+        ------
+        InputError
+            If its last lease was not handed in.
         """
-        amount = self._amount(self.members.find(shard))
-        self.granted(shard, amount)
         member = self.members.find(shard)
+        if member.is_leased:
+            raise InputError(f"Lease {member.lease} of shard {shard!r} must be handed in before it is leased to again.")
+        amount = self._amount(member)
+        self.granted(shard, amount)
         return Lease(
             shard, member.lease, amount, member.through, self.watermark, member.merged, frozen(self.policy, amount)
         )
@@ -325,7 +341,7 @@ class Coordinator:
         """
         member = self.members.find(shard)
         member.lease += 1
-        member.amount, member.is_away = amount, False
+        member.amount, member.is_away, member.is_leased = amount, False, True
 
     def _amount(self, member: Member) -> float:
         """Its share of the pot by its pace, or what one round of the learner can cost if that is more."""

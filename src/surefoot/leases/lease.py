@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, InputError
 from surefoot.policies import Decision, SafeLUCB
 from surefoot.safety.alarm import Alarm
 from surefoot.safety.constraints import CUMULATIVE, RESERVE, Cumulative, Reserve, read_constraint
 from surefoot.values import Value
+
+LONGEST_SHARD = 200
 
 
 class Lease(Value, frozen=True):
@@ -174,6 +176,13 @@ def frozen(policy: SafeLUCB, amount: float) -> dict[str, Any]:
     )
     leased.core.begin_ledger()
     return leased.state()
+
+
+def read_shard(name: Any) -> str:
+    """A shard's name, if it is one: it is written into keys, logs and addresses."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_SHARD:
+        raise InputError(f"`shard` must be 1 to {LONGEST_SHARD} printable characters, but got {name!r:.80}.")
+    return name
 
 
 def check_leasable(policy: Any) -> None:

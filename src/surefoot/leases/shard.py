@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import finite
+from surefoot.arrays import count, finite
 from surefoot.errors import InputError
 from surefoot.leases.lease import HandIn, Lease, LeasedRound
 from surefoot.leases.leased_lucb import LeasedLUCB
+from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
 
 
@@ -70,11 +71,12 @@ class Shard:
         bool
             Whether it is time.
         """
+        count("every", every, hint="every is how many decisions a lease lasts.")
         return len(self._since) >= min(every, max(1, self.rounds // 2))
 
     def decide(
         self,
-        features: ArrayLike,
+        features: ArrayLike | Catalogue,
         *,
         baseline: int,
         baseline_reward: Any = None,
@@ -85,7 +87,7 @@ class Shard:
 
         Parameters
         ----------
-        features : array_like of shape (actions, dim)
+        features : array_like of shape (actions, dim), or Catalogue
             One row per action.
         baseline : int
             Row of the action you would play today.
@@ -112,7 +114,8 @@ class Shard:
                 "Decisions are merged by their moments: use a clock that never goes back."
             )
         decision = self._policy.decide(features, baseline=baseline, baseline_reward=baseline_reward, hold=hold)
-        displaced = np.asarray(features, dtype=np.float64)[baseline].copy()
+        rows = features.rows if isinstance(features, Catalogue) else np.asarray(features, dtype=np.float64)
+        displaced = rows[baseline].copy()
         known = tuple(baseline_reward) if isinstance(baseline_reward, (list, np.ndarray)) else baseline_reward
         is_learner = decision.source == "learner"
         self._since.append(LeasedRound(decision.round, moment, decision.features, displaced, is_learner, known))
@@ -159,7 +162,7 @@ class Shard:
         InputError
             If it was handed in before, or the clock went back.
         """
-        if not self._policy.is_leased or not moment >= self._moment:
+        if not self._policy.is_leased or not finite("moment", moment, hint="It is the time.") >= self._moment:
             raise InputError(
                 "A lease is handed in once, by a clock that never goes back: renew it first, or give a moment of at "
                 f"least {self._moment!r}, not {moment!r}."

@@ -1,0 +1,130 @@
+"""What a shard, its coordinator and its hub refuse; what is refused changes nothing."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.audit import audit_shards
+from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
+from surefoot.experiment import create_sharded
+from surefoot.journal import Journal
+from surefoot.leases import HandIn, LeasedRound, Shard
+from tests.leases.shards import SETTINGS, World, new_coordinator
+from tests.leases.test_sharded_experiment import RESERVE, Fleet
+
+
+def handed_in(hub: Journal) -> list[Any]:
+    return [msgspec.json.decode(event.payload) for event in hub.read("shop") if event.kind == "handed_in"]
+
+
+@pytest.mark.parametrize("way", ["void", "fallback"])
+def test_the_reward_of_a_round_that_was_not_played_as_decided_is_not_learned(
+    tmp_path: Path, hub: Journal, way: str
+) -> None:
+    fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(1))
+    shop = fleet.join("a", every=10**6)
+    assert shop.decide(world.rows, baseline=0, decision_id="x").source == "learner"
+    says = {"void": lambda: shop.void("x"), "fallback": lambda: shop.book(world.rows, baseline=0, decision_id="x")}
+    with pytest.raises(DecisionError, match="as it was decided"):
+        says[way]()
+    assert shop._state is not None  # the next decision need not replay the chain
+    assert not shop.reward("x", 0.5).is_accepted
+    shop.renew()
+    assert [entry for given in handed_in(hub) for entry in given["rewards"]] == [[1, None]]
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+ROW, OTHER = np.array([0.6, 0.1, 0.0]), np.array([0.2, 0.3, 0.0])
+ROUND = LeasedRound(1, 0.5, OTHER, ROW, True)
+HONEST: dict[str, Any] = {
+    "shard": "a", "lease": 1, "rounds": (ROUND,), "rewards": ((1, 0.5),), "question": OTHER - 0.9 * ROW, "level": -0.4,
+    "through": 1.0,
+}  # fmt: skip
+BAD: dict[str, dict[str, Any]] = {
+    "a level that is no number": {"level": math.nan},
+    "a level without end": {"level": math.inf},
+    "a level beyond the ball": {"level": 1.0},
+    "a level below the lease": {"level": -100.0},
+    "another question": {"question": np.array([100.0, 0.0, 0.0]), "level": 90.0},
+    "a question of another dimension": {"question": np.zeros(2)},
+    "a question that is no number": {"question": np.array([math.nan, 0.0, 0.0])},
+    "a row of another dimension": {"rounds": (LeasedRound(1, 0.5, np.zeros(2), ROW, True),)},
+    "a row that is no number": {"rounds": (LeasedRound(1, 0.5, np.full(3, math.nan), ROW, True),)},
+    "a baseline reward that is no number": {"rounds": (LeasedRound(1, 0.5, OTHER, ROW, True, math.nan),)},
+    "a reward that is no number": {"rewards": ((1, math.nan),)},
+    "a reward that is a text": {"rewards": ((1, "x"),)},
+    "a reward of a round to come": {"rewards": ((2, 0.5),)},
+    "a moment that is none": {"through": None},
+    "an endless moment": {"through": math.inf},
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_a_hand_in_that_cannot_be_true_is_refused_where_it_is_handed_in(bad: dict[str, Any]) -> None:
+    coordinator = new_coordinator(skew=10.0, constraint=RESERVE)
+    coordinator.join("a", now=0.0)
+    pot, leased = coordinator.pot, coordinator.leased
+    with pytest.raises(InputError):
+        coordinator.take(HandIn(**{**HONEST, **bad}), now=1.0)
+    assert (coordinator.pot, coordinator.leased, coordinator.members.all["a"].rounds) == (pot, leased, 0)
+    assert coordinator.take(HandIn(**HONEST), now=1.0).number == 2
+
+
+def test_a_lease_is_not_granted_twice() -> None:
+    coordinator = new_coordinator(constraint=RESERVE)
+    shard = Shard(coordinator.join("a", now=0.0))
+    with pytest.raises(InputError, match="handed in"):
+        coordinator.grant("a")
+    shard.renew(coordinator.take(shard.hand_in(1.0), now=1.0))
+    assert coordinator.leased <= coordinator.pot
+
+
+def test_two_clocks_differ_by_the_skew_at_most() -> None:
+    coordinator = new_coordinator(skew=0.9)
+    ahead, behind = (Shard(coordinator.join(name, now=0.0)) for name in ("ahead", "behind"))
+    for shard, offset in ((ahead, 0.5), (behind, -0.5)):  # 1.0 from each other
+        with pytest.raises(AssumptionError, match="half of skew"):
+            coordinator.take(shard.hand_in(20.0 + offset), now=20.0)
+
+
+def test_bad_values_are_refused_in_words() -> None:
+    coordinator = new_coordinator()
+    shard = Shard(coordinator.join("a", now=0.0))
+    for name in ([], 5, "", "a\n", None, "x" * 201):
+        with pytest.raises(InputError, match="shard"):
+            coordinator.join(name, now=0.0)  # type: ignore[arg-type]
+    for moment in ("x", None, math.inf):
+        with pytest.raises(InputError, match="moment"):
+            shard.hand_in(moment)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="HandIn"):
+        coordinator.take(None, now=0.0)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="every"):
+        shard.is_due("x")  # type: ignore[arg-type]
+    rows = surefoot.Catalogue([OTHER, ROW])
+    assert shard.decide(rows, baseline=1, moment=1.0).round == 1
+    assert coordinator.take(shard.hand_in(2.0), now=2.0).number == 2
+
+
+def test_what_would_make_the_hub_unreadable_is_refused(tmp_path: Path, hub: Journal) -> None:
+    fleet = Fleet(tmp_path, hub)
+    shop = fleet.join("a")
+    fleet.join("b")
+    events = len(list(hub.read("shop")))
+    bad: list[dict[str, Any]] = [{"reason": None}, {"reason": ""}, {"reason": "gone", "by": 3}]
+    for told in bad:
+        with pytest.raises(InputError):
+            shop.lose("b", **told)
+    with pytest.raises(InputError, match="shard"):
+        fleet.join(5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="join"):
+        shop.lose("c", reason="it never was")
+    assert len(list(hub.read("shop"))) == events
+    create_sharded(hub, "text", surefoot.SafeLUCB(**SETTINGS), skew="1")  # type: ignore[arg-type]
+    assert msgspec.json.decode(next(hub.read("text")).payload)["skew"] == 1.0
+    fleet.close()
