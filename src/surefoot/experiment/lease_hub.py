@@ -142,10 +142,13 @@ class LeaseHub:
             state.check_token(given.shard, given.token)
             found = transaction.find(key)
             if found is not None:
-                _check_same(decode(found, HandedIn), given)
+                before = decode(found, HandedIn)
+                _check_same(before, given)
+                if before.leaves:
+                    return None
             else:
                 checked = given_of(given)
-                state.coordinator.check(checked, now=now, sent=sent)
+                state.coordinator.check(checked, now=now, sent=sent, leaves=given.leaves)
                 state.coordinator.receive(checked, leaves=given.leaves)
                 self._write(state, transaction, records.HANDED_IN, _proved(given, state.coordinator), key, now)
             return None if given.leaves else self._lease(state, transaction, given.shard, given.lease + 1, now)
@@ -221,7 +224,7 @@ class LeaseHub:
 def _check_same(before: HandedIn, given: HandedIn) -> None:
     """Raise if a hand-in is repeated with another content: its rounds would count nowhere."""
     told = msgspec.structs.replace(before, proof=None, proved=None, refuted=False, leaves=given.leaves)
-    if encode(told) != encode(given):
+    if encode(told) != encode(given) or given.leaves > before.leaves:
         raise ConfigError(
             f"Lease {given.lease} of shard {given.shard!r} must be handed in once, but what is handed in now differs "
             "from what was taken in. Its journal is a copy from before: join with a new journal, by a new name."

@@ -1,5 +1,6 @@
 """Experiments over many servers: each decides by itself, into its own journal, under a lease of one shared floor."""
 
+import logging
 import secrets
 import threading
 import time
@@ -12,7 +13,7 @@ import msgspec
 
 from surefoot import records
 from surefoot.arrays import count, nonnegative, positive
-from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
+from surefoot.errors import ConfigError, DecisionError, JournalNotFoundError, SurefootError
 from surefoot.experiment.creation import read_settings
 from surefoot.experiment.experiment import Experiment
 from surefoot.experiment.lease_hub import LeaseHub
@@ -25,6 +26,8 @@ from surefoot.leases import Coordinator
 from surefoot.leases.lease import check_leasable, read_shard
 from surefoot.policies import SafeLUCB
 from surefoot.records import Created, HandedIn, LeaseRecord, ModeName, encode
+
+LOG = logging.getLogger("surefoot.leases")
 
 
 class ShardedExperiment(Experiment):
@@ -113,6 +116,8 @@ class ShardedExperiment(Experiment):
 
     _in_background: bool
     _renewing: threading.Lock
+    _has_left = False
+    _lease_error: SurefootError | None = None
     _asked: float  # when the hub was asked last, by a clock that never goes back
 
     def _start(self) -> None:
@@ -150,17 +155,25 @@ class ShardedExperiment(Experiment):
             self.renew_if_due()
 
     def renew_if_due(self) -> None:
-        """Renew the lease if it is time, and the hub answers: the lease goes on, or the baseline plays, while not."""
+        """Renew the lease if it is time, and the hub answers: the lease goes on, or the baseline plays, while not.
+
+        Nobody waits for this: `lease_error` tells why it failed, and so does the log.
+        """
         if self._is_due():
             with suppress(SurefootError):
                 self.renew()
+
+    @property
+    def lease_error(self) -> SurefootError | None:
+        """Why the lease could not be renewed when it was last tried; None if it was."""
+        return self._lease_error
 
     def snapshot(self) -> None:
         """Nothing: a lease is where a shard begins anew, and it is opened from its events."""
 
     def _is_due(self) -> bool:
         state, elapsed = self._state, time.monotonic() - self._asked
-        if not isinstance(state, ShardState):
+        if not isinstance(state, ShardState) or self._has_left:
             return False
         if state.due is not None or elapsed >= self._renew_seconds:
             return elapsed >= min(1.0, self._renew_seconds)
@@ -187,11 +200,13 @@ class ShardedExperiment(Experiment):
         try:
             self._asked = time.monotonic()
             self._hub.prepare()  # before the lease is given up: while nobody answers, it goes on
-            given: HandedIn = super()._run(Call(_end_lease, closes=True))
-            granted = self._hub.take(given, sent=self._clock())
-            if granted is not None:
-                self._accept(*granted)
+            self._hand_in()
+            self._lease_error = None
             return True
+        except SurefootError as error:
+            self._lease_error = error
+            LOG.warning("The lease of %r was not renewed: %s", self.name, error)
+            raise
         finally:
             self._renewing.release()
 
@@ -200,13 +215,31 @@ class ShardedExperiment(Experiment):
 
         Raises
         ------
+        DecisionError
+            If rounds are open: what others decided later would wait for their rewards.
         JournalError
-            If the hub is away.
+            If the hub is away; leave again.
         """
         with self._renewing:
-            given: HandedIn = super()._run(Call(_end_lease, closes=True))
-            self._hub.take(msgspec.structs.replace(given, leaves=True), sent=self._clock())
-            self._asked = float("inf")
+            self._hub.prepare()
+            pending, is_ended = self._shard_state(lambda state: (len(state.policy.pending), state.due is not None))
+            if pending:
+                raise DecisionError(
+                    f"Every round must be settled before a shard leaves, but {pending} are open: all that was decided "
+                    "later would wait for their rewards. Wait for them, or `abandon` the rounds."
+                )
+            if is_ended:  # it may have been taken in, and leased to anew
+                self._hand_in()
+            if not self._has_left:
+                self._hand_in(leaves=True)
+
+    def _hand_in(self, *, leaves: bool = False) -> None:
+        given: HandedIn = super()._run(Call(_end_lease, closes=True))
+        granted = self._hub.take(msgspec.structs.replace(given, leaves=leaves), sent=self._clock())
+        if granted is None:
+            self._has_left = True
+        else:
+            self._accept(*granted)
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard that is gone (`Coordinator.lose` says when that is valid).

@@ -26,13 +26,15 @@ class ShardRead(msgspec.Struct):
 class ShardsRead(msgspec.Struct):
     """The shards of an experiment; none where it has one ledger.
 
-    `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve.
+    `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. `error`
+    tells why this server's lease was not renewed when it was last tried.
     """
 
     shard: str | None
     pot: float
     leased: float
     shards: list[ShardRead]
+    error: str | None = None
 
 
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
@@ -50,6 +52,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
             return ShardsRead(None, 0.0, 0.0, [])
         found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
         found.shard = experiment.settings.shard
+        found.error = None if experiment.lease_error is None else str(experiment.lease_error)
         return found
 
     return [read]

@@ -1,0 +1,101 @@
+"""A shard that leaves holds nobody up and gets no other lease; and somebody is told where a lease is not renewed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.audit import audit_shards
+from surefoot.errors import DecisionError, InputError, JournalUnavailableError
+from surefoot.experiment import ShardedExperiment
+from surefoot.journal import Journal
+from surefoot.leases import Shard
+from tests.leases.shards import World, new_coordinator
+from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
+
+
+def new_fleet(folder: Path, hub: Journal) -> tuple[Any, Fleet, World]:
+    away: Any = Away(hub)
+    return away, Fleet(folder, away, constraint=RESERVE), World(np.random.default_rng(8))
+
+
+def member(shop: ShardedExperiment, name: str) -> Any:
+    return shop.coordinator(lambda it: it.members.all[name])
+
+
+def test_a_shard_does_not_leave_while_rounds_are_open(tmp_path: Path, hub: Journal) -> None:
+    _, fleet, world = new_fleet(tmp_path, hub)
+    a, b = fleet.join("a"), fleet.join("b", every=10**6)
+    open_ = b.decide(world.rows, baseline=3)
+    b.renew()
+    with pytest.raises(DecisionError, match="open"):
+        b.leave()
+    assert b.decide(world.rows, baseline=3, decision_id="y").source == "learner"  # nothing has changed
+    for id_ in (open_.decision_id, "y"):
+        b.abandon(id_, reason="never shown")
+    b.leave()
+    fleet.clock.time += 1.0
+    play(world, a, 20)
+    a.renew()
+    assert a.coordinator(lambda it: it.policy.ridge.count) == 20
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_coordinator_lets_nobody_leave_with_open_rounds() -> None:
+    coordinator, world = new_coordinator(), World(np.random.default_rng(1))
+    shard = Shard(coordinator.join("a", now=0.0))
+    world.visit(shard, 1.0)
+    given = shard.hand_in(2.0)
+    with pytest.raises(InputError, match="open"):
+        coordinator.leave(given, now=2.0)
+    shard.renew(coordinator.take(given, now=2.0))
+    with pytest.raises(InputError, match="open"):
+        coordinator.leave(shard.hand_in(3.0), now=3.0)
+
+
+@pytest.mark.parametrize("lost", ["the hand-in before", "the leave"])
+def test_a_shard_leaves_although_an_answer_was_lost(tmp_path: Path, hub: Journal, lost: str) -> None:
+    away, fleet, world = new_fleet(tmp_path, hub)
+    a, b = fleet.join("a"), fleet.join("b", every=10**6)
+    play(world, b, 3)
+    away.loses_answers = True
+    with pytest.raises(JournalUnavailableError):
+        b.renew() if lost == "the hand-in before" else b._hand_in(leaves=True)
+    away.loses_answers = False
+    b.leave()
+    found = member(a, "b")
+    assert found.is_away
+    assert found.amount == 0.0
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_shard_that_has_left_gets_no_other_lease(tmp_path: Path, hub: Journal) -> None:
+    _, fleet, world = new_fleet(tmp_path, hub)
+    a, b = fleet.join("a"), fleet.join("b")
+    play(world, b, 3)
+    b.leave()
+    for opened in (lambda: b, lambda: fleet.join("b")):
+        shop = opened()
+        play(world, shop, 5)
+        shop.renew()
+        assert shop.decide(world.rows, baseline=3).source == "baseline"
+    assert member(a, "b").is_away
+    assert member(a, "b").amount == 0.0
+    fleet.close()
+
+
+def test_why_a_lease_was_not_renewed_is_told(tmp_path: Path, hub: Journal, caplog: pytest.LogCaptureFixture) -> None:
+    away, fleet, world = new_fleet(tmp_path, hub)
+    shop = fleet.join("a", every=1)
+    assert shop.lease_error is None
+    away.is_away = True
+    shop.decide(world.rows, baseline=3)
+    assert isinstance(shop.lease_error, JournalUnavailableError)
+    assert "not renewed" in caplog.text
+    away.is_away = False
+    shop.renew()
+    assert shop.lease_error is None
+    fleet.close()
