@@ -1,6 +1,7 @@
 """What a shard, its coordinator and its hub refuse; what is refused changes nothing."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ def test_the_reward_of_a_round_that_was_not_played_as_decided_is_not_learned(
     fleet, world = Fleet(tmp_path, hub, constraint=RESERVE), World(np.random.default_rng(1))
     shop = fleet.join("a", every=10**6)
     assert shop.decide(world.rows, baseline=0, decision_id="x").source == "learner"
-    says = {"void": lambda: shop.void("x"), "fallback": lambda: shop.book(world.rows, baseline=0, decision_id="x")}
+    says: dict[str, Callable[[], Any]] = {
+        "void": lambda: shop.void("x"),
+        "fallback": lambda: shop.book(world.rows, baseline=0, decision_id="x"),
+    }
     with pytest.raises(DecisionError, match="as it was decided"):
         says[way]()
     assert shop._state is not None  # the next decision need not replay the chain
@@ -96,12 +100,14 @@ def test_two_clocks_differ_by_the_skew_at_most() -> None:
 def test_bad_values_are_refused_in_words() -> None:
     coordinator = new_coordinator()
     shard = Shard(coordinator.join("a", now=0.0))
-    for name in ([], 5, "", "a\n", None, "x" * 201):
+    names: list[Any] = [[], 5, "", "a\n", None, "x" * 201]
+    for name in names:
         with pytest.raises(InputError, match="shard"):
-            coordinator.join(name, now=0.0)  # type: ignore[arg-type]
-    for moment in ("x", None, math.inf):
+            coordinator.join(name, now=0.0)
+    moments: list[Any] = ["x", None, math.inf]
+    for moment in moments:
         with pytest.raises(InputError, match="moment"):
-            shard.hand_in(moment)  # type: ignore[arg-type]
+            shard.hand_in(moment)
     with pytest.raises(InputError, match="HandIn"):
         coordinator.take(None, now=0.0)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="every"):

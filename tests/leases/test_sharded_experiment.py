@@ -32,10 +32,10 @@ class Clock:
 class Fleet:
     """An experiment in one journal, and shards in files of their own."""
 
-    def __init__(self, folder: Path, hub: Journal, **extra: Any) -> None:
+    def __init__(self, folder: Path, hub: Journal, *, name: str = "shop", **extra: Any) -> None:
         self.folder, self.hub, self.clock = folder, hub, Clock()
         policy = surefoot.SafeLUCB(**{**SETTINGS, **extra})
-        create_sharded(hub, "shop", policy, mode="guarded", skew=1.0, clock=self.clock)
+        create_sharded(hub, name, policy, mode="guarded", skew=1.0, clock=self.clock)
         self.journals: dict[str, Journal] = {}
 
     def join(self, shard: str, *, every: int = 10, clock: Callable[[], float] | None = None) -> ShardedExperiment:

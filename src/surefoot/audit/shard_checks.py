@@ -12,6 +12,7 @@ from surefoot.audit.audit_ledger import AuditLedger
 from surefoot.audit.auditor import Auditor
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import Declarations, read_linear
+from surefoot.audit.expected_heads import HeadSearch
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.proof_checker import LinearFact
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems
@@ -34,6 +35,7 @@ class Segment:
     rewards: list[tuple[int, float | None]]
     through: float
     fact: LinearFact | None  # what its certificates prove of them; None where nothing was played
+    is_refuted: bool  # the alarm was on
 
 
 class LeasedChecks(LinearChecks):
@@ -90,8 +92,9 @@ class ShardAuditor(Auditor):
 
     _book: LeasedChecks | None
 
-    def __init__(self, view: Any) -> None:
+    def __init__(self, view: Any, expected: HeadSearch) -> None:
         super().__init__(view)
+        self._expected = expected
         self._events = view.read(verify=False)
         self._next: Event | None = None
         self.segments: dict[int, Segment] = {}
@@ -111,6 +114,11 @@ class ShardAuditor(Auditor):
                 self._next = event
                 return
             self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Check one event."""
+        self._expected.take(event, self.findings)
+        super().take(event)
 
     @property
     def waits_for(self) -> int | None:
@@ -137,7 +145,9 @@ class ShardAuditor(Auditor):
         assert self._book is not None
         if not self._book.is_leased or self._granted is None or record.lease != self._granted.record.number:
             self.findings.add(event.number, "lease", f"lease {record.lease} ended, which the shard does not have")
-        self.segments[record.lease] = Segment(self._since, self._rewards, event.time, self._book.end())
+        self.segments[record.lease] = Segment(
+            self._since, self._rewards, event.time, self._book.end(), self.tally.is_refuted
+        )
         self._since, self._rewards = [], []
 
     def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:

@@ -7,8 +7,9 @@ lease froze; the chain of a shard is checked against that set, up to its next le
 import heapq
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from surefoot.audit.audit_report import Report
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import read_linear
 from surefoot.audit.declared_settings import faults
+from surefoot.audit.expected_heads import HeadSearch
 from surefoot.audit.findings import Findings
 from surefoot.audit.hash_chain import HashChain
 from surefoot.audit.linear_checks import LinearChecks
@@ -54,6 +56,7 @@ class AuditedShard:
     lease: int = 0
     amount: float = 0.0
     is_away: bool = False
+    has_left: bool = False
     waiting: deque[MergedRound] = field(default_factory=deque)
     rounds: dict[int, MergedRound] = field(default_factory=dict)  # that are not settled
     handed_in: int = 0
@@ -91,13 +94,13 @@ class SharedReport:
 class SharedFloor:
     """The chain where shards meet, event by event."""
 
-    def __init__(self, name: str, journals: Mapping[str, Journal]) -> None:
-        self._name, self._journals = name, journals
+    def __init__(self, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
+        self._name, self._journals, self.expected = name, journals, expected
         self.findings, self.tally = Findings(), AuditCounts()
         self.chain = HashChain(name, self.findings)
         self.created: records.Created | None = None
         self.shards: dict[str, AuditedShard] = {}
-        self._watermark = -math.inf
+        self._watermark = self._time = -math.inf
         self._order: deque[MergedRound] = deque()
         self._question, self._size = np.zeros(0), 0.0
         self._carried: LinearFact | None = None
@@ -105,9 +108,15 @@ class SharedFloor:
     def take(self, event: Event) -> None:
         """Check one event."""
         self.chain.follow(event)
+        self.expected.take(event, self.findings)
         self.tally.events += 1
+        if event.time < self._time:
+            self.findings.add(event.number, "time", "it was written before the event that it follows")
+        self._time = event.time
         try:
             record = read_payload(event.kind, event.payload)
+            if event.key != _key(record):
+                self.findings.add(event.number, "key", f"it must be found by {_key(record)!r}, but has {event.key!r}")
             getattr(self, f"_take_{event.kind}")(event, record)
         except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
             self.findings.add(event.number, "payload", f"it cannot be worked with as a {event.kind}: {error}")
@@ -128,7 +137,7 @@ class SharedFloor:
         if joined.shard in self.shards or not joined.since >= self._watermark:
             self.findings.add(event.number, "joined", f"shard {joined.shard!r} joins once, after what is merged")
         journal = self._journals.get(joined.shard)
-        auditor = None if journal is None else ShardAuditor(journal.view(self._name))
+        auditor = None if journal is None else ShardAuditor(journal.view(self._name), self.expected)
         if auditor is not None:
             auditor.advance(None)
             self._check_declared(event, joined, auditor.created)
@@ -149,6 +158,8 @@ class SharedFloor:
 
     def _take_lost(self, event: Event, lost: records.Lost) -> None:
         shard = self.shards[lost.shard]
+        if not lost.reason.strip():
+            self.findings.add(event.number, "lost", f"nobody says why shard {lost.shard!r} is not waited for")
         shard.is_away = True
         for merged in list(shard.rounds.values()):
             self._settle(shard, merged, None)
@@ -159,6 +170,8 @@ class SharedFloor:
         if lease.number != shard.lease + 1 or shard.amount != 0.0:
             text = f"lease {shard.lease + 1} of {lease.shard!r} is next, once the one before is handed in"
             self.findings.add(event.number, "lease", text)
+        if shard.has_left:
+            self.findings.add(event.number, "lease", f"shard {lease.shard!r} has left, and is leased to again")
         if lease.observations != self.book.estimate.count:
             text = f"the set has learned {self.book.estimate.count} rewards, but {lease.observations} are written"
             self.findings.add(event.number, "observations", text)
@@ -220,6 +233,8 @@ class SharedFloor:
             problems.add("rounds", f"they are not those of the chain of shard {given.shard!r}")
         elif segment.through != given.through:
             problems.add("rounds", f"its chain says that it was complete at {segment.through!r}")
+        if segment is not None and segment.is_refuted and given.alarm is None:
+            problems.add("alarm", f"the alarm of shard {given.shard!r} is on by its own chain, and is left out here")
         # Each of its decisions was checked to stay above minus the lease.
         least = -shard.amount if given.rounds else 0.0
         fact = None if segment is None else segment.fact
@@ -230,7 +245,8 @@ class SharedFloor:
 
     def _receive(self, shard: AuditedShard, given: records.HandedIn) -> None:
         """Take the rounds in, and merge what every shard has handed in before the watermark."""
-        shard.is_away, shard.handed_in = given.leaves, shard.handed_in + len(given.rounds)
+        shard.is_away = shard.has_left = given.leaves
+        shard.handed_in = shard.handed_in + len(given.rounds)
         for made in given.rounds:
             merged = MergedRound(made)
             shard.rounds[made.number] = merged
@@ -309,7 +325,20 @@ def _features(merged: MergedRound) -> Vector:
     return np.array(made.played if made.is_learner else made.displaced)
 
 
-def audit_shards(hub: Journal, name: str, journals: Mapping[str, Journal]) -> SharedReport:
+def _key(record: Any) -> str | None:
+    match record:
+        case records.Joined():
+            return f"j:{record.shard}"
+        case records.LeaseRecord():
+            return f"l:{record.shard}:{record.number}"
+        case records.HandedIn():
+            return f"h:{record.shard}:{record.lease}"
+    return None
+
+
+def audit_shards(
+    hub: Journal, name: str, journals: Mapping[str, Journal], *, expect: Iterable[str] = ()
+) -> SharedReport:
     """Check an experiment whose floor is shared: the chain where its shards meet, and the chain of each.
 
     Parameters
@@ -320,6 +349,8 @@ def audit_shards(hub: Journal, name: str, journals: Mapping[str, Journal]) -> Sh
         The experiment.
     journals : mapping of str to Journal
         The journals of the shards by their names.
+    expect : iterable of str
+        Hashes that must be in one of the chains, such as the heads of earlier audits.
 
     Returns
     -------
@@ -341,7 +372,7 @@ def audit_shards(hub: Journal, name: str, journals: Mapping[str, Journal]) -> Sh
     >>> audit_shards(hub, "shop", {}).is_clean
     True
     """
-    floor, view = SharedFloor(name, journals), hub.view(name)
+    floor, view = SharedFloor(name, journals, HeadSearch(hashes=expect)), hub.view(name)
     for event in view.read(verify=False):
         floor.take(event)
     floor.chain.end(view.head)
@@ -350,6 +381,9 @@ def audit_shards(hub: Journal, name: str, journals: Mapping[str, Journal]) -> Sh
         if found.auditor is not None:
             found.auditor.chain.end(journals[shard].view(name).head)
             reports[shard] = _report(f"{name} ({shard})", found.auditor)
+    for shard in sorted(set(journals) - set(floor.shards)):
+        floor.findings.add(0, "unknown", f"a journal of shard {shard!r} is given, which never joined here")
+    floor.expected.end(floor.chain.head.number, floor.findings)
     missing = tuple(shard for shard, found in floor.shards.items() if found.auditor is None)
     return SharedReport(_report(name, floor), reports, missing)
 

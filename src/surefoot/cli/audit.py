@@ -62,7 +62,8 @@ def audit(
             raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
         reports = []
         if shard:
-            reports = _shared(opened, names, shard)
+            heads = [head.hash for name in names for head in whole.expected.get(name, ())]
+            reports = _shared(opened, names, shard, [*hashes, *heads])
         for name in () if shard else names:
             with _bar(f"auditing {name}") as progress:
                 asked = HeadSearch(whole.expected.get(name, ()), hashes)
@@ -80,14 +81,14 @@ def audit(
     sys.exit(0 if whole.is_clean and all(one.is_clean for one in reports) else 1)
 
 
-def _shared(hub: Journal, names: list[str], given: list[str]) -> list[Report]:
+def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str]) -> list[Report]:
     """The reports of shards that share a floor, the chain where they meet first."""
     told = dict(one.partition("=")[::2] for one in given)
     if len(names) != 1 or not all(told) or not all(told.values()):
         raise ConfigError(f"`--shard` must be NAME=JOURNAL, for one `--experiment`, but got {given} for {names}.")
     with ExitStack() as opened:
         journals = {name: opened.enter_context(open_journal(path, read_only=True)) for name, path in told.items()}
-        found = audit_shards(hub, names[0], journals)
+        found = audit_shards(hub, names[0], journals, expect=expect)
     for name in found.missing:
         found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
     return [found.hub, *found.shards.values()]

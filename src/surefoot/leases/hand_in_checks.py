@@ -67,7 +67,7 @@ def _is_row(row: Any, dim: int) -> bool:
 
 def _is_round(made: LeasedRound, dim: int) -> bool:
     known = made.baseline_reward
-    pair = known if isinstance(known, tuple) else (known, known)
+    pair: Any = known if isinstance(known, tuple) else (known, known)
     is_known = known is None or (len(pair) == 2 and all(map(_is_number, pair)) and pair[0] <= pair[1])
     is_whole = isinstance(made.number, int) and _is_number(made.moment) and isinstance(made.is_learner, bool)
     return is_whole and is_known and _is_row(made.played, dim) and _is_row(made.displaced, dim)
