@@ -52,6 +52,7 @@ class HandedIn(Record):
     through:  every round that it decided before this moment is among those handed in
     alarm:    kind and text of an alarm of the shard
     leaves:   it takes no other lease
+    untimed:  the shard's clock was wrong: its rounds count, and are not learned, for their order is not known
     proof:    that <theta, Q> is at least its value, Q the question of all rounds handed in, these included
     proved:   what may be relied on from now on: the same, rounded down; leases add up to this and a reserve at most
     refuted:  the data contradict what was declared: nothing is proved any more, and nothing is leased
@@ -67,15 +68,17 @@ class HandedIn(Record):
     through: float
     alarm: tuple[str, str] | None = None
     leaves: bool = False
+    untimed: bool = False
     proof: ProofRecord | None = None
     proved: float | None = None
     refuted: bool = False
 
 
 class LeaseEnded(Record):
-    """The shard's rounds under this lease are complete."""
+    """The shard's rounds under this lease are complete; `untimed` if its clock was wrong then or on the way."""
 
     lease: int
+    untimed: bool = False
 
 
 class Lost(Record):

@@ -36,6 +36,7 @@ class Segment:
     through: float
     fact: LinearFact | None  # what its certificates prove of them; None where nothing was played
     is_refuted: bool  # the alarm was on
+    untimed: bool
 
 
 class LeasedChecks(LinearChecks):
@@ -146,7 +147,7 @@ class ShardAuditor(Auditor):
         if not self._book.is_leased or self._granted is None or record.lease != self._granted.record.number:
             self.findings.add(event.number, "lease", f"lease {record.lease} ended, which the shard does not have")
         self.segments[record.lease] = Segment(
-            self._since, self._rewards, event.time, self._book.end(), self.tally.is_refuted
+            self._since, self._rewards, event.time, self._book.end(), self.tally.is_refuted, record.untimed
         )
         self._since, self._rewards = [], []
 

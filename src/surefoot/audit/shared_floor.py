@@ -231,8 +231,8 @@ class SharedFloor:
         segment = shard.auditor.segments.pop(given.lease, None)
         if segment is None or not same_rounds(segment.rounds, given.rounds) or segment.rewards != given.rewards:
             problems.add("rounds", f"they are not those of the chain of shard {given.shard!r}")
-        elif segment.through != given.through:
-            problems.add("rounds", f"its chain says that it was complete at {segment.through!r}")
+        elif (segment.through, segment.untimed) != (given.through, given.untimed):
+            problems.add("rounds", f"by its chain it was complete at {segment.through!r}, untimed={segment.untimed}")
         if segment is not None and segment.is_refuted and given.alarm is None:
             problems.add("alarm", f"the alarm of shard {given.shard!r} is on by its own chain, and is left out here")
         # Each of its decisions was checked to stay above minus the lease.
@@ -255,6 +255,8 @@ class SharedFloor:
                 self._settle(shard, merged, None)
             else:
                 shard.waiting.append(merged)
+                if given.untimed:
+                    self._settle(shard, merged, None)
         shard.since, shard.through = given.through, max(given.through, self._watermark)
         for number, reward in given.rewards:
             if number in shard.rounds:

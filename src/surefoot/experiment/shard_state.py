@@ -82,6 +82,7 @@ class ShardState(State):
             level=max(level, -self.lease.amount),
             through=self.time,
             alarm=None if alarm is None else (alarm.kind, alarm.text),
+            untimed=record.untimed,
         )
         self.leased_policy.end_lease()
         self.since = []
@@ -109,6 +110,7 @@ def given_of(record: HandedIn) -> HandIn:
         level=record.level,
         through=record.through,
         alarm=None if record.alarm is None else Alarm(cast("AlarmKind", record.alarm[0]), 0, record.alarm[1]),
+        is_untimed=record.untimed,
     )
 
 

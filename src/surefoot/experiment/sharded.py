@@ -110,11 +110,12 @@ class ShardedExperiment(Experiment):
         joined = cls(journal, name, caught_up(None, journal.view(name)), clock, 0)
         joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
         joined._renewing, joined._asked = threading.Lock(), time.monotonic()
-        joined._in_background = in_background
+        joined._in_background, joined._offset = in_background, _offset()
         joined._start()
         return joined
 
     _in_background: bool
+    _offset: float  # when the lease began
     _renewing: threading.Lock
     _has_left = False
     _lease_error: SurefootError | None = None
@@ -233,8 +234,17 @@ class ShardedExperiment(Experiment):
             if not self._has_left:
                 self._hand_in(leaves=True)
 
+    def _is_untimed(self) -> bool:
+        """Whether the clock is wrong now, or was set since the lease began: the order of rounds is not known then."""
+        skew = self._created.skew or 0.0
+        before, now, after = self._clock(), self._hub.now(), self._clock()
+        # Another clock than the system's is the caller's to vouch for.
+        was_set = self._clock is time.time and abs(_offset() - self._offset) > skew / 2
+        return was_set or before > now + skew / 2 or after < now - skew / 2
+
     def _hand_in(self, *, leaves: bool = False) -> None:
-        given: HandedIn = super()._run(Call(_end_lease, closes=True))
+        is_untimed = self._is_untimed()
+        given: HandedIn = super()._run(Call(lambda turn: _end_lease(turn, is_untimed), closes=True))
         granted = self._hub.take(msgspec.structs.replace(given, leaves=leaves), sent=self._clock())
         if granted is None:
             self._has_left = True
@@ -270,6 +280,7 @@ class ShardedExperiment(Experiment):
 
     def _accept(self, record: LeaseRecord, data: bytes | None) -> None:
         super()._run(Call(lambda turn: _accept(turn, record, data)))
+        self._offset = _offset()
 
 
 def create_sharded(
@@ -351,17 +362,22 @@ def _begin(journal: Journal, name: str, hub: LeaseHub, shard: str, clock: Callab
         )
 
 
+def _offset() -> float:
+    """What the system's clock says beyond the one that cannot be set."""
+    return time.time() - time.monotonic()
+
+
 def _shard(state: Any) -> ShardState:
     assert isinstance(state, ShardState)
     return state
 
 
-def _end_lease(turn: UnitOfWork) -> HandedIn:
+def _end_lease(turn: UnitOfWork, is_untimed: bool) -> HandedIn:
     """End the lease, unless it has ended; returns what is to be handed in."""
     state = _shard(turn.state)
     if state.due is None:
         assert state.lease is not None
-        record = records.LeaseEnded(lease=state.lease.number)
+        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed)
         turn.write(records.LEASE_ENDED, record)
         state.ended(record)
     assert state.due is not None

@@ -267,6 +267,8 @@ class Coordinator:
         member.merged += len(late)
         member.waiting += given.rounds[len(late) :]
         member.since, member.through = given.through, max(given.through, self.watermark)
+        if given.is_untimed:
+            self.settle(given.shard, [(made.number, None) for made in given.rounds])
         self.settle(given.shard, given.rewards)
         self._merge()
         if self.policy.alarm is None:

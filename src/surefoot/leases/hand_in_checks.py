@@ -62,7 +62,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_row(row: Any, dim: int) -> bool:
-    return isinstance(row, np.ndarray) and row.dtype == np.float64 and row.shape == (dim,) and np.isfinite(row).all()
+    is_vector = isinstance(row, np.ndarray) and row.dtype == np.float64 and row.shape == (dim,)
+    return is_vector and bool(np.isfinite(row).all())
 
 
 def _is_round(made: LeasedRound, dim: int) -> bool:

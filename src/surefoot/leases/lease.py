@@ -141,6 +141,8 @@ class HandIn(Value, frozen=True):
         The shard's clock: every round that it has decided until then is among those handed in.
     alarm : Alarm, optional
         What contradicted a declaration; then nothing is proved of the rounds since.
+    is_untimed : bool
+        Whether the shard's clock was wrong: the rounds count, and are not learned, for their order is not known.
 
     Examples
     --------
@@ -157,6 +159,7 @@ class HandIn(Value, frozen=True):
     level: float
     through: float
     alarm: Alarm | None = None
+    is_untimed: bool = False
 
 
 def frozen(policy: SafeLUCB, amount: float) -> dict[str, Any]:

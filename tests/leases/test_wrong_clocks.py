@@ -1,0 +1,68 @@
+"""Rounds that were decided by a wrong clock count, and are not learned: nobody knows their order."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.audit import audit_shards
+from surefoot.errors import AssumptionError
+from surefoot.experiment import ShardedExperiment
+from surefoot.journal import Journal
+from tests.leases.shards import World
+from tests.leases.test_sharded_experiment import Away, Fleet, play
+
+
+def learned(shop: ShardedExperiment) -> tuple[int, int]:
+    found: tuple[int, int] = shop.coordinator(lambda it: (it.policy.rounds, it.policy.ridge.count))
+    return found
+
+
+def test_rounds_of_a_clock_that_was_wrong_at_a_hand_in_are_not_learned(tmp_path: Path, hub: Journal) -> None:
+    timed: Any = Away(hub)
+    fleet, world = Fleet(tmp_path, timed), World(np.random.default_rng(1))
+    timed.told = fleet.clock
+    behind = [0.0]
+    shop = fleet.join("a", every=10**6, clock=lambda: fleet.clock() - behind[0])
+    shop.renew()
+    shop._renewing.acquire()  # no renewal between these rounds
+    play(world, shop, 4)
+    behind[0] = 3600.0
+    open_ = shop.decide(world.rows, baseline=3)
+    shop._renewing.release()
+    with pytest.raises(AssumptionError, match="clock"):
+        shop.renew()
+    behind[0] = 0.0  # somebody sets it
+    shop.renew()
+    shop.reward(open_.decision_id, 0.5)
+    shop._renewing.acquire()
+    play(world, shop, 3)
+    shop._renewing.release()
+    for _ in range(2):
+        fleet.clock.time += 1.0
+        shop.renew()
+    assert learned(shop) == (8, 3)
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_rounds_of_a_clock_that_was_set_under_a_lease_are_not_learned(
+    tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, world = Fleet(tmp_path, hub), World(np.random.default_rng(1))
+    fleet.clock.time = time.time()
+    shop = fleet.join("a", every=10**6, clock=time.time)
+    shop._hub._clock = time.time
+    shop._renewing.acquire()
+    play(world, shop, 4)
+    shop._renewing.release()
+    moved = time.monotonic  # the system's clock has been set, by as much as this one seems to have moved
+    with monkeypatch.context() as patched:
+        patched.setattr("surefoot.experiment.sharded.time.monotonic", lambda: moved() - 60.0)
+        shop.renew()
+    shop.renew()
+    assert learned(shop) == (4, 0)
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
