@@ -205,8 +205,9 @@ class ShardedExperiment(Experiment):
             self._lease_error = None
             return True
         except SurefootError as error:
+            if type(error) is not type(self._lease_error):  # it is tried once a second
+                LOG.warning("The lease of %r was not renewed: %s", self.name, error)
             self._lease_error = error
-            LOG.warning("The lease of %r was not renewed: %s", self.name, error)
             raise
         finally:
             self._renewing.release()

@@ -32,7 +32,7 @@ class Lease(Value, frozen=True):
     amount : float
         l_k, the most that its rounds since may lie below their own floor; at least 0.
     since : float
-        The shard's rounds must be decided later than this.
+        The shard's rounds must be decided at this moment or later.
     watermark : float
         Up to which moment the rounds of all shards had been merged.
     merged : int

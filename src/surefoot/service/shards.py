@@ -10,6 +10,7 @@ from surefoot.journal import Journal, open_journal
 from surefoot.policies import SafeLUCB
 from surefoot.records import SHARDED, Created
 from surefoot.service.settings import Settings
+from surefoot.service.trusted_clock import TrustedClock
 
 
 class Shards:
@@ -31,6 +32,10 @@ class Shards:
         """Open the journal where shards meet, if there is one."""
         if self._settings.hub is not None and self._hub is None:
             self._hub = open_journal(self._settings.hub)
+            shared = self._hub.clock()
+            if shared is not None and isinstance(self._clock, TrustedClock):
+                # Before anything is stamped: rounds are learned in the order of their moments over all shards.
+                self._clock.start_from(shared)
 
     def close(self) -> None:
         """Close it."""
