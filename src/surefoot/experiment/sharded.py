@@ -44,7 +44,7 @@ class ShardedExperiment(Experiment):
     >>> policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told)
     >>> hub, own = surefoot.open_journal("memory:"), surefoot.open_journal("memory:")
     >>> create_sharded(hub, "shop", policy, mode="guarded", skew=1.0)
-    >>> shop = ShardedExperiment.join(hub, "shop", own, shard="berlin")
+    >>> shop = ShardedExperiment.join(hub, "shop", own, shard="berlin", in_background=False)
     >>> shop.decide([[0.6, 0.1], [0.9, 0.3]], baseline=0, decision_id="visit-1").source
     'baseline'
     >>> shop.reward("visit-1", 1.0).is_accepted
