@@ -40,7 +40,7 @@ class Day:
             self.coordinator.members = InOrderOfHandIns(skew)
         self.shards = [Shard(self.coordinator.join(str(k), now=0.0)) for k in range(SHARDS)]
         # Clocks as wrong as they may be, in turn: any two neighbours differ by the whole skew.
-        self.offsets = {str(k): 0.499 * skew * (-1) ** k for k in range(SHARDS)}
+        self.offsets = {str(k): (0.499 if k % 2 else -0.499) * skew for k in range(SHARDS)}
         self.time = self.slack = 0.0
         self.is_below = False
 

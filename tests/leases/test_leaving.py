@@ -10,8 +10,7 @@ from surefoot.audit import audit_shards
 from surefoot.errors import DecisionError, InputError, JournalUnavailableError
 from surefoot.experiment import ShardedExperiment
 from surefoot.journal import Journal
-from surefoot.leases import Shard
-from tests.leases.shards import World, new_coordinator
+from tests.leases.shards import World
 from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
 
 
@@ -43,16 +42,21 @@ def test_a_shard_does_not_leave_while_rounds_are_open(tmp_path: Path, hub: Journ
     fleet.close()
 
 
-def test_a_coordinator_lets_nobody_leave_with_open_rounds() -> None:
-    coordinator, world = new_coordinator(), World(np.random.default_rng(1))
-    shard = Shard(coordinator.join("a", now=0.0))
-    world.visit(shard, 1.0)
-    given = shard.hand_in(2.0)
-    with pytest.raises(InputError, match="open"):
-        coordinator.leave(given, now=2.0)
-    shard.renew(coordinator.take(given, now=2.0))
-    with pytest.raises(InputError, match="open"):
-        coordinator.leave(shard.hand_in(3.0), now=3.0)
+@pytest.mark.parametrize("is_handed_in", [False, True])
+def test_the_hub_lets_nobody_leave_with_open_rounds(tmp_path: Path, hub: Journal, is_handed_in: bool) -> None:
+    _, fleet, world = new_fleet(tmp_path, hub)
+    shop = fleet.join("a", every=10**6)
+    shop.renew()
+    shop._renewing.acquire()
+    shop.decide(world.rows, baseline=3)
+    shop._renewing.release()
+    if is_handed_in:
+        shop.renew()
+    with pytest.raises(InputError, match="open"):  # a round that was decided while the shard was leaving
+        shop._hand_in(leaves=True)
+    shop.renew()
+    assert shop.decide(world.rows, baseline=3).source == "learner"
+    fleet.close()
 
 
 @pytest.mark.parametrize("lost", ["the hand-in before", "the leave"])

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from surefoot import records
-from surefoot.errors import ConfigError, InputError, JournalCorruptedError, JournalSchemaError
+from surefoot.errors import ConfigError, InputError, JournalCorruptedError, JournalSchemaError, SurefootError
+from surefoot.experiment.answer import or_raise
 from surefoot.experiment.certificate_records import proof_record
 from surefoot.experiment.question import read_text
 from surefoot.experiment.shard_state import given_of, packed
@@ -138,22 +139,21 @@ class LeaseHub:
         """Take in what a shard did, and lease to it anew unless it leaves; once, however often it is said."""
         now, key = self.now(), f"h:{given.shard}:{given.lease}"
 
-        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | None:
-            state.check_token(given.shard, given.token)
+        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | SurefootError | None:
             found = transaction.find(key)
-            if found is not None:
-                before = decode(found, HandedIn)
-                _check_same(before, given)
-                if before.leaves:
-                    return None
-            else:
-                checked = given_of(given)
-                state.coordinator.check(checked, now=now, sent=sent, leaves=given.leaves)
-                state.coordinator.receive(checked, leaves=given.leaves)
+            before = None if found is None else decode(found, HandedIn)
+            try:
+                _check_hand_in(state, before, given, now, sent)
+            except SurefootError as error:  # returned, since the state is as it was: a replay would be long
+                return error
+            if before is None:
+                state.coordinator.receive(given_of(given), leaves=given.leaves)
                 self._write(state, transaction, records.HANDED_IN, _proved(given, state.coordinator), key, now)
-            return None if given.leaves else self._lease(state, transaction, given.shard, given.lease + 1, now)
+            if given.leaves or (before is not None and before.leaves):
+                return None
+            return self._lease(state, transaction, given.shard, given.lease + 1, now)
 
-        return self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"])
+        return or_raise(self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"]))
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard (`Coordinator.lose`)."""
@@ -219,6 +219,21 @@ class LeaseHub:
         for event in view.read(state.head.number):
             state.apply(event)
         return state
+
+
+def _check_hand_in(state: HubState, before: HandedIn | None, given: HandedIn, now: float, sent: float) -> None:
+    """Raise unless a hand-in can be taken in, or is the one that was."""
+    state.check_token(given.shard, given.token)
+    if before is not None:
+        _check_same(before, given)
+        return
+    checked = given_of(given)
+    state.coordinator.check(checked, now=now, sent=sent)
+    if given.leaves and state.coordinator.open_after(checked):
+        raise InputError(
+            f"Every round of shard {given.shard!r} must be settled before it leaves, but some are open: what others "
+            "decided later would wait for their rewards for good."
+        )
 
 
 def _check_same(before: HandedIn, given: HandedIn) -> None:

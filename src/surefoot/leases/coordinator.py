@@ -173,18 +173,16 @@ class Coordinator:
         given, now, sent
             As in `take`.
         """
-        self.check(given, now=now, sent=sent, leaves=True)
+        self.check(given, now=now, sent=sent)
         self.receive(given, leaves=True)
 
-    def check(self, given: HandIn, *, now: float, sent: float | None = None, leaves: bool = False) -> None:
+    def check(self, given: HandIn, *, now: float, sent: float | None = None) -> None:
         """Raise unless a hand-in can be taken in; nothing is changed.
 
         Parameters
         ----------
         given, now, sent
             As in `take`.
-        leaves : bool
-            Whether the shard leaves.
 
         Raises
         ------
@@ -200,13 +198,6 @@ class Coordinator:
         check_sums(given, self.policy, member.amount)
         if any(number > member.rounds + len(given.rounds) for number, _ in given.rewards):
             raise InputError(f"Rewards must be of rounds that were handed in, but some of {given.shard!r} are not.")
-        made = {made.number for made in given.rounds if made.moment >= self.watermark}
-        open_ = {*self._open_of(given.shard, member), *made} - {number for number, _ in given.rewards}
-        if leaves and open_:
-            raise InputError(
-                f"Every round must be settled before a shard leaves, but {len(open_)} of {given.shard!r} are open: all "
-                "that was decided later would wait for their rewards. Wait for them, or abandon the rounds."
-            )
 
     def lose(self, shard: str) -> None:
         """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
@@ -238,6 +229,23 @@ class Coordinator:
         member = self.members.find(shard)
         for number, reward in rewards:
             self._reward(member, (shard, number), reward)
+
+    def open_after(self, given: HandIn) -> set[int]:
+        """Which rounds of a shard wait for their rewards once it has handed this in.
+
+        Parameters
+        ----------
+        given : HandIn
+            What it is about to hand in.
+
+        Returns
+        -------
+        set of int
+            Their numbers; if it leaves, somebody else must `settle` them, or nothing that follows is learned.
+        """
+        made = {made.number for made in given.rounds if made.moment >= self.watermark}
+        before = self._open_of(given.shard, self.members.find(given.shard))
+        return {*before, *made} - {number for number, _ in given.rewards}
 
     def _open_of(self, shard: str, member: Member) -> list[int]:
         merged = [number for name, number in self._rounds if name == shard]
