@@ -111,11 +111,8 @@ class Runner:
         trace: NDArray[np.int64],
     ) -> None:
         """Play one block of rounds."""
-        if self._keeps_floor and (least := _least_owed(block)) < 0:
-            raise ConfigError(
-                "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
-                f"{least:.6g}. Add a constant to every reward."
-            )
+        if self._keeps_floor:
+            check_owed(block)
         failed = self.core.play(
             block.features,
             block.means,
@@ -133,10 +130,24 @@ class Runner:
             self._lanes,
         )
         if failed >= 0:
-            raise ConfigError(
-                f"Feature rows must be no longer than the world's feature_bound={realisation.feature_bound:.6g}, "
-                f"but in round {failed} one is. Declare a larger bound in the world."
-            )
+            raise too_long(realisation, failed)
+
+
+def check_owed(block: Block) -> None:
+    """Refuse a baseline whose mean is negative, where a floor is kept."""
+    if (least := _least_owed(block)) < 0:
+        raise ConfigError(
+            "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
+            f"{least:.6g}. Add a constant to every reward."
+        )
+
+
+def too_long(realisation: Realisation, round_: int) -> ConfigError:
+    """The error of a world whose rows break their own bound."""
+    return ConfigError(
+        f"Feature rows must be no longer than the world's feature_bound={realisation.feature_bound:.6g}, "
+        f"but in round {round_} one is. Declare a larger bound in the world."
+    )
 
 
 def _least_owed(block: Block) -> float:

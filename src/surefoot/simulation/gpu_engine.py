@@ -17,7 +17,7 @@ from surefoot.core.gpu_program import Engine, program
 from surefoot.errors import ConfigError, WorkerError
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.contestants import Entrant
-from surefoot.simulation.engine import play_chunk
+from surefoot.simulation.engine import MEASURES, check_owed, play_chunk, too_long
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import seed_of_run
@@ -175,7 +175,7 @@ class _Stage:
         self._cupy, self._world, self._horizon = cupy, world, horizon
         self._watched = cupy.asarray(np.array([float(alpha) for alpha in watched]))
         self._checkpoints = cupy.asarray(checkpoints)
-        self._columns = 6 + len(watched)
+        self._columns = len(MEASURES) + len(watched)
         self._architecture = f"sm_{cupy.cuda.Device().compute_capability}"
         self._loaded: dict[str, tuple[Any, Any]] = {}
         size = world.actions * world.dim
@@ -215,7 +215,7 @@ class _Stage:
                 busy.append((stream, *self._start(policy, those)))
         for stream, failed, *_ in busy:
             stream.synchronize()
-            self._check(failed)
+            self._check(failed, realisations)
         return list(cupy.asnumpy(kept))
 
     def _rounds_of(
@@ -228,12 +228,9 @@ class _Stage:
             one.problem(block, seed=seed_of_run(seed, run))
             for one, block, run in zip(realisations, blocks, runs, strict=True)
         ]
-        least = min(float(np.take_along_axis(b.means, b.baselines[: len(b.means), None], 1).min()) for b in blocks)
-        if keeps_floor and least < 0:
-            raise ConfigError(
-                "The baseline's mean reward must never be negative where a floor is kept, but in this world it is "
-                f"{least:.6g}. Add a constant to every reward."
-            )
+        if keeps_floor:
+            for block in blocks:
+                check_owed(block)
         features = cupy.asarray(np.stack([block.features for block in blocks]))
         means = cupy.asarray(np.stack([block.means for block in blocks]))
         if not self._world.fixed:
@@ -304,13 +301,10 @@ class _Stage:
             self._loaded[policy] = module.get_function("play"), module.get_function("draw")
         return self._loaded[policy]
 
-    def _check(self, failed: Any) -> None:
+    def _check(self, failed: Any, realisations: list[Realisation]) -> None:
         rounds = self._cupy.asnumpy(failed)
-        if (rounds >= 0).any():
-            raise ConfigError(
-                "Feature rows must be no longer than the world's feature_bound, but in round "
-                f"{rounds[rounds >= 0][0]} one is. Declare a larger bound in the world."
-            )
+        for task in np.flatnonzero(rounds >= 0):
+            raise too_long(realisations[task % len(realisations)], int(rounds[task]))
 
 
 def _free_memory() -> int:
