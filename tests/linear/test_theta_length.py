@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.errors import InputError
+from surefoot import SafeLUCB
+from surefoot.errors import ConfigError, InputError
 from surefoot.linear import bound_theta
 
 
@@ -52,3 +53,39 @@ def test_more_rows_than_dimensions_hold_theta_closer() -> None:
 def test_what_bounds_nothing_is_refused(rows: Any, bounds: Any, text: str) -> None:
     with pytest.raises(InputError, match=re.escape(text)):
         bound_theta(rows, bounds)
+
+
+TOLD: dict[str, Any] = {"dim": 3, "alpha": 0.1, "delta": 0.01, "noise": 0.5, "feature_bound": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("declared", "means"),
+    [
+        ({"reward_bounds": (0, 1)}, (0.0, 1.0)),
+        ({"reward_range": (0.1, 0.4)}, (0.1, 0.4)),
+        ({"reward_bounds": (0, 1), "reward_range": np.array([0.1, 0.4])}, (0.1, 0.4)),
+        ({"reward_range": (0.1, 0.4), "misspecification": 0.05}, (0.05, 0.45)),
+    ],
+)
+def test_a_policy_that_is_told_its_actions_needs_no_bound(declared: dict[str, Any], means: tuple[float, float]) -> None:
+    rows = np.array([[1.0, 0.5, 0.0], [0.2, 1.0, 0.3], [0.0, 0.4, 1.0], [0.5, 0.5, 0.5]])
+    policy = SafeLUCB(**TOLD, **declared, actions=rows)
+    assert policy.settings["theta_bound"] == pytest.approx(bound_theta(rows, means), rel=1e-12)
+    assert SafeLUCB.from_state(policy.state()).settings["theta_bound"] == policy.settings["theta_bound"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ({}, "`theta_bound` or `actions` must be given"),
+        ({"actions": np.eye(3)}, "need `reward_bounds` or `reward_range`"),
+        ({"actions": np.eye(3), "theta_bound": 1.0, "reward_bounds": (0, 1)}, "in place of `theta_bound`"),
+        ({"actions": np.eye(4), "reward_bounds": (0, 1)}, "dim=3 columns"),
+        ({"actions": np.eye(3)[:2], "reward_bounds": (0, 1)}, "a direction open"),
+        ({"actions": np.eye(3), "reward_range": (0, 1, 2)}, "`reward_range` must be (low, high)"),
+        ({"actions": np.eye(3), "reward_range": (0, 1), "misspecification": np.nan}, "`misspecification` must"),
+    ],
+)
+def test_actions_that_prove_no_bound_are_refused(declared: dict[str, Any], text: str) -> None:
+    with pytest.raises((ConfigError, InputError), match=re.escape(text)):
+        SafeLUCB(**TOLD, **declared)

@@ -1,22 +1,28 @@
 """SafeLUCB: the paper's guarantee proved from everything that is known, so that the learner acts far earlier."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from surefoot.arrays import finite, positive
+from surefoot.arrays import finite
 from surefoot.errors import AssumptionError, ConfigError, InputError
-from surefoot.linear.radius import BY_LIKELIHOOD
-from surefoot.policies.linear_settings import MOST_RESOLVED, read_bounds, read_known_reward, spread_of
+from surefoot.policies.linear_settings import read_bounds, read_known_reward
+from surefoot.policies.safe_settings import (
+    REALISED_SHARE,
+    length_of_theta,
+    safe_settings,
+    spend_delta,
+    spread_and_radius,
+    suitable_ridge,
+)
 from surefoot.policies.watch import WATCH_SHARE
 from surefoot.policies.watched_policy import WatchedPolicy
-from surefoot.safety.alarm import RESTART_SHARE, Response, delta_of
+from surefoot.safety.alarm import RESTART_SHARE, Response
 from surefoot.safety.constraints import REALISED_PATH, Constraint, read_constraint
-from surefoot.safety.facts_gate import GATES, OPTIMISMS, safe_proof
+from surefoot.safety.facts_gate import safe_proof
 from surefoot.safety.likelihood import Likelihood
-
-REALISED_SHARE = 0.1  # of delta, for the bound on the realised sum
 
 
 class SafeLUCB(WatchedPolicy):
@@ -37,8 +43,8 @@ class SafeLUCB(WatchedPolicy):
         Probability that the guarantee may fail.
     noise : float, optional
         Sub-Gaussian scale of a reward; by default half the width of `reward_bounds`, one of which must be given.
-    theta_bound : float
-        B: bound on the length of theta.
+    theta_bound : float, optional
+        B: bound on the length of theta. May be left out where `actions` prove one.
     feature_bound : float
         D: bound on the length of every feature row.
     ridge : float, optional
@@ -48,6 +54,9 @@ class SafeLUCB(WatchedPolicy):
         earlier where rewards are rare.
     reward_range : (low, high), optional
         Range of the mean reward of every action, by default `reward_bounds`; (0, 1) is the paper's Assumption 2.
+    actions : array_like of shape (rows, dim), optional
+        Rows that can be played and span all dimensions: since their means lie in the range, theta cannot be longer than
+        `surefoot.linear.bound_theta` says.
     reward_floor : float
         A mean reward that the baseline never falls below.
     radius : {"amm", "logdet", "dual", "residual", "paper", "likelihood", "best"}, optional
@@ -101,11 +110,12 @@ class SafeLUCB(WatchedPolicy):
         alpha: float,
         delta: float,
         noise: float | None = None,
-        theta_bound: float,
+        theta_bound: float | None = None,
         feature_bound: float,
         ridge: float | None = None,
         reward_bounds: Sequence[float] | None = None,
         reward_range: Sequence[float] | None = None,
+        actions: ArrayLike | None = None,
         reward_floor: float = 0.0,
         radius: str | None = None,
         gate: Literal["facts", "joint", "ledger"] = "facts",
@@ -122,7 +132,9 @@ class SafeLUCB(WatchedPolicy):
     ) -> None:
         chosen = read_constraint(constraint)
         bounds = None if reward_bounds is None else read_bounds(reward_bounds)
-        noise, radius = _by_default(noise, radius, bounds)
+        noise, radius = spread_and_radius(noise, radius, bounds)
+        means = bounds if reward_range is None else reward_range
+        theta_bound = length_of_theta(dim, theta_bound, actions, means, misspecification)
         if ridge is None:
             ridge = suitable_ridge(dim, noise, theta_bound, feature_bound)
         super().__init__(
@@ -301,88 +313,3 @@ class SafeLUCB(WatchedPolicy):
     def _completed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         # Before there were restarts, the first set had all of delta.
         return {"restart_share": 0.0, **settings}
-
-
-def _by_default(noise: float | None, radius: str | None, bounds: tuple[float, float] | None) -> tuple[float, str]:
-    """Noise and radius, as the bounds of single rewards suggest them."""
-    if noise is None and bounds is None:
-        raise ConfigError(
-            "`noise` or `reward_bounds` must be given: how far single rewards spread. For clicks take "
-            "reward_bounds=(0, 1)."
-        )
-    spread = spread_of(bounds) if noise is None and bounds is not None else noise
-    return cast("float", spread), radius or ("amm" if bounds is None else "best")
-
-
-def suitable_ridge(dim: int, noise: float, theta_bound: float, feature_bound: float) -> float:
-    """The ridge d (sigma / B)^2: the Bayesian one for a theta spread evenly over the ball of radius B.
-
-    A ridge costs lambda B^2 in the squared radius and saves in its log-determinant. On the benchmark this one removes a
-    third of the conservative rounds. It is clipped to what floats can resolve beside the features.
-    """
-    positive("noise", noise, hint="noise is the sub-Gaussian scale of a reward.")
-    positive("theta_bound", theta_bound, hint="theta_bound bounds ||theta||.")
-    size = positive("feature_bound", feature_bound, hint="feature_bound bounds the length of every feature row.")
-    return float(min(max(dim * (noise / theta_bound) ** 2, size**2 / MOST_RESOLVED), 1e12 * size**2))
-
-
-def safe_settings(
-    settings: Any,
-    *,
-    reward_range: Sequence[float] | None,
-    gate: str,
-    constraint: Constraint,
-    realised_share: float,
-    optimism: str,
-    reward_bounds: tuple[float, float] | None = None,
-    radius: str = "amm",
-    restart_share: float = RESTART_SHARE,
-) -> None:
-    """Check SafeLUCB's own settings, and write them down."""
-    if radius in BY_LIKELIHOOD and (gate != "facts" or optimism != "set"):
-        raise ConfigError(
-            f"`gate='facts'` and `optimism='set'` must hold with radius={radius!r}, but got {gate!r} and "
-            f"{optimism!r}. Its set joins a proof as a fact, and proposals have a model of their own."
-        )
-    if gate not in GATES:
-        raise ConfigError(f"`gate` must be one of {', '.join(GATES)}, but got {gate!r}.")
-    if optimism not in OPTIMISMS:
-        raise ConfigError(f"`optimism` must be one of {', '.join(OPTIMISMS)}, but got {optimism!r}.")
-    for name, share in (("realised_share", realised_share), ("restart_share", restart_share)):
-        if not 0 <= finite(name, share, hint="It is a share of delta.") < 1:
-            raise ConfigError(f"`0 <= {name} < 1` must hold, but got {share}.")
-    shares = {"realised_share": realised_share, "restart_share": restart_share}
-    spend_delta(settings, delta=settings.delta, gate=gate, radius=radius, **shares, restarts=0)
-    if reward_range is None:
-        reward_range = reward_bounds  # means lie where rewards do
-    if reward_range is not None:
-        hint = "reward_range holds the least and the largest mean reward of any action."
-        if len(reward_range) != 2:
-            raise ConfigError(f"`reward_range` must be (low, high), but got {reward_range!r}. {hint}")
-        low, high = (finite("reward_range", value, hint=hint) for value in reward_range)
-        if not low < high:
-            raise ConfigError(f"`low < high` must hold in reward_range, but got {reward_range!r}. {hint}")
-        if settings.reward_floor > high or high < 0:
-            raise ConfigError(
-                f"`reward_floor` and 0 must lie below the largest mean reward {high}, but the floor is "
-                f"{settings.reward_floor:g}. The baseline's reward is never negative."
-            )
-        if reward_bounds is not None and not (reward_bounds[0] <= low and high <= reward_bounds[1]):
-            raise ConfigError(
-                f"`reward_range` must lie within reward_bounds={reward_bounds!r}, but got {reward_range!r}. "
-                "The mean of rewards lies within their bounds."
-            )
-        settings.range_low, settings.range_high = low, high
-    settings.gate, settings.optimism = GATES[gate], OPTIMISMS[optimism]
-    settings.constraint, settings.amount = constraint.code, constraint.amount
-
-
-def spend_delta(
-    settings: Any, *, delta: float, gate: str, radius: str, realised_share: float, restart_share: float, restarts: int
-) -> None:
-    """Split delta between the confidence sets and, where it is used, the realised sum, after so many restarts."""
-    share = realised_share if gate == "facts" else 0.0  # events of their own: each gets its share
-    left = delta_of(delta, restarts, restart_share)
-    settings.sum_delta, sets = share * left, (1.0 - share) * left
-    settings.delta = sets / 2 if radius == "best" else sets
-    settings.likelihood_delta = settings.delta if radius in BY_LIKELIHOOD else 0.0

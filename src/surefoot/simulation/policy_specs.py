@@ -7,7 +7,7 @@ from typing import Any
 from surefoot.arrays import fraction, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
-from surefoot.policies.safe_lucb import REALISED_SHARE, suitable_ridge
+from surefoot.policies.safe_settings import REALISED_SHARE, suitable_ridge
 from surefoot.safety.constraints import read_constraint
 from surefoot.simulation.problem import Problem
 from surefoot.simulation.worlds import World
