@@ -19,6 +19,9 @@ namespace surefoot {
 
 inline constexpr int BUDGET = 32;       // facts that may join in one search
 inline constexpr double PATIENCE = 50;  // refusals in a row for which one round may pass without a search
+inline constexpr double AHEAD =
+    0.25;  // of the rounds that a refusal will last at least, how many pass without a search
+inline constexpr double LONGEST = 4;    // and how many of them in a row, at most
 inline constexpr int CHECK_EVERY = 64;  // observations between two checks whether any theta still satisfies all facts
 
 // Fills in the tangents of the likelihood set, as they stand now.
@@ -230,6 +233,18 @@ void keep_points(const LinearState<D>& state, Record<D>& record) {
   }
 }
 
+// How many rounds may pass after a refusal before the next search. It is never unsafe to wait, and the set by
+// likelihood is costly to search: what is missing is earned by rounds on the baseline, a share alpha of its mean each.
+template <int D>
+double pause_after(const LinearState<D>& state, View<D> displaced, double missing) {
+  // After many refusals in a row the next answer is likely the same: waiting a fiftieth longer costs a fiftieth more.
+  const double patience = std::floor(state.memory.refused / PATIENCE);
+  if (!state.likelihood) return patience;
+  const double mean = dot(state.likelihood->model.theta.data(), displaced.data(), state.dim());
+  const double rounds = AHEAD * missing / (state.settings.alpha * larger(mean, state.settings.range_low));
+  return larger(patience, rounds >= 0.0 && rounds < LONGEST ? std::floor(rounds) : LONGEST);
+}
+
 // Whether the proposal keeps the constraint for every possible theta.
 template <int D>
 bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) {
@@ -266,12 +281,11 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   } else {
     record.split.clear();
   }
-  // After many refusals in a row the next answer is likely the same: waiting a fiftieth longer costs a fiftieth more.
   if (is_safe) {
     memory.refused = memory.pause = 0.0;
   } else if (is_searching) {
     memory.refused += 1.0;
-    memory.pause = std::floor(memory.refused / PATIENCE);
+    memory.pause = pause_after(state, displaced, required - larger(value, found - error));
   }
   return is_safe;
 }

@@ -321,10 +321,8 @@ struct Likelihood {
     tangent.height.add(-offset);
     tangent.size += std::fabs(at.value) + std::fabs(at.slope) * (std::fabs(e) + std::fabs(scale * low));
     tangent.reach += std::fabs(at.slope) * scale * std::sqrt(square_length(x.data(), dim()));
-    for (int i = 0; i < dim(); ++i) {
-      const double entry = x[static_cast<std::size_t>(i)];
-      if (entry != 0.0) tangent.normal.add(i, -at.slope * scale * entry);
-    }
+    const double weight = -at.slope * scale;
+    side_by_side(dim(), [&]<class Number>(int i) { tangent.normal.add(i, weight * take<Number>(x.data() + i)); });
   }
 
   // The tangent at its point, from the beginning.

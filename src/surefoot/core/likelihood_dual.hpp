@@ -31,7 +31,8 @@ class DualSearch {
         gradient_(set.dim()),
         step_(set.dim()),
         hessian_(set.dim()),
-        lower_(set.dim()) {
+        lower_(set.dim()),
+        blocks_(set.model.blocks) {
     for (const View<D> row : offered) {
       if (set.cells.find(row) < 0 && set.booked.find(row) < 0) offered_.push_back(row);
     }
@@ -39,9 +40,12 @@ class DualSearch {
       if (!set.booked[i].is_learned()) offered_.push_back(set.booked.row(i));
     }
     // What no row ties together the Hessian leaves apart.
-    Blocks<D> blocks = set.model.blocks;
-    for (const View<D> row : offered_) blocks.join(row);
-    lower_.begin_rows([&](int i) { return blocks.at(i).begin; });
+    for (const View<D> row : offered_) blocks_.join(row);
+    lower_.begin_rows([&](int i) { return blocks_.at(i).begin; });
+    if (blocks_.is_one()) {
+      weighted_.resize((static_cast<std::size_t>(set.cells.count()) + offered_.size()) *
+                       static_cast<std::size_t>(set.dim()));
+    }
   }
 
   // Moves `fitted` to the least loss, where much has been learned since; false if even that is more than is allowed: no
@@ -116,6 +120,8 @@ class DualSearch {
   std::vector<View<D>> offered_;
   Vector<D> gradient_, step_;
   Matrix<D> hessian_, lower_;
+  Blocks<D> blocks_;
+  std::vector<double> weighted_;  // every row times its weight in the Hessian
   double least_ = 0.0, loss_ = 0.0;
   int steps_ = 0;
 
@@ -139,19 +145,52 @@ class DualSearch {
       for (int j = lower_.from(i); j <= i; ++j) hessian_(i, j) = 2.0 * set_.gone.square(i, j);
       hessian_(i, i) += pull;
     }
+    double* weighted = weighted_.data();
     each_row([&](View<D> x, double successes, double failures) {
       const double e = set_.mean(point.data(), x);
       const Curve hit = bent_log(e), miss = bent_log(1.0 - e);
       const double slope = (successes * hit.slope - failures * miss.slope) * set_.scale;
       const double bend = (successes * hit.bend + failures * miss.bend) * set_.scale * set_.scale;
+      add_scaled(gradient_.data(), slope, x.data(), d);
+      if (blocks_.is_one()) {
+        for (const double entry : x) *weighted++ = bend * entry;
+        return;
+      }
       for (int i = 0; i < d; ++i) {
         const double entry = x[static_cast<std::size_t>(i)];
-        if (entry == 0.0) continue;
-        gradient_[i] += slope * entry;
         const int from = lower_.from(i);
-        add_scaled(hessian_.row(i) + from, bend * entry, x.data() + from, i + 1 - from);
+        if (entry != 0.0) add_scaled(hessian_.row(i) + from, bend * entry, x.data() + from, i + 1 - from);
       }
     });
+    if (blocks_.is_one()) add_squares();
+  }
+
+  // Adds every row times itself to the Hessian, in tiles that stay in registers from row to row: each entry adds up in
+  // the same order as row after row, in half the time.
+  void add_squares() {
+    const int d = set_.dim();
+    side_by_side(d, [&]<class Number>(int j) {
+      int i = j;
+      for (; i + WIDE <= d; i += WIDE) add_tile<Number, WIDE>(i, j);
+      for (; i + WIDE / 2 <= d; i += WIDE / 2) add_tile<Number, WIDE / 2>(i, j);
+      for (; i < d; ++i) add_tile<Number, 1>(i, j);
+    });
+  }
+
+  // A Number of columns from j on, of so many rows from i on.
+  template <class Number, int Many>
+  void add_tile(int i, int j) {
+    Number sums[Many];
+    for (int k = 0; k < Many; ++k) sums[k] = take<Number>(hessian_.row(i + k) + j);
+    const double* weights = weighted_.data() + i;
+    const auto add = [&](View<D> x) {
+      const Number columns = take<Number>(x.data() + j);
+      for (int k = 0; k < Many; ++k) sums[k] += weights[k] * columns;
+      weights += set_.dim();
+    };
+    for (int row = 0; row < set_.cells.count(); ++row) add(set_.cells.row(row));
+    for (const View<D> x : offered_) add(x);
+    for (int k = 0; k < Many; ++k) put(hessian_.row(i + k) + j, sums[k]);
   }
 
   // step = Hessian^-1 gradient; its squared length in the norm of the Hessian.
