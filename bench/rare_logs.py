@@ -70,9 +70,10 @@ class RareLog:
     shuffles: int = 0
 
 
-# Rows of one state, or of one employer, follow one another in the two trials; a live run would meet them mixed.
+# Rows of one state, or of one employer, follow one another in the two trials; a live run would meet them mixed. And one
+# order of rare clicks says little.
 LOGS = {
-    "clicks": RareLog(clicks, "today"),
+    "clicks": RareLog(clicks, "today", shuffles=20),
     "emails": RareLog(emails, "elsewhere", shuffles=20),
     "resumes": RareLog(resumes, "afam", shuffles=20),
     "open_bandit": RareLog(open_bandit, "logged"),
