@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from scipy.stats import binom
+from threadpoolctl import threadpool_limits
 
 from surefoot.linear.features import Disjoint
 from surefoot.replay.baseline_fit import fit_baseline
@@ -70,15 +71,18 @@ def shown(log: ContextLog, means: np.ndarray) -> Iterator[tuple[str, Estimate, f
         }
         for name, estimates in found.estimates.items():
             for what, estimate in estimates.items():
-                yield f"{name} {what}", estimate, truth[what]
+                if estimate.method != "none":
+                    yield f"{name} {what}", estimate, truth[what]
 
 
 @pytest.mark.parametrize(("rate", "rows", "skewed", "runs"), [*SHORT, *LONG])
 def test_every_shown_interval_covers(rate: float, rows: int, skewed: bool, runs: int) -> None:
     hits: Counter[str] = Counter()
-    for seed in range(runs):
-        for name, estimate, truth in shown(*clicks(rate, rows, skewed, seed)):
-            hits[name] += estimate.low <= truth <= estimate.high
+    # Products of so few columns are over before other threads wake: on a busy machine they would take most of the time.
+    with threadpool_limits(1):
+        for seed in range(runs):
+            for name, estimate, truth in shown(*clicks(rate, rows, skewed, seed)):
+                hits[name] += estimate.low <= truth <= estimate.high
     # By chance alone, an interval that covers as promised falls below this once in 10,000 suites.
     least = binom.ppf(1e-4 / (len(hits) * len(SHORT + LONG)), runs, PROMISED)
     assert min(hits.values()) >= least, dict(hits)

@@ -47,7 +47,7 @@ class Residuals:
         # The first row of all has no neighbour before it, and so a NaN.
         products = np.nan_to_num(np.concatenate([[self._last], residuals[:-1]]) * residuals)
         self._product += float(products.sum())
-        self._squares += float(products @ products)
+        self._squares += float(np.square(products).sum())
         self._seen, self._last = self._seen + residuals.size, float(residuals[-1])
 
     @property

@@ -73,7 +73,7 @@ class RidgeSums:
         self.moment += features.T @ rewards
         self._sum += features.sum(axis=0)
         self._reward += float(rewards.sum())
-        self._squares += float(rewards @ rewards)
+        self._squares += float(np.square(rewards).sum())
 
     @property
     def gram(self) -> Matrix:
