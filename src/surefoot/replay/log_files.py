@@ -118,31 +118,39 @@ class TableLog(Log):
         self.bad = bad = BadRows(self.bad.limit)
         for rounds in self._reader.rounds(bad, self.actions):
             step = max(1, BATCH_NUMBERS // (len(self.actions) * self.dim))
-            for start in range(0, len(rounds.rewards), step):
-                yield self._batch(rounds, slice(start, start + step))
+            # Many wide actions leave a few rows to a batch: labels and contexts are read for many batches at once.
+            stride = step * max(1, BATCH_NUMBERS // (step * max(1, self.encoder.dim)))
+            for start in range(0, len(rounds.rewards), stride):
+                yield from self._batches(rounds, slice(start, start + stride), step)
 
-    def _batch(self, rounds: LoggedRounds, part: slice) -> Batch:
-        if rounds.features is None:
-            assert self._maker is not None
-            rounds_here = len(rounds.rewards[part])
-            blank = np.zeros((rounds_here, 0))  # a table without columns forgets how many rows it has
-            rows = self._maker(self.encoder.encode(rounds.contexts[part]) if self.encoder.dim else blank)
-        else:
-            rows = np.ascontiguousarray(rounds.features[part])
+    def _batches(self, rounds: LoggedRounds, part: slice, step: int) -> Iterator[Batch]:
+        contexts = self._contexts(rounds, part)
         actions = self._places(rounds.actions[part])
+        rewards, lines = rounds.rewards[part].reshape(-1, 1), rounds.lines[part]
         if rounds.baselines is not None:
             baselines = self._places(rounds.baselines[part])
         else:
             baselines = actions if self._baseline is None else np.full(actions.size, self._baseline)
-        return Batch(
-            rows,
-            actions,
-            np.eye(len(self.actions))[actions] if self.is_full else rounds.rewards[part].reshape(-1, 1),
-            rounds.propensities[part],
-            baselines,
-            rounds.lines[part],
-            None if rounds.offered is None else self._mask(rounds.offered[part], baselines, rounds.lines[part]),
-        )
+        mask = None if rounds.offered is None else self._mask(rounds.offered[part], baselines, lines)
+        for start in range(0, actions.size, step):
+            at = slice(start, start + step)
+            yield Batch(
+                np.ascontiguousarray(contexts[at]) if self._maker is None else self._maker(contexts[at]),
+                actions[at],
+                np.eye(len(self.actions))[actions[at]] if self.is_full else rewards[at],
+                rounds.propensities[part][at],
+                baselines[at],
+                lines[at],
+                None if mask is None else mask[at],
+            )
+
+    def _contexts(self, rounds: LoggedRounds, part: slice) -> NDArray[np.float64]:
+        """Encoded contexts, or the features that the log brings."""
+        if rounds.features is not None:
+            return rounds.features[part]
+        if self.encoder.dim == 0:
+            return np.zeros((len(rounds.rewards[part]), 0))  # a table without columns forgets how many rows it has
+        return self.encoder.encode(rounds.contexts[part])
 
     def _mask(self, offered: pl.Series, baselines: NDArray[np.int64], lines: NDArray[np.int64]) -> NDArray[np.bool_]:
         mask = np.zeros((offered.len(), len(self.actions)), dtype=np.bool_)
