@@ -101,6 +101,7 @@ void bind_ridge(nb::module_& module) {
           throw nb::value_error("the arrays of a log must belong together");
         }
         check_rows(actions, count);
+        r.looks_closely = false;  // nobody asks a model of rewards how small `surprises` can be shown to be
         for (std::size_t t = 0; t < features.shape(0); ++t) {
           const double* rows = features.data() + t * features.shape(1) * features.shape(2);
           for (int a = 0; a < count; ++a)
