@@ -4,6 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 BUILT := .venv/.built
 LEAN := .venv/.lean
+PEERS := .venv/.peers
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
 PYTHON_FOLDERS := src tests bench docs examples
@@ -77,7 +78,12 @@ browser:        ## Debian's Chromium for the page's tests, where it is missing a
 test: setup browser lint types imports ## what CI runs: linters, types, imports, all tests but the long ones
 	$(BIN)/pytest -q -n 2 --dist worksteal
 
-test-long: setup ## the runs that take minutes
+# Peers and data that others collected. Of their own requirements those in use are pinned; torch is gigabytes, and is not.
+$(PEERS): $(BUILT) requirements/long.txt
+	$(PIP) --no-deps -r requirements/long.txt
+	@touch $@
+
+test-long: $(PEERS) ## the runs that take minutes, and those beside obp and on data of others
 	$(BIN)/pytest -q -m long
 
 $(SANITIZED)/compile_commands.json: $(BUILT)

@@ -53,3 +53,9 @@ def test_who_develops_gets_every_build(tmp_path: Path) -> None:
     plan = planned("setup", tmp_path)
     assert "-r requirements/dev.txt" in plan
     assert "SUREFOOT_BUILDS" not in plan
+
+
+def test_long_tests_get_their_peers_without_what_those_ask_for(tmp_path: Path) -> None:
+    plan = planned("test-long", tmp_path)
+    assert "--no-deps -r requirements/long.txt" in plan
+    assert plan.index("requirements/long.txt") < plan.index("pytest -q -m long")

@@ -286,14 +286,13 @@ class _PolicyRun:
         asked = batch.actions if self._is_logged else batch.baselines
         check_support(batch, given, asked)
         check_support(batch, given, np.where(played.fates == LEARNER, played.chosen, asked))
-        own = robust_terms(baseline_weight, rewards, predicted[rows, asked], at_logged)
-        weight = weights(batch.actions, played.chosen, given)
-        terms = robust_terms(weight, rewards, predicted[rows, played.chosen], at_logged)
         # Where the policy left it to the baseline, it earned what the baseline earned.
         is_learner = played.fates == LEARNER
-        weight, terms = np.where(is_learner, weight, baseline_weight), np.where(is_learner, terms, own)
-        robust = np.stack([terms, own])
-        self._weighted.add(np.stack([weight, baseline_weight]), rewards, robust)
+        weight = np.where(is_learner, weights(batch.actions, played.chosen, given), baseline_weight)
+        both, at_baseline = np.stack([weight, baseline_weight]), predicted[rows, asked]
+        modelled = np.stack([np.where(is_learner, predicted[rows, played.chosen], at_baseline), at_baseline])
+        robust = robust_terms(both, rewards, modelled, at_logged)
+        self._weighted.add(both, rewards, robust, modelled)
         self._tally.add(robust[0], robust[1], played.fates, played.margins, batch.lines)
 
     def _full(self, batch: Batch, given: Vector, _weight: Vector, played: PlayedRows, _: Matrix) -> None:
@@ -316,7 +315,7 @@ class _PolicyRun:
         if self._evaluator == "importance":
             found = dict(self._weighted.all(level))
             # The first is the one that tables show.
-            return {name: found.pop(name) for name in ("dr", "ips", "snips")} | found
+            return {name: found.pop(name) for name in ("dr", "ips", "snips", "dm")} | found
         return {
             "rejection": {
                 "reward": self._counted.interval(level, bounds),

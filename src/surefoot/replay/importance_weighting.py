@@ -6,9 +6,10 @@ With the chance p that the logged action a had, and d the action in question, w 
 - snips:  sum of w r / sum of w. Slightly biased for few rows, far less spread, never outside the range of rewards.
 - dr:     mean of m(d) + w (r - m(a)), m a ridge prediction from the rows before. Unbiased whether m is right or not,
           and less spread the better m is.
+- dm:     mean of m(d), the direct method. As wrong as the model is, which the rows cannot say: it has no interval.
 
-All three take for granted that chances were logged as they were, that every action in question had a chance above 0
-wherever it is asked about, and that nothing but the context in the log decides both the action and the reward.
+The first three take for granted that chances were logged as they were, that every action in question had a chance above
+0 wherever it is asked about, and that nothing but the context in the log decides both the action and the reward.
 """
 
 import math
@@ -18,16 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.replay.intervals import Bernstein, Estimate, Moments, around, normal_reach, within
+from surefoot.replay.intervals import Bernstein, Estimate, Moments, around, normal_reach, within, without_interval
 from surefoot.replay.rare_rewards import RareSum, alike, reaches
 
-ESTIMATORS = ("ips", "snips", "dr")
+ESTIMATORS = ("ips", "snips", "dr")  # those with an interval
 ASSUMES = {
     "ips": "Importance weighting: logged propensities are right, and every action asked about had a chance above 0.",
     "snips": "Self-normalised importance weighting: as importance weighting, and rows enough for a ratio of means; its "
     "interval is the delta method's.",
     "dr": "Doubly robust: as importance weighting; the reward model is fitted to earlier rows only, and need not be "
     "right.",
+    "dm": "Direct method: the reward model's word alone. It is as wrong as the model is, so that it has no interval.",
 }
 
 
@@ -36,9 +38,9 @@ def weights(actions: NDArray[np.int64], asked: NDArray[np.int64], propensities: 
     return np.where(actions == asked, 1.0 / propensities, 0.0)
 
 
-def robust_terms(weight: Vector, rewards: Vector, at_asked: Vector, at_logged: Vector) -> Vector:
-    """m(d) + w (r - m(a))."""
-    terms: Vector = at_asked + weight * (rewards - at_logged)
+def robust_terms(weight: Matrix, rewards: Vector, at_asked: Matrix, at_logged: Vector) -> Matrix:
+    """m(d) + w (r - m(a)), a row of terms for each target."""
+    terms: Matrix = at_asked + weight * (rewards - at_logged)
     return terms
 
 
@@ -62,10 +64,14 @@ class ImportanceWeighting:
         self._signed, self._seen = np.zeros((3, 2, 2)), (math.inf, -math.inf)
         self._weights, self._largest = np.zeros((2, 4)), np.zeros(4)
         self._rest = {what: Moments() for what in WHATS}
+        self._modelled = {what: Moments() for what in WHATS}
 
-    def add(self, weight: Matrix, rewards: Vector, robust: Matrix) -> None:
-        """Take in rows: weights and doubly robust terms (2, rows) of policy and baseline, and logged rewards."""
+    def add(self, weight: Matrix, rewards: Vector, robust: Matrix, modelled: Matrix | None = None) -> None:
+        """Take in rows: weights, doubly robust terms and modelled means (2, rows) of policy and baseline; rewards."""
         self._rows += rewards.size
+        if modelled is not None:
+            for what, values in zip(WHATS, _asked(modelled), strict=True):
+                self._modelled[what].add(values)
         self.weight.add(weight[0])
         paid = weight * rewards
         for name, terms in (("ips", paid), ("dr", robust)):
@@ -110,7 +116,8 @@ class ImportanceWeighting:
         self._weights += [used.sum(axis=1), (used**2).sum(axis=1)]
         for place, values in enumerate(_asked(paid)):
             for side, terms in enumerate((np.maximum(values, 0.0), np.maximum(-values, 0.0))):
-                self._signed[place, side] += terms.sum(), terms @ terms
+                # Not `terms @ terms`: over that many rows BLAS wakes threads, which cost more than the sum.
+                self._signed[place, side] += terms.sum(), np.square(terms).sum()
 
     def _gamma(self, found: Estimate, name: str, what: str) -> Estimate:
         """The estimate with the interval of rare rewards, by the sum of weights where they are divided by that."""
@@ -128,6 +135,7 @@ class ImportanceWeighting:
     def all(self, level: float) -> Mapping[str, Mapping[str, Estimate]]:
         """Every estimate by estimator and question; Bernstein intervals under "ips exact" and "dr exact"."""
         found = {name: {what: self.estimate(name, what, level) for what in WHATS} for name in ESTIMATORS}
+        found["dm"] = {what: without_interval(mean.mean, mean.count) for what, mean in self._modelled.items()}
         for (name, what), bernstein in self._exact.items():
             found.setdefault(f"{name} exact", {})[what] = bernstein.interval(level)
         return found

@@ -52,6 +52,11 @@ def around(value: float, stderr: float, *, level: float, rows: int, method: str 
     return Estimate(value, value - reach, value + reach, level, method, rows)
 
 
+def without_interval(value: float, rows: int) -> Estimate:
+    """A number whose error nothing bounds."""
+    return Estimate(value, -math.inf, math.inf, 1.0, "none", rows)
+
+
 def within(estimate: Estimate, bounds: tuple[float, float] | None) -> Estimate:
     """The interval cut to a range that the truth cannot leave."""
     if bounds is None or not math.isfinite(estimate.low):

@@ -130,4 +130,6 @@ def shown(estimate: Estimate, *, signed: bool = False) -> str:
     if not math.isfinite(estimate.value):
         return "–"
     sign = "+" if signed else ""
+    if not math.isfinite(estimate.low):
+        return f"{estimate.value:{sign}.4f} (no interval)"
     return f"{estimate.value:{sign}.4f} [{estimate.low:{sign}.4f}, {estimate.high:{sign}.4f}]"
