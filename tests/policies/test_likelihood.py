@@ -329,3 +329,31 @@ def test_a_round_is_voided_over_the_baseline_that_it_had() -> None:
     with pytest.raises(InputError, match="no round was booked like this"):
         policy.void(decision, rows, **told)
     policy.void(decision, np.eye(3), **told)
+
+
+@pytest.mark.parametrize("columns", [3, 15])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (635.0, 1253.0)])
+def test_rows_that_were_never_played_are_proposed_however_high_rewards_are(
+    columns: int, bounds: tuple[float, float]
+) -> None:
+    """With many columns theta's length is spread over them: a new row then promised less than today's pays."""
+    rng, low, high = np.random.default_rng(0), *bounds
+    phi = surefoot.Disjoint(actions=3, context_dim=columns, context_bound=1.0)
+    # Every action pays 0.7 of the range: so long a theta is needed, and no longer one.
+    mean = low + 0.7 * (high - low)
+    policy = surefoot.SafeLUCB(
+        dim=phi.dim,
+        alpha=0.1,
+        delta=0.001,
+        noise=0.5 * (high - low),
+        theta_bound=1.1 * mean * 3**0.5,
+        feature_bound=phi.bound,
+        reward_bounds=bounds,
+    )
+    proposed = []
+    for _ in range(300):
+        rows = phi(rng.random(columns) / columns**0.5)
+        decision = policy.decide(rows, baseline=0)
+        proposed.append(decision.certificate.proposal)
+        policy.observe(decision, float(np.clip(mean + 0.1 * (high - low) * rng.normal(), low, high)))
+    assert {1, 2} <= set(proposed)

@@ -54,8 +54,13 @@ struct LinearState {
   // What proposals are scored by: with bounded rewards the model that weighs them by their variance.
   Ridge<D>& scoring() { return likelihood ? likelihood->model : ridge; }
   // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
-  // on it.
-  double optimism() const { return std::sqrt(0.5 * likelihood->log_delta); }
+  // on it; but a row of half the largest length must promise what was earned so far before it is played, or it never
+  // is.
+  double optimism() const {
+    const double earned = likelihood->low + likelihood->forecaster.rate() / likelihood->scale;
+    const double tries_all = 2.0 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound;
+    return larger(std::sqrt(0.5 * likelihood->log_delta), tries_all);
+  }
   [[gnu::always_inline]] double radius() {
     const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
     return is_by_count ? radii.of(ridge.count, dim(), settings) : radius_of(settings, ridge);
