@@ -171,7 +171,8 @@ def test_an_action_or_baseline_that_was_not_declared_is_a_bad_row(tmp_path: Path
 
 def test_too_many_labels_or_actions_are_refused(tmp_path: Path) -> None:
     many = pl.DataFrame({"who": [f"u{i}" for i in range(100)], "action": ["a"] * 100, "reward": [1.0] * 100})
-    assert read_log(write(many, tmp_path / "guessed.csv")).left_out == {"who": "has more than 64 different labels"}
+    reason = "has more than 64 different labels; --hash who:64 takes it"
+    assert read_log(write(many, tmp_path / "guessed.csv")).left_out == {"who": reason}
     with pytest.raises(ConfigError, match="at most 64 different ones"):
         read_log(write(many, tmp_path / "log.csv"), columns=Columns(context=("who",)))
     many = pl.DataFrame({"action": [f"u{i}" for i in range(1_001)], "reward": [1.0] * 1_001})

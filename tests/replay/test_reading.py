@@ -131,7 +131,7 @@ def test_categoricals_are_labels(kind: Any) -> None:
         ([datetime(2026, 1, 1, i % 24) for i in range(ROWS)], "holds dates or times"),
         ([f"2026-01-{1 + i % 28:02} 10:00:00" for i in range(ROWS)], "holds dates or times"),
         (list(range(ROWS)), "holds whole numbers that hardly repeat, as ids do"),
-        ([f"note {i}" for i in range(ROWS)], "has more than 64 different labels"),
+        ([f"note {i}" for i in range(ROWS)], "has more than 64 different labels; --hash extra:64 takes it"),
     ],
 )
 def test_what_cannot_be_context_is_left_out_with_its_reason(values: list[Any], reason: str) -> None:

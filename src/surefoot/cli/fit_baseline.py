@@ -18,6 +18,7 @@ from surefoot.cli.log_options import (
     Context,
     EstimatePropensities,
     FormatOption,
+    Hashed,
     IdColumn,
     LogArgument,
     MaxBad,
@@ -47,6 +48,7 @@ def fit_baseline(
     propensity: PropensityColumn = None,
     context: Context = None,
     categorical: Categorical = None,
+    hashed: Hashed = None,
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
     offered: OfferedColumn = None,
@@ -75,7 +77,17 @@ def fit_baseline(
 ) -> None:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
     columns = columns_of(
-        log, format, action, reward, propensity, context, categorical, baseline_column, id_column, offered=offered
+        log,
+        format,
+        action,
+        reward,
+        propensity,
+        context,
+        categorical,
+        baseline_column,
+        id_column,
+        offered=offered,
+        hashed=hashed,
     )
     read = read_log(
         log,

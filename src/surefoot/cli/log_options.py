@@ -37,6 +37,10 @@ ActionFeatures = Annotated[
         help="CSV with a line per action: its name, then numbers or labels, to be multiplied with the context."
     ),
 ]
+Hashed = Annotated[
+    list[str] | None,
+    typer.Option("--hash", help="Context column of very many labels and its buckets, user_agent:64; repeat."),
+]
 RewardBounds = Annotated[
     str | None,
     typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
@@ -61,9 +65,10 @@ def columns_of(
     id_: str | None,
     label: str | None = None,
     offered: str | None = None,
+    hashed: list[str] | None = None,
 ) -> Columns | None:
     """The columns that were named, completed from the header; None if none was named."""
-    given = (action, reward, propensity, context, categorical, baseline, id_, label, offered)
+    given = (action, reward, propensity, context, categorical, baseline, id_, label, offered, hashed)
     if format_ not in (None, "parquet", "csv", "jsonl", "dsjson"):
         raise ConfigError(f"`--format` must be parquet, csv, jsonl or dsjson, but got {format_!r}.")
     kind = format_ or format_of(paths[0])
@@ -84,7 +89,17 @@ def columns_of(
         offered=offered or guessed.offered,
         features=None if context else guessed.features,
         is_guess=guessed.is_guess and not context,
+        hashed=dict(map(_parse_hash, hashed or ())),
     )
+
+
+def _parse_hash(text: str) -> tuple[str, int]:
+    name, _, buckets = text.rpartition(":")
+    if not name or not buckets.isdecimal():
+        raise ConfigError(
+            f"`--hash` must be a column and a number of buckets, such as user_agent:64, but got {text!r}."
+        )
+    return name, int(buckets)
 
 
 def parse_pair(text: str | None) -> tuple[float, float] | None:

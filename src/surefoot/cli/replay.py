@@ -23,6 +23,7 @@ from surefoot.cli.log_options import (
     Context,
     EstimatePropensities,
     FormatOption,
+    Hashed,
     IdColumn,
     LogArgument,
     MaxBad,
@@ -83,6 +84,7 @@ def replay(
     propensity: PropensityColumn = None,
     context: Context = None,
     categorical: Categorical = None,
+    hashed: Hashed = None,
     baseline_column: BaselineColumn = None,
     id_column: IdColumn = None,
     offered: OfferedColumn = None,
@@ -137,6 +139,7 @@ def replay(
         id_column,
         label,
         offered,
+        hashed,
     )
     with nullcontext(None) if on is None else workers_on(on) as workers:
         read = read_log(

@@ -4,7 +4,8 @@ policy, alpha, delta, noise, theta_bound, feature_bound, baseline_reward, reward
 ridge, radius, reward_bounds, reward_window, default_reward   where they are not the policy's own
 doubt       what in the log spoke against a linear model
 [actions]   names, baseline, and per name its features where actions have any
-[[context]] name, and either low and high (a number; has_gaps where it may be missing) or levels (a label)
+[[context]] name, and either low and high (a number; has_gaps where it may be missing), levels (a label) or
+            buckets (labels that are hashed)
 
 `fit-baseline` writes it; `replay`, `plan`, `experiment create` and the client read it, and the service keeps it with
 the experiment: what was replayed is what goes live, contexts are encoded alike, and rewards have the same bounds.
@@ -25,7 +26,7 @@ from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment.policy_by_name import policy_kind
 from surefoot.experiment.question import Question
 from surefoot.hints import nearest
-from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
+from surefoot.linear.encoding import CategoricalColumn, Column, Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import FeatureMap, OneHot, map_of
 from surefoot.policies import Policy
 from surefoot.simulation.atomic_files import whole_file
@@ -155,6 +156,8 @@ class Configuration:
             if isinstance(part, NumericColumn):
                 lines += [f"low = {_number(part.low)}", f"high = {_number(part.high)}"]
                 lines += ["has_gaps = true"] if part.has_gaps else []
+            elif isinstance(part, HashedColumn):
+                lines.append(f"buckets = {part.buckets}")
             else:
                 lines.append(f"levels = {_text(list(part.levels))}")
         return "\n".join(lines) + "\n"
@@ -255,11 +258,19 @@ def _maybe(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"`buckets` must be a whole number, not {value!r}")
+    return value
+
+
 def _pair(low: Any, high: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _part(entry: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
+def _part(entry: Mapping[str, Any]) -> Column:
+    if "buckets" in entry:
+        return HashedColumn(str(entry["name"]), _whole(entry["buckets"]))
     if "levels" in entry:
         return CategoricalColumn(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
     has_gaps = bool(entry.get("has_gaps", False))

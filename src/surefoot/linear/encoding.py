@@ -3,22 +3,26 @@
 A number is moved into [0, 1] by the range it had in the log, and cut there; a label becomes 0s and a 1, or all 0s
 where the log never saw it. Where a column has gaps in the log, a gap is a value of its own: a label among the others,
 or beside a number a 1 that says that it is missing, so that its share of theta stands for what the number would have
-been. Divided by the root of the number of columns, no context is longer than 1, so that a bound on the features
-follows and holds in production too.
+been. A column of very many labels may be hashed: each label has one of a few buckets, whether the log saw it or not.
+Divided by the root of the number of columns, no context is longer than 1, so that a bound on the features follows and
+holds in production too.
 """
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite
-from surefoot.errors import InputError
+from surefoot.errors import ConfigError, InputError
 
 MOST_LEVELS = 64
+MOST_BUCKETS = 1024
 GAP = "(missing)"  # the label of a gap
 
 
@@ -77,6 +81,59 @@ class CategoricalColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class HashedColumn:
+    """A column of very many labels, each in one of a few buckets; labels that share one share their part of theta.
+
+    >>> HashedColumn("user_agent", 4).encode(np.array(["curl/8.5", "curl/8.6"]))
+    array([[0., 0., 1., 0.],
+           [0., 0., 0., 1.]])
+    """
+
+    name: str
+    buckets: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.buckets <= MOST_BUCKETS:
+            raise ConfigError(
+                f"`2 <= buckets <= {MOST_BUCKETS:,}` must hold for the hashed column {self.name!r}, but got "
+                f"{self.buckets}. Each is a feature of its own; 64 will do for most."
+            )
+
+    @property
+    def width(self) -> int:
+        """One column per bucket."""
+        return self.buckets
+
+    @property
+    def has_gaps(self) -> bool:
+        """A gap is a label, and has its bucket."""
+        return True
+
+    @property
+    def names(self) -> list[str]:
+        """What its columns are."""
+        return [f"{self.name} in bucket {place}" for place in range(self.buckets)]
+
+    def encode(self, values: Any) -> Matrix:
+        """A 1 under the label's bucket; the values are texts, as an array or a series."""
+        places = np.fromiter((bucket_of(label, self.buckets) for label in values), np.int64, len(values))
+        return np.eye(self.buckets)[places]
+
+
+@lru_cache(maxsize=1 << 16)
+def bucket_of(label: str, buckets: int) -> int:
+    """The bucket of a label: eight bytes of BLAKE2b of its UTF-8, as a little-endian number, modulo `buckets`.
+
+    The same in every process, on every machine and in every version: what was learned of a bucket is about its labels.
+    """
+    digest = hashlib.blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % buckets
+
+
+Column = NumericColumn | CategoricalColumn | HashedColumn
+
+
+@dataclass(frozen=True, slots=True)
 class Encoder:
     """Context columns in their order.
 
@@ -85,7 +142,7 @@ class Encoder:
     array([0.1768, 0.    , 0.7071])
     """
 
-    parts: tuple[NumericColumn | CategoricalColumn, ...]
+    parts: tuple[Column, ...]
 
     @property
     def dim(self) -> int:
@@ -112,7 +169,7 @@ class Encoder:
         return encoded
 
 
-def _value(part: NumericColumn | CategoricalColumn, context: Mapping[str, Any]) -> Any:
+def _value(part: Column, context: Mapping[str, Any]) -> Any:
     """A context's value for a column: a gap where the log had some, and refused where it had none."""
     given = context.get(part.name)
     if given is None or given != given:  # NaN is a gap, too
@@ -127,5 +184,7 @@ def _value(part: NumericColumn | CategoricalColumn, context: Mapping[str, Any]) 
 
 
 def _label(value: Any) -> str:
-    """A label as the log's reader writes it: 2.0 and 2 are the same."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    """A label as the log's reader writes it: 2.0 and 2 are the same, true is in small letters, blanks around it go."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()

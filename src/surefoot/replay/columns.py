@@ -2,8 +2,8 @@
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ class Columns:
         Columns of the context, or patterns such as "x*".
     categorical : tuple of str
         Context columns whose numbers are labels.
+    hashed : mapping of str to int
+        Context columns of very many labels, such as user agents, and into how many buckets they are hashed.
     baseline : str, optional
         The action that the baseline would have played.
     id : str, optional
@@ -63,6 +65,7 @@ class Columns:
     offered: str | None = None
     features: str | None = None
     is_guess: bool = False
+    hashed: Mapping[str, int] = field(default_factory=dict)
 
     def resolve(self, header: Sequence[str], path: object) -> "Columns":
         """Replace patterns by the columns that they match.
@@ -89,9 +92,10 @@ class Columns:
             # The exact name first: a column may have a * or a [ in its own.
             found = [name for name in header if name == pattern] or fnmatch.filter(header, pattern)
             context += [name for name in found if name not in context] or _missing([pattern], header, path)
+        context += [name for name in self.hashed if name not in context]
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         single = [given[key] for key in KEYS if given[key]]
-        absent = [name for name in single if name not in header]
+        absent = [name for name in [*single, *self.hashed] if name not in header]
         if absent:
             _missing(absent, header, path)
         return Columns(**{**given, "context": tuple(context)})
@@ -115,6 +119,8 @@ class Columns:
         bool
             True for labels.
         """
+        if name in self.hashed or name in self.categorical:
+            return True
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.categorical)
 
 

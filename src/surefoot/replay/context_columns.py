@@ -51,7 +51,7 @@ def _unfit(name: str, values: pl.Series) -> str | None:
         return "holds whole numbers that hardly repeat, as ids do"
     is_text = shown.dtype == pl.String and shown.cast(pl.Float64, strict=False).null_count() > shown.len() // 2
     if is_text and shown.n_unique() > MOST_LEVELS:
-        return f"has more than {MOST_LEVELS} different labels"
+        return f"has more than {MOST_LEVELS} different labels; --hash {name}:64 takes it"
     return None
 
 

@@ -1,5 +1,6 @@
 """A log in a file: Parquet, CSV or JSON lines, read batch by batch through a column mapping."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.errors import ConfigError, LogError
 from surefoot.hints import nearest
-from surefoot.linear.encoding import Encoder
+from surefoot.linear.encoding import Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import map_of
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log
 from surefoot.replay.columns import Columns, guess_columns
@@ -51,7 +52,9 @@ class TableLog(Log):
         on: Where = None,
     ) -> None:
         self._file, self._path, self.name = file, file.path, Path(file.path).name
-        named = (columns or guess_columns(self._file.header)).resolve(self._file.header, self._path)
+        named = columns or guess_columns(self._file.header)
+        named = named if encoder is None else _as_encoded(named, encoder, self._file.header)
+        named = named.resolve(self._file.header, self._path)
         self.columns, self.left_out = self._fit_context(named)
         self.context = self.columns.context
         self.is_full = self.columns.reward is None
@@ -76,10 +79,11 @@ class TableLog(Log):
         first = next(iter(self._file.frames(columns.needed)), None)
         if first is None:
             return columns, {}
+        check_asked(first.table, tuple(columns.hashed) if columns.is_guess else columns.context)
         if not columns.is_guess:
-            check_asked(first.table, columns.context)
             return columns, {}
-        reasons = left_out(first.table, columns.context, action=columns.action, reward=columns.reward)
+        guessed = [name for name in columns.context if name not in columns.hashed]
+        reasons = left_out(first.table, guessed, action=columns.action, reward=columns.reward)
         kept = tuple(name for name in columns.context if name not in reasons)
         return replace(columns, context=kept), reasons
 
@@ -168,6 +172,17 @@ class TableLog(Log):
     def _places(self, labels: pl.Series) -> NDArray[np.int64]:
         places = labels.replace_strict(list(self.actions), list(range(len(self.actions))), return_dtype=pl.Int64)
         return np.ascontiguousarray(places.to_numpy())
+
+
+def _as_encoded(columns: Columns, encoder: Encoder, header: Sequence[str]) -> Columns:
+    """The context as an encoder knows it, whatever the log would suggest: its columns, and labels where it has them."""
+    names = [part.name for part in encoder.parts]
+    # An entry of a list is a part of its own.
+    context = [name if name in header else re.sub(r"\[\d+\]$", "", name) for name in names]
+    labels = [part.name for part in encoder.parts if not isinstance(part, NumericColumn)]
+    hashed = {part.name: part.buckets for part in encoder.parts if isinstance(part, HashedColumn)}
+    known = {"context": tuple(dict.fromkeys(context)), "categorical": tuple(labels), "hashed": hashed}
+    return columns if columns.features else replace(columns, **known, is_guess=False)
 
 
 def _of(survey: TableSurvey | None) -> TableSurvey:

@@ -30,7 +30,10 @@ class TableSurvey:
     last_line: int = 0
     propensity_range: tuple[float, float] = (np.inf, -np.inf)
     labels: set[str] = field(default_factory=set)
-    ranges: ColumnRanges = field(default_factory=ColumnRanges)
+    ranges: ColumnRanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ranges = ColumnRanges(self.reader.columns.hashed)
 
     def look_at(self, rounds: LoggedRounds) -> None:
         """Take in some rows."""
