@@ -106,6 +106,11 @@ def test_lucb_chooses_as_the_linucb_of_mabwiser(ridge: float, theta_bound: float
     declared = Declared(noise=1e-13, theta_bound=theta_bound, baseline_reward=0.1)
     player = ReplayedPolicy(Spec("LUCB", ridge=ridge), problem_of(declared, log), mode=replayed_policy.IMPORTANCE)
     ours = player.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen
+    # The same by its name, whatever noise and theta_bound are declared.
+    constant = Spec("LUCB", ridge=ridge, exploration=ridge**0.5 * theta_bound)
+    louder = problem_of(Declared(noise=7.0, theta_bound=9.0, baseline_reward=0.1), log)
+    named = ReplayedPolicy(constant, louder, mode=replayed_policy.IMPORTANCE)
+    np.testing.assert_array_equal(named.play(batch, batch.rewards, np.ones(rounds, dtype=np.bool_)).chosen, ours)
     theirs = peer_choices(contexts, actions, rewards, arms=arms, alpha=ridge**0.5 * theta_bound, ridge=ridge)
     assert ours[arms:].tolist() == theirs
     assert len(set(theirs)) > 1

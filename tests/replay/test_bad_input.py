@@ -219,3 +219,10 @@ def test_only_the_first_bad_rows_are_kept() -> None:
     for at in range(40):
         bad.add([(at, "bad"), (at, "worse")], "log")
     assert (bad.count, len(bad.shown)) == (80, 20)
+
+
+def test_a_table_of_labels_must_say_what_is_played_today(tmp_path: Path) -> None:
+    path = write(pl.DataFrame({"x": [0.1, 0.9] * 20, "label": ["a", "b"] * 20}), tmp_path / "labels.csv")
+    log = read_log(path, columns=Columns(action="label", reward=None, context=("x",)))
+    with pytest.raises(EvidenceError, match="what is played today, but no action of it was logged"):
+        replay(log, [Spec("LUCB")], declared=Declared(0.5, 1.0, 0.5), evaluator="full")

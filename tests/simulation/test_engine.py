@@ -153,6 +153,9 @@ def test_features_longer_than_the_declared_bound_stop_the_run() -> None:
         ({"policy": "UCB", "radius": "amm"}, r"`radius` must not be given for UCB: it is a setting of LUCB, CLUCB"),
         ({"policy": "ConservativeUCB", "alpha": 0.1, "ridge": 2.0}, r"`ridge` must not be given for ConservativeUCB"),
         ({"policy": "CLUCB", "alpha": 0.1, "floor_share": 0.5}, r"`floor_share` must not be given for CLUCB:"),
+        ({"policy": "CLUCB", "alpha": 0.1, "exploration": 1.0}, r"`exploration` must not be given for CLUCB:"),
+        ({"policy": "LUCB", "exploration": 0.0}, r"`exploration"),
+        ({"policy": "LUCB", "exploration": 1.0, "radius": "amm"}, r"`radius` must not be given with `exploration`"),
         ({"policy": "CLUCB2", "alpha": 0.1, "knows_baseline": True}, r"`knows_baseline` must not be given for CLUCB2"),
     ],
 )

@@ -104,6 +104,10 @@ def replay(
     reward_bounds: RewardBounds = None,
     delta: Annotated[float | None, typer.Option(help="Probability that the guarantee fails; 0.001.")] = None,
     ridge: Annotated[float | None, typer.Option(help="Regulariser of the policies; 1.")] = None,
+    exploration: Annotated[
+        float | None,
+        typer.Option(help="LUCB's radius as a constant, LinUCB's alpha, in place of one that holds at all times."),
+    ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
@@ -125,7 +129,7 @@ def replay(
         ridge = told.ridge if told else 1.0
     chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
     known = _bounds_known(chosen, range_)
-    specs = _specs(policy or (PLAYABLE if told is None else (told.policy,)), alphas, delta, ridge, known)
+    specs = _specs(policy or (PLAYABLE if told is None else (told.policy,)), alphas, delta, ridge, known, exploration)
     entries: list[Entry] = [*(specs if told is None else [_as_told(spec, told) for spec in specs])]
     columns = columns_of(
         log,
@@ -208,11 +212,16 @@ def _as_told(spec: Spec, told: Configuration) -> Spec:
 
 
 def _specs(
-    policies: Sequence[str], alphas: Sequence[float], delta: float, ridge: float | None, bounds: dict[str, Any]
+    policies: Sequence[str],
+    alphas: Sequence[float],
+    delta: float,
+    ridge: float | None,
+    bounds: dict[str, Any],
+    exploration: float | None,
 ) -> list[Spec]:
-    specs = []
+    specs, own = [], {"SafeLUCB": bounds, FREE: {"exploration": exploration}}
     for name in [name for name in policies if name != GUARD]:
-        known = bounds if name == "SafeLUCB" else {}
+        known = own.get(name, {})
         floors: Sequence[float | None] = [None] if name == FREE else alphas
         specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]
     return specs

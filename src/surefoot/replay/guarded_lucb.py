@@ -8,9 +8,11 @@ from surefoot.arrays import Matrix
 from surefoot.policies import LUCB, Guard
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.simulation.contestants import Contestant
+from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem
 
 GUARD = "Guard"
+EXPLORATION = 1.0  # of the learner under a guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ class GuardedLUCB:
         self._learner.learn_logged(choice.features, reward)
 
 
-def guarded(alpha: float, *, delta: float, ridge: float, reward_bounds: tuple[float, float]) -> Contestant:
+def guarded(
+    alpha: float, *, delta: float, ridge: float, reward_bounds: tuple[float, float], exploration: float = EXPLORATION
+) -> Contestant:
     """LUCB under a guard, for `replay` by rejection or on a full table.
 
     Parameters
@@ -61,6 +65,9 @@ def guarded(alpha: float, *, delta: float, ridge: float, reward_bounds: tuple[fl
         Regulariser of the learner.
     reward_bounds : (low, high)
         Range that no reward leaves; the lower end must not be negative.
+    exploration : float
+        The learner's, as in `Spec`, times the largest reward. The promise does not rest on it, so that it need not hold
+        at all times.
 
     Returns
     -------
@@ -72,9 +79,11 @@ def guarded(alpha: float, *, delta: float, ridge: float, reward_bounds: tuple[fl
     >>> guarded(0.1, delta=0.01, ridge=1.0, reward_bounds=(0.0, 1.0)).label
     'Guard, α = 0.1'
     """
+    # In units of the largest reward: an action that was never tried must promise as much.
+    learner = Spec("LUCB", delta=delta, ridge=ridge, exploration=exploration * reward_bounds[1])
 
     def make(problem: Problem) -> GuardedLUCB:
-        told: dict[str, Any] = dict(problem.settings(ridge=ridge, delta=delta))
+        told: dict[str, Any] = dict(learner.settings_in(problem))
         guard = Guard(alpha=alpha, delta=delta, reward_bounds=reward_bounds, seed=problem.seed)
         return GuardedLUCB(LUCB(dim=problem.dim, **told), guard)
 

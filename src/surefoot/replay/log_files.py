@@ -181,8 +181,10 @@ def _as_encoded(columns: Columns, encoder: Encoder, header: Sequence[str]) -> Co
     context = [name if name in header else re.sub(r"\[\d+\]$", "", name) for name in names]
     labels = [part.name for part in encoder.parts if not isinstance(part, NumericColumn)]
     hashed = {part.name: part.buckets for part in encoder.parts if isinstance(part, HashedColumn)}
-    known = {"context": tuple(dict.fromkeys(context)), "categorical": tuple(labels), "hashed": hashed}
-    return columns if columns.features else replace(columns, **known, is_guess=False)
+    if columns.features:
+        return columns
+    named = tuple(dict.fromkeys(context))
+    return replace(columns, context=named, categorical=tuple(labels), hashed=hashed, is_guess=False)
 
 
 def _of(survey: TableSurvey | None) -> TableSurvey:

@@ -41,6 +41,11 @@ class Propensities:
         if evaluator == "full":
             if not log.is_full:
                 raise EvidenceError("`full` needs the reward of every action, but this log has the played one's only.")
+            if self.is_logged:
+                raise EvidenceError(
+                    "A table of labels needs to know what is played today, but no action of it was logged. Name one "
+                    "(`baseline`, `--baseline`), or map a column of today's answers (`--baseline-column`)."
+                )
             return
         if self._uniform is None:
             low, high = log.propensity_range or range_of(log)

@@ -1,5 +1,6 @@
 """Specs: which policy to simulate, with which settings, by name."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,10 +16,12 @@ from surefoot.simulation.worlds import World
 NAMES = ("LUCB", "CLUCB", "CLUCB2", "UCB", "ConservativeUCB", "SafeLUCB", "CLUCB2-exact")
 EXACT = "CLUCB2-exact"  # not in the core: the policy object plays
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", "SafeLUCB")
+NOISELESS = 1e-12  # a noise so small that of a radius only sqrt(ridge) theta_bound is left
 # Settings that not every policy has; given to another policy, they are refused rather than ignored.
 TAKERS: dict[str, tuple[str, ...]] = {
     "ridge": LINEAR,
     "radius": LINEAR,
+    "exploration": ("LUCB",),
     "floor_share": ("CLUCB2", "CLUCB2-exact", "SafeLUCB"),
     "knows_baseline": ("ConservativeUCB", "SafeLUCB"),
     "reward_bounds": ("ConservativeUCB", "SafeLUCB"),
@@ -51,6 +54,9 @@ class Spec:
         Bounds of single rewards that ConservativeUCB and SafeLUCB are told.
     reward_range, gate, constraint, realised_share, optimism
         Settings of SafeLUCB.
+    exploration : float, optional
+        LUCB's radius as a constant, which LinUCB calls alpha (Li et al. 2010), in place of one that holds at all times.
+        No regret bound is left, but tables of a few thousand rows are learned before they end.
     name : str, optional
         Name in tables and legends.
 
@@ -79,6 +85,7 @@ class Spec:
     realised_share: float = REALISED_SHARE
     optimism: str = "set"
     name: str | None = None
+    exploration: float | None = None
 
     def __post_init__(self) -> None:
         if self.policy not in NAMES:
@@ -88,6 +95,10 @@ class Spec:
         fraction("delta", self.delta, hint="delta is the probability that the guarantee fails.")
         if self.ridge is not None:
             positive("ridge", self.ridge, hint="ridge is the regulariser lambda.")
+        if self.exploration is not None:
+            positive("exploration", self.exploration, hint="exploration is LinUCB's alpha, such as 1.")
+            if self.radius is not None:
+                raise ConfigError("`radius` must not be given with `exploration`, which is one. Leave out either.")
         if self.is_conservative:
             if self.alpha is None:
                 raise ConfigError(f"`alpha` must be given for {self.policy}: the share you accept losing.")
@@ -120,6 +131,8 @@ class Spec:
         told = problem.settings(ridge=self.ridge or 1.0, delta=self.delta)
         if self.ridge is None and self.policy == "SafeLUCB":
             told["ridge"] = suitable_ridge(problem.dim, told["noise"], told["theta_bound"], told["feature_bound"])
+        if self.exploration is not None:
+            told |= {"noise": NOISELESS, "theta_bound": self.exploration / math.sqrt(told["ridge"])}
         return told
 
     def safe_settings(self) -> dict[str, Any]:

@@ -136,7 +136,9 @@ class Part:
 
     def _described(self, entrant: Entrant) -> dict[str, Any]:
         if isinstance(entrant, Spec):
-            return asdict(entrant)
+            described = asdict(entrant)
+            # A setting that came later is left out where it is not used, so that older results go on.
+            return {name: value for name, value in described.items() if name != "exploration" or value is not None}
         (realisation,) = self.world.realisations(self.seed, [0])
         policy = entrant.new_policy(realisation.problem(realisation.take(1)))
         settings = {name: repr(value) for name, value in getattr(policy, "settings", {}).items()}

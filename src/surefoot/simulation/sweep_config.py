@@ -32,7 +32,7 @@ REWARDS: dict[str, tuple[type[Rewards], tuple[str, ...]]] = {
     "bounded": (Bounded, ("width",)),
 }
 CONSTRAINTS = {kind.name: kind for kind in (Cumulative, Checkpoints, Stagewise, Reserve, RealisedPath)}
-SPEC_NUMBERS = ("delta", "ridge", "floor_share", "realised_share")
+SPEC_NUMBERS = ("delta", "ridge", "floor_share", "realised_share", "exploration")
 SPEC_WORDS = {"radius": RADII, "gate": GATES, "optimism": OPTIMISMS}
 SPEC_PAIRS = {"reward_bounds": "every single reward", "reward_range": "every mean reward"}
 SPEC_KEYS = ("policy", "name", "alpha", *SPEC_NUMBERS, "knows_baseline", *SPEC_WORDS, *SPEC_PAIRS, "constraint")

