@@ -8,6 +8,7 @@ from surefoot.experiment.forking import Fork, fork
 from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import GuardQuestion
 from surefoot.experiment.guard_status import GuardStatus
+from surefoot.experiment.lift import Lift
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.question import Question
 from surefoot.experiment.sharded import ShardedExperiment, create_sharded
@@ -22,6 +23,7 @@ __all__ = [
     "GuardAnswer",
     "GuardQuestion",
     "GuardStatus",
+    "Lift",
     "Question",
     "Receipt",
     "ShardedExperiment",

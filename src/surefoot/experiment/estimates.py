@@ -1,8 +1,11 @@
 """What was earned and what the baseline would have earned, by the newest estimate: for people, not for proofs."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from surefoot.arrays import Vector
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
@@ -19,15 +22,40 @@ def estimates(policy: BasePolicy) -> tuple[float, float]:
 
 
 def _linear(policy: LinearPolicy) -> tuple[float, float]:
-    ledger, theta = policy.ledger, policy.ridge.theta
-    known = policy.known_rewards if isinstance(policy, SafeLUCB) else None
+    theta, (earned, baseline) = policy.ridge.theta, ledger_sums(policy)
+    return earned.at(theta), baseline.at(theta) if policy.needs_baseline else math.nan
+
+
+class LedgerSum(NamedTuple):
+    """A sum of mean rewards: <theta, vector> + constant."""
+
+    vector: Vector
+    constant: float
+
+    def at(self, theta: Vector) -> float:
+        """Its value for one theta."""
+        return float(theta @ self.vector) + self.constant
+
+    def less(self, other: "LedgerSum", share: float) -> "LedgerSum":
+        """The sum less a share of another."""
+        return LedgerSum(self.vector - share * other.vector, self.constant - share * other.constant)
+
+
+def ledger_sums(policy: LinearPolicy) -> tuple[LedgerSum, LedgerSum]:
+    """What was earned, and what the baseline would have earned; rewards that are known count as they are."""
+    ledger, known = policy.ledger, known_rewards(policy)
     if known is not None:
         kept, owed = known
-        return float(theta @ ledger.played) + kept, owed + kept
-    if policy.needs_baseline_reward:
-        return float(theta @ ledger.played) + ledger.conserved_reward, ledger.displaced_reward + ledger.conserved_reward
-    earned = float(theta @ (ledger.played + ledger.conserved))
-    return earned, float(theta @ (ledger.displaced + ledger.conserved)) if policy.needs_baseline else math.nan
+        return LedgerSum(ledger.played, kept), LedgerSum(np.zeros(policy.dim), owed + kept)
+    return LedgerSum(ledger.played + ledger.conserved, 0.0), LedgerSum(ledger.displaced + ledger.conserved, 0.0)
+
+
+def known_rewards(policy: LinearPolicy) -> tuple[float, float] | None:
+    """What the baseline earned, and would have earned in the learner's rounds, where both are known."""
+    if isinstance(policy, SafeLUCB):
+        return policy.known_rewards
+    ledger = policy.ledger
+    return (ledger.conserved_reward, ledger.displaced_reward) if policy.needs_baseline_reward else None
 
 
 def _arms(policy: ArmPolicy) -> tuple[float, float]:

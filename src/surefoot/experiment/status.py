@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from surefoot.experiment.counts import GuardCounts
 from surefoot.experiment.estimates import estimates
 from surefoot.experiment.guard_status import GuardStatus, guard_status
+from surefoot.experiment.lift import NOTHING, Interval, Lift, earnings_of, guard_lift
 from surefoot.experiment.state import State
 from surefoot.policies import Guard
 from surefoot.records import ModeName, Reason, Response
@@ -28,7 +29,8 @@ class Status:
     held_rounds, fallback_rounds : int
         Rounds that had to be the baseline's whatever the gate said, and those of them that callers played on their own.
     learner_share, allowed_share : float
-        Share of rounds that the learner played, and that the gate would have allowed.
+        Share of rounds that the learner played, and in which the gate let a proposal pass. In shadow nothing is spent
+        of what the gate allows, so that it lets many more pass than the learner would have played.
     floor : float
         What must have been earned by now: (1 - alpha) of the baseline's reward, exact if that is known and estimated
         otherwise; nan for a policy without a floor.
@@ -63,6 +65,12 @@ class Status:
         answers.
     restarts, promise_round, debt
         Alarms answered by a restart, the round from which the promise counts, and what must be earned back under it.
+    lift : Lift or None
+        How much more a decision of the learner earned than the baseline would have, with an interval that holds at all
+        times at once; None before its first, while the alarm is on, and for policies that have no such interval.
+    reward_interval, surplus_interval : (low, high)
+        What was earned, and by how much that lies above the floor: bounds that hold at all times with probability
+        1 - delta. nan where there are none.
     guard : GuardStatus or None
         Of a guard: its share, its banks, and the means of both sides. There `floor` is nan, margins are in units of the
         highest reward, and `learned` counts every round that is settled.
@@ -118,6 +126,9 @@ class Status:
     head_hash: str = ""
     unconfirmed: int = 0
     guard: GuardStatus | None = None
+    lift: Lift | None = None
+    reward_interval: Interval = NOTHING.reward
+    surplus_interval: Interval = NOTHING.surplus
 
 
 def status_of(name: str, state: State) -> Status:
@@ -126,9 +137,15 @@ def status_of(name: str, state: State) -> Status:
     rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
     earned, baseline = estimates(policy)
     earned, baseline = earned + tally.carried_reward, baseline + tally.carried_baseline
-    guard = guard_status(policy, tally) if isinstance(policy, Guard) and isinstance(tally, GuardCounts) else None
+    guard, known = None, earnings_of(policy)
+    lift = known.lift
+    if isinstance(policy, Guard) and isinstance(tally, GuardCounts):
+        guard = guard_status(policy, tally)
+        lift = guard_lift(policy, guard.learner_means, guard.baseline_means, tally.learner_rounds)
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else tally.newest_margin
+    # Of what a promise has carried over a restart there are estimates alone.
+    reward, surplus = (NOTHING.reward, NOTHING.surplus) if tally.carried_baseline else (known.reward, known.surplus)
     held_up_rounds = 0 if policy.held_up_by is None else rounds - policy.held_up_by
     return Status(
         name=name,
@@ -175,6 +192,9 @@ def status_of(name: str, state: State) -> Status:
         head_hash=state.head.hash,
         unconfirmed=state.unconfirmed.overdue,
         guard=guard,
+        lift=lift,
+        reward_interval=reward,
+        surplus_interval=surplus,
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.core import native
+from surefoot.linear.radius import RADII
 from surefoot.values import Value
 
 EPS = 2.0**-53  # unit roundoff of float64
@@ -194,3 +195,13 @@ def snapshot(settings: Any, ridge: Any) -> Ball | Ellipsoid:
     if ridge.count == 0:
         return Ball(float(settings.theta_bound))
     return Ellipsoid(ridge.theta, ridge.whitener, ridge.guarded_radius(ridge.radius(settings)), ridge.count)
+
+
+def newest_set(core: Any) -> Ball | Ellipsoid:
+    """The confidence set of a policy's state in the core.
+
+    With the radius `likelihood` that is the ball: what the rewards say is a set of another shape, and no ellipsoid.
+    """
+    if core.settings.radius == RADII["likelihood"]:
+        return Ball(float(core.settings.theta_bound))
+    return snapshot(core.settings, core.ridge)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import ConfigError, InputError
 from surefoot.linear.actions import ActionSet
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
+from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.nested import Nested, Split
 from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
@@ -134,7 +134,7 @@ class CLUCB2(WatchedPolicy):
     def confidence_set(self) -> Ball | Ellipsoid | Nested:  # type: ignore[override]
         """Where theta lies with probability 1 - delta; with exact nesting, the intersection of every set so far."""
         # A copy: the nest goes on growing.
-        return copy.deepcopy(self._nested) if self._nested is not None else snapshot(self._settings, self._core.ridge)
+        return copy.deepcopy(self._nested) if self._nested is not None else newest_set(self._core)
 
     def _read_baseline_reward(self, reward: float | None) -> float:
         if reward is not None:

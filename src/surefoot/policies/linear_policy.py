@@ -15,7 +15,7 @@ from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_a
 from surefoot.core import native
 from surefoot.errors import AssumptionError, InputError
 from surefoot.linear.actions import ActionSet, Catalogue
-from surefoot.linear.ellipsoid import Ball, Ellipsoid, snapshot
+from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.ridge import Ridge, sized
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from surefoot.policies import linear_state
@@ -106,7 +106,7 @@ class LinearPolicy(Policy):
     @property
     def confidence_set(self) -> Ball | Ellipsoid:
         """Where theta lies, for all rounds at once with probability 1 - delta."""
-        return snapshot(self._settings, self._core.ridge)
+        return newest_set(self._core)
 
     def decide(
         self,

@@ -259,6 +259,11 @@ class SafeLUCB(WatchedPolicy):
         """The most that rounds before a restart, and those charged since, may have cost: it must be earned back."""
         return float(self._memory.debt)
 
+    @property
+    def charged(self) -> float:
+        """The part of the debt that is owed for rounds of which nobody has said that they were played."""
+        return self.debt - self._spent
+
     def charge(self, rounds: int) -> None:
         """Count learner rounds at their worst, of which nobody has said that they were played.
 

@@ -1,0 +1,158 @@
+"""The lift and its interval: true at all times at once, whenever somebody looks, and silent where nothing is known."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surefoot
+from surefoot.experiment import Experiment
+from surefoot.experiment.lift import LedgerBounds, earnings_of
+from surefoot.linear.ellipsoid import Ball
+
+DELTA, RUNS, ROUNDS, NOISE, DIM = 0.2, 60, 160, 0.1, 3
+MOST = int(binom.isf(1e-6, RUNS, DELTA))
+TOLD: dict[str, Any] = {"dim": DIM, "alpha": 0.2, "delta": DELTA, "theta_bound": 1.0, "feature_bound": 1.0}
+POLICIES: dict[str, Callable[[], Any]] = {
+    "SafeLUCB": lambda: surefoot.SafeLUCB(noise=NOISE, ridge=0.3, **TOLD),
+    "residual": lambda: surefoot.SafeLUCB(noise=NOISE, ridge=0.3, radius="residual", **TOLD),
+    "CLUCB2": lambda: surefoot.CLUCB2(noise=NOISE, ridge=0.3, nesting="latest", **TOLD),
+    "CLUCB": lambda: surefoot.CLUCB(noise=NOISE, ridge=0.3, **TOLD),
+}
+
+
+def play(policy: Any, seed: int, look: Callable[[Any, float, float], bool]) -> bool:
+    """Whether `look`, which is told what was truly earned beyond the baseline and in all, was ever true."""
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(0.1, 0.5, DIM)
+    above = earned = 0.0
+    for _ in range(ROUNDS):
+        rows = rng.dirichlet(np.ones(DIM), 4)
+        means = rows @ theta
+        known = {"baseline_reward": float(means[0])} if policy.needs_baseline_reward else {}
+        decision = policy.decide(rows, baseline=0, **known)
+        above, earned = above + means[decision.action] - means[0], earned + means[decision.action]
+        policy.observe(decision, float(means[decision.action] + NOISE * rng.normal()))
+        if look(policy, above, earned):
+            return True
+    return False
+
+
+def is_wrong(policy: Any, above: float, earned: float) -> bool:
+    """Whether an interval does not hold what is true."""
+    found = earnings_of(policy)
+    surplus = earned - (1 - TOLD["alpha"]) * (earned - above)
+    held = [(found.reward, earned), (found.surplus, surplus)]
+    if found.lift is not None:
+        held.append(((found.lift.low, found.lift.high), above / found.lift.decisions))
+    # What is known exactly has no width: the sum here is rounded otherwise.
+    return not all(low - 1e-9 <= value <= high + 1e-9 for (low, high), value in held)
+
+
+def is_wrong_by_one_look(policy: Any, above: float, earned: float) -> bool:
+    """The interval that would hold if somebody looked once, at a time set beforehand, without a ridge."""
+    vector = policy.ledger.played - policy.ledger.displaced
+    if not policy.ledger.learner_rounds or policy.ridge.count < DIM:
+        return False
+    width = math.sqrt(vector @ np.linalg.inv(policy.ridge.gram) @ vector)
+    return abs(policy.ridge.theta @ vector - above) > NormalDist().inv_cdf(1 - DELTA / 2) * NOISE * width
+
+
+@cache
+def wrong_runs(name: str) -> int:
+    return sum(play(POLICIES[name](), seed, is_wrong) for seed in range(RUNS))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_intervals_hold_at_every_round_of_as_many_runs_as_they_promise(name: str) -> None:
+    assert wrong_runs(name) <= MOST
+
+
+def test_an_interval_for_one_look_would_be_caught() -> None:
+    # Or the test above could not fail.
+    runs = sum(play(POLICIES["SafeLUCB"](), seed, is_wrong_by_one_look) for seed in range(RUNS))
+    assert runs > MOST
+
+
+def test_the_lift_is_proved_once_there_is_enough_to_go_by() -> None:
+    policy = surefoot.SafeLUCB(noise=NOISE, **TOLD)
+    rng = np.random.default_rng(3)
+    for _ in range(2000):
+        decision = policy.decide(np.eye(DIM), baseline=0)
+        policy.observe(decision, (0.3, 0.6, 0.1)[decision.action] + NOISE * rng.normal())
+    lift = earnings_of(policy).lift
+    assert lift is not None and lift.is_paying and not lift.is_costing
+    assert lift.low <= lift.estimate <= lift.high and lift.estimate == pytest.approx(0.3, abs=0.03)
+
+
+def test_a_misspecification_widens_by_what_it_may_do_in_each_round() -> None:
+    plain, bent = (surefoot.SafeLUCB(noise=NOISE, misspecification=eps, **TOLD) for eps in (0.0, 0.01))
+    for policy in (plain, bent):
+        for _ in range(40):
+            policy.observe(policy.decide(np.eye(DIM), baseline=0, hold=True), 0.4)
+    assert plain.ledger.baseline_rounds == bent.ledger.baseline_rounds == 40
+    # The set is wider, too, and the ball, which holds both, is not.
+    low, high = LedgerBounds(bent).less(0.0)
+    ball = Ball(1.0).upper(bent.ledger.conserved)
+    assert high == pytest.approx(min(ball, bent.confidence_set.upper(bent.ledger.conserved)) + 40 * 0.01)
+    assert low < LedgerBounds(plain).less(0.0)[0]
+
+
+def test_rounds_that_nobody_confirmed_count_at_their_worst_on_both_sides() -> None:
+    policy = surefoot.SafeLUCB(noise=NOISE, reward_range=(0.0, 1.0), **TOLD)
+    before = LedgerBounds(policy).less(1.0)
+    policy.charge(3)
+    after = LedgerBounds(policy).less(1.0)
+    assert (before[0] - after[0], after[1] - before[1]) == pytest.approx((3.0, 3.0))
+
+
+def test_the_likelihood_radius_claims_no_ellipsoid() -> None:
+    policy = surefoot.SafeLUCB(reward_bounds=(0.0, 1.0), radius="likelihood", **TOLD)
+    for _ in range(30):
+        policy.observe(policy.decide(np.eye(DIM), baseline=0), 1.0)
+    assert isinstance(policy.confidence_set, Ball) and policy.confidence_set.radius == 1.0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        surefoot.LUCB(dim=DIM, delta=0.1, noise=0.5, ridge=1.0, theta_bound=1.0, feature_bound=1.0),
+        surefoot.UCB(arms=DIM),
+        surefoot.ConservativeUCB(arms=DIM, alpha=0.1, delta=0.1),
+    ],
+    ids=["LUCB", "UCB", "ConservativeUCB"],
+)
+def test_nothing_is_said_where_nothing_is_known(policy: Any) -> None:
+    journal = surefoot.open_journal("memory:")
+    shop = Experiment.create(journal, "shop", policy, mode="guarded")
+    shop.reward(shop.decide(np.eye(DIM), baseline=0).decision_id, 0.5)
+    status = shop.status()
+    assert status.lift is None
+    assert all(map(math.isnan, (*status.reward_interval, *status.surplus_interval)))
+
+
+def test_nothing_is_said_while_the_alarm_is_on() -> None:
+    policy = surefoot.SafeLUCB(noise=NOISE, **TOLD)
+    policy.observe(policy.decide(np.eye(DIM), baseline=0), 0.4)
+    policy.report_breach("features", "a row was too long")
+    assert earnings_of(policy).lift is None and math.isnan(earnings_of(policy).reward[0])
+
+
+def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:
+    metrics = {"cost": surefoot.ceiling(0, 4, alpha=0.5), "sales": surefoot.floor(0, 2, alpha=0.1)}
+    guard = surefoot.Guard(delta=0.1, metrics=metrics, seed=1)
+    models = Experiment.create(surefoot.open_journal("memory:"), "models", guard, mode="guarded")
+    assert models.status().lift is None
+    for _ in range(60):
+        answer = models.decide(baseline="old", proposal="new")
+        models.reward(answer.decision_id, {"cost": 1.0, "sales": 1.5 if answer.source == "learner" else 1.0})
+    status = models.status()
+    assert status.lift is not None and status.guard is not None
+    assert status.lift.metric == "sales" and status.lift.decisions == status.learner_rounds > 0
+    assert (status.lift.low, status.lift.high) == status.guard.lift_intervals["sales"]
+    assert status.lift.estimate == pytest.approx(0.5) and status.lift.confidence == 0.95
