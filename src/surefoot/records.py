@@ -128,6 +128,7 @@ class Created(Record):
     shard:          in the journal of a shard, its name
     token:          by which the hub knows this journal from another of the same shard's name
     hub:            hash of the first event where the shards meet
+    feature_names:  what the features of a row, or the arms, are called
     """
 
     format: int
@@ -149,6 +150,7 @@ class Created(Record):
     shard: str | None = None
     token: str | None = None
     hub: str | None = None
+    feature_names: list[str] | None = None
 
 
 class CatalogueRecord(Record):

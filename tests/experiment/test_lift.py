@@ -60,7 +60,7 @@ def is_wrong_by_one_look(policy: Any, above: float, earned: float) -> bool:
     if not policy.ledger.learner_rounds or policy.ridge.count < DIM:
         return False
     width = math.sqrt(vector @ np.linalg.inv(policy.ridge.gram) @ vector)
-    return abs(policy.ridge.theta @ vector - above) > NormalDist().inv_cdf(1 - DELTA / 2) * NOISE * width
+    return bool(abs(policy.ridge.theta @ vector - above) > NormalDist().inv_cdf(1 - DELTA / 2) * NOISE * width)
 
 
 @cache
@@ -86,8 +86,11 @@ def test_the_lift_is_proved_once_there_is_enough_to_go_by() -> None:
         decision = policy.decide(np.eye(DIM), baseline=0)
         policy.observe(decision, (0.3, 0.6, 0.1)[decision.action] + NOISE * rng.normal())
     lift = earnings_of(policy).lift
-    assert lift is not None and lift.is_paying and not lift.is_costing
-    assert lift.low <= lift.estimate <= lift.high and lift.estimate == pytest.approx(0.3, abs=0.03)
+    assert lift is not None
+    assert lift.is_paying
+    assert not lift.is_costing
+    assert lift.low <= lift.estimate <= lift.high
+    assert lift.estimate == pytest.approx(0.3, abs=0.03)
 
 
 def test_a_misspecification_widens_by_what_it_may_do_in_each_round() -> None:
@@ -115,7 +118,8 @@ def test_the_likelihood_radius_claims_no_ellipsoid() -> None:
     policy = surefoot.SafeLUCB(reward_bounds=(0.0, 1.0), radius="likelihood", **TOLD)
     for _ in range(30):
         policy.observe(policy.decide(np.eye(DIM), baseline=0), 1.0)
-    assert isinstance(policy.confidence_set, Ball) and policy.confidence_set.radius == 1.0
+    assert isinstance(policy.confidence_set, Ball)
+    assert policy.confidence_set.radius == 1.0
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,8 @@ def test_nothing_is_said_while_the_alarm_is_on() -> None:
     policy = surefoot.SafeLUCB(noise=NOISE, **TOLD)
     policy.observe(policy.decide(np.eye(DIM), baseline=0), 0.4)
     policy.report_breach("features", "a row was too long")
-    assert earnings_of(policy).lift is None and math.isnan(earnings_of(policy).reward[0])
+    assert earnings_of(policy).lift is None
+    assert math.isnan(earnings_of(policy).reward[0])
 
 
 def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:
@@ -152,7 +157,10 @@ def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:
         answer = models.decide(baseline="old", proposal="new")
         models.reward(answer.decision_id, {"cost": 1.0, "sales": 1.5 if answer.source == "learner" else 1.0})
     status = models.status()
-    assert status.lift is not None and status.guard is not None
-    assert status.lift.metric == "sales" and status.lift.decisions == status.learner_rounds > 0
+    assert status.lift is not None
+    assert status.guard is not None
+    assert status.lift.metric == "sales"
+    assert status.lift.decisions == status.learner_rounds > 0
     assert (status.lift.low, status.lift.high) == status.guard.lift_intervals["sales"]
-    assert status.lift.estimate == pytest.approx(0.5) and status.lift.confidence == 0.95
+    assert status.lift.estimate == pytest.approx(0.5)
+    assert status.lift.confidence == 0.95

@@ -85,6 +85,10 @@ def test_the_share_grows_without_reloading_and_can_be_looked_back_at(tab: Tab, m
     tab.run("document.getElementById('look').focus()")
     tab.press("Home", 36)
     tab.wait("document.querySelector('#chart .cursor') && !document.getElementById('when').textContent.includes('now')")
+    tab.wait(f"!document.getElementById('back').hidden && {NEWEST} !== {newest!r}")
+    rounds = tab.run("document.getElementById('back-when').textContent").split()[1].rstrip(",")
+    assert f"Decisions{rounds}" in tab.run("document.getElementById('tiles').textContent")
+    assert tab.run("document.querySelectorAll('.spark .bank')[0].points.length") == 1
 
 
 def test_the_page_of_the_other_kind_is_as_it_was(tab: Tab, models: httpx.Client) -> None:

@@ -1,7 +1,9 @@
 """The page in a real browser: it grows by itself, changes modes, and fits both themes and a phone."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -85,6 +87,82 @@ def test_looking_back_by_keyboard_shows_an_earlier_decision(tab: Tab, shop: str)
     tab.press("End", 35)
     tab.wait("document.getElementById('when').textContent.endsWith('now')")
     assert tab.complaints == []
+
+
+BACK = "((look) => ((look.value = 3), look.dispatchEvent(new Event('input'))))(document.getElementById('look'))"
+SHOWN = ("#answer", "#verdict", "#tiles", "#decisions", "#beliefs")
+
+
+def test_looking_back_changes_everything_on_the_page_and_now_is_one_click_away(tab: Tab, shop: str) -> None:
+    tab.open(f"{shop}/#/{GUARDED}")
+    tab.wait("Number(document.getElementById('look').max) > 30 && document.querySelectorAll('.belief').length === 8")
+    tab.wait(
+        "document.querySelectorAll('#decisions li').length === 12 && document.getElementById('verdict').textContent"
+    )
+    now = {place: tab.run(f"document.querySelector('{place}').textContent") for place in SHOWN}
+    tab.run(BACK)
+    tab.wait("!document.getElementById('back').hidden")
+    tab.wait(f"document.querySelector('#decisions').textContent !== {now['#decisions']!r}")
+    tab.wait(f"document.querySelector('#beliefs').textContent !== {now['#beliefs']!r}")
+    then = {place: tab.run(f"document.querySelector('{place}').textContent") for place in SHOWN}
+    assert [place for place in SHOWN if then[place] == now[place]] == []
+    # All of it is of the same moment: the banner, the number of decisions, and the newest in the list.
+    rounds = tab.run("document.getElementById('back-when').textContent").split()[1].rstrip(",")
+    assert f"Decisions{rounds}" in then["#tiles"]
+    newest = tab.run("document.querySelector('#decisions .certificate dd').textContent")
+    assert newest.startswith(f"{rounds},")
+    # What comes in does not disturb it.
+    events = len(httpx.get(f"{shop}/v1/experiments/{GUARDED}/history", timeout=60).json()["points"])
+    tab.wait(f"Number(document.getElementById('look').max) + 1 >= {events}")
+    assert tab.run("document.querySelector('#decisions .certificate dd').textContent") == newest
+    tab.run("document.getElementById('back-now').click()")
+    tab.wait("document.getElementById('back').hidden && document.querySelectorAll('#decisions li').length > 6")
+    assert tab.run("document.querySelector('#decisions .certificate dd').textContent") != newest
+    assert tab.complaints == []
+
+
+def test_features_are_called_by_their_names_and_estimates_have_a_band(tab: Tab, shop: str) -> None:
+    tab.open(f"{shop}/#/{GUARDED}")
+    tab.wait("document.querySelectorAll('.belief').length === 8")
+    names = tab.run("[...document.querySelectorAll('.belief-name')].map((name) => name.textContent)")
+    assert names[:2] == ["bestsellers", "new arrivals"]
+    assert names[4] == "bestsellers, returning"
+    tab.wait("document.querySelector('#chart .uncertain')?.points.length > 20")
+    for view in ("total", "each"):
+        tab.run(f"document.querySelector('#views [value={view}]').click()")
+        tab.wait("document.querySelector('#chart .uncertain')?.points.length > 20")
+
+
+LIFT = {"metric": "reward", "estimate": 0.1, "low": 0.05, "high": 0.2, "decisions": 40, "confidence": 0.95}
+CEILING = {"metrics": [{"name": "cost", "kind": "ceiling"}]}
+EACH = "Each decision of the learner earns"
+SURE = "the baseline would have: 95% sure, however often you look"
+
+
+@pytest.mark.parametrize(
+    ("standing", "points", "answer", "words"),
+    [
+        ({"rounds": 0}, [], "open", "No decisions yet."),
+        ({"rounds": 9, "learner_rounds": 0}, [], "open", "the learner has not played yet"),
+        ({"rounds": 9, "learner_rounds": 3, "lift": None}, [], "open", "This policy has no interval"),
+        ({"rounds": 9, "learner_rounds": 3, "is_refuted": True}, [], "no", "The data contradict what was declared."),
+        ({"lift": LIFT}, [], "yes", f"It is paying. {EACH} 0.05 to 0.2 more than {SURE}."),
+        ({"lift": LIFT | {"low": -0.01}}, [], "open", f"{EACH} between 0.01 less and 0.2 more than {SURE}."),
+        ({"lift": LIFT | {"low": -0.3, "high": -0.2}}, [], "no", f"It is not paying. {EACH} 0.2 to 0.3 less than"),
+        ({"lift": LIFT}, [-0.1, 0.01, -0.1, 0.02, 0.05], "yes", "since decision 4, "),
+        ({"lift": LIFT}, [0.01, 0.05], "yes", "since decision 1 or earlier, "),
+        ({"lift": LIFT | {"metric": "cost"}, "guard": CEILING}, [], "no", "It is not paying."),
+    ],
+)
+def test_the_first_line_says_whether_it_pays_since_when_and_how_sure(
+    tab: Tab, shop: str, standing: dict[str, Any], points: list[float], answer: str, words: str
+) -> None:
+    tab.open(shop)
+    given = {"rounds": 99, "learner_rounds": 40, "is_refuted": False, **standing}
+    past = [{"rounds": 1 + at, "time": 1.6e9, "lift": LIFT | {"low": low}} for at, low in enumerate(points)]
+    found = tab.run(f"import('/static/lift.js').then((lift) => lift.liftLine({json.dumps(given)}, {json.dumps(past)}))")
+    assert found["answer"] == answer
+    assert words in f"{found['verdict']} {found['text']}"
 
 
 def test_a_mode_changes_by_keyboard_after_a_confirmation_and_not_before(tab: Tab, shop: str) -> None:

@@ -3,14 +3,19 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+import surefoot
+from surefoot.service.coefficients import NO_BELIEFS
+from surefoot.service.history import StatusHistory, replayed
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 from tests.service.page_browser import Browser, Tab, browser
-from tests.service.servers import ACTIONS, create, running
+from tests.service.servers import ACTIONS, POLICY, create, running
 
 SHOP = "/v1/experiments/shop"
 RUNBOOK = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
@@ -96,3 +101,56 @@ def test_the_page_shows_who_did_what_and_the_receipt(tab: Tab, tmp_path: Path, w
             assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
             tab.shoot(tmp_path / f"changes-{width}-{theme}.png")
         assert [said for said in tab.complaints if "401" not in said] == [], "but that a token was asked for"
+
+
+def test_decisions_and_beliefs_can_be_read_as_they_were(client: httpx.Client) -> None:
+    create(client, "named", feature_names=["price", "age"])
+    made = []
+    for _ in range(4):
+        made.append(client.post("/v1/experiments/named/decisions", json={"actions": ACTIONS}).json())
+        way = f"/v1/experiments/named/decisions/{made[-1]['decision_id']}/reward"
+        client.post(way, json={"value": 0.4}).raise_for_status()
+        client.get("/v1/experiments/named")
+    second = made[1]["head"]["number"]
+    found = client.get(f"/v1/experiments/named/decisions?until={second}").json()["decisions"]
+    assert [one["decision_id"] for one in found] == [made[1]["decision_id"], made[0]["decision_id"]]
+    then = client.get(f"/v1/experiments/named/beliefs?until={second}").json()
+    now = client.get("/v1/experiments/named/beliefs").json()
+    assert then["observations"] <= 1  # the second decision was made before its own reward
+    assert [one["name"] for one in then["beliefs"]] == [one["name"] for one in now["beliefs"]] == ["price", "age"]
+    assert client.get("/v1/experiments/named/beliefs?until=0").status_code == 400
+
+
+def test_what_was_believed_is_kept_beside_every_point_and_dropped_with_it() -> None:
+    journal = surefoot.open_journal("memory:")
+    settings: dict[str, Any] = {**POLICY}
+    shop = surefoot.Experiment.create(journal, "shop", surefoot.SafeLUCB(**settings), mode="guarded")
+    rows = np.array([action["features"] for action in ACTIONS])
+    for _ in range(20):
+        shop.reward(shop.decide(rows, baseline=0).decision_id, 0.4)
+    past = replayed(journal.view("shop"), 512)
+    assert [believed.observations for _, believed in past] == list(range(20))
+    history = StatusHistory(16)
+    for point, believed in past:
+        history.add(point, believed)
+    assert len(history.points) <= 16
+    for point in history.points:
+        # At the decision, and until the next point.
+        assert history.beliefs_at(point.events).observations == point.rounds - 1
+        assert history.beliefs_at(point.events + 1).observations == point.rounds - 1
+    assert history.beliefs_at(1) == NO_BELIEFS
+
+
+def test_arms_go_by_the_names_of_the_newest_decision(client: httpx.Client) -> None:
+    create(client, "arms", policy="UCB", settings={"arms": 2})
+    actions = [{"id": "red"}, {"id": "blue"}]
+    assert client.post("/v1/experiments/arms/decisions", json={"actions": actions}).status_code == 201
+    found = client.get("/v1/experiments/arms/beliefs").json()
+    assert [one["name"] for one in found["beliefs"]] == ["red", "blue"]
+
+
+def test_wrong_names_are_refused(client: httpx.Client) -> None:
+    body = {"name": "wrong", "settings": POLICY, "feature_names": ["price"]}
+    answer = client.post("/v1/experiments", json=body)
+    assert answer.status_code == 422
+    assert "must be 2 different names" in answer.json()["detail"]

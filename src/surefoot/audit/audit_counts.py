@@ -27,7 +27,6 @@ class AuditCounts:
     learner: int = 0
     held: int = 0
     fallbacks: int = 0
-    would_have: int = 0
     proofs: int = 0
     pieces: int = 0
     rewards: int = 0
@@ -67,7 +66,6 @@ class AuditCounts:
         self.learner += round_.is_learner
         self.held += decision.is_held
         self.fallbacks += decision.is_fallback
-        self.would_have += decision.is_held and round_.guaranteed >= round_.required
         self.proofs += 1
         self.pieces += len(round_.proof.pieces)
         self.last_margin = round_.margin
@@ -86,7 +84,6 @@ class AuditCounts:
         self.learner += is_learner
         self.held += record.is_held
         self.fallbacks += record.is_fallback
-        self.would_have += record.is_held and record.certificate.allowed > 0.0
         self.proofs += 1
         self.pieces += banks
         self.last_margin = margin

@@ -17,7 +17,7 @@ from surefoot.cli.experiment_changes import correct, fork
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.policy_settings import read_pairs
 from surefoot.errors import ConfigError
-from surefoot.experiment import MODES, Experiment, Status, read_configuration
+from surefoot.experiment import MODES, Experiment, Lift, Status, read_configuration
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
@@ -66,6 +66,9 @@ def create(
     despite_doubt: Annotated[
         bool, typer.Option("--despite-doubt", help="Begin guarded although the log spoke against a linear model.")
     ] = False,
+    feature_names: Annotated[
+        str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
+    ] = None,
     sealed: Annotated[
         bool, typer.Option(help="Keep ids, names and contexts beside the chain, so that they can be erased.")
     ] = True,
@@ -92,6 +95,7 @@ def create(
             despite_doubt=despite_doubt,
             sealed=sealed,
             confirm_within=confirm_within,
+            feature_names=None if feature_names is None else feature_names.split(","),
         )
     shown = made.policy if isinstance(made, Configuration) else type(made).__name__
     typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {journal}.")
@@ -125,7 +129,7 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
 
 @experiment.command()
 def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False) -> None:
-    """Show where an experiment stands: floor, guarantee, margin, and who plays."""
+    """Show where an experiment stands: lift, floor, guarantee, margin, and who plays."""
     with open_journal(journal, read_only=True) as opened:
         found = _status(opened, name)
     if as_json:
@@ -302,6 +306,7 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
     refused = ", ".join(f"{count:,} {reason}" for reason, count in status.refused.items())
     worst = f"round {status.worst_round:,}" if status.worst_round else "the learner has not played"
     return [
+        ("lift", *_lift(status.lift)),
         ("mode", status.mode, _MODES[status.mode]),
         ("alarm", _alarm(status), "whether the data contradict what was declared"),
         ("floor", _number(status.floor), "what must have been earned by now, by the newest estimate of the baseline"),
@@ -309,7 +314,7 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("margin", _number(status.margin), "guaranteed above the floor, at the learner's newest round"),
         ("worst moment", _number(status.worst_margin), f"the least margin so far: {worst}"),
         ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
-        ("learner's share", f"{status.learner_share:.1%}", f"the gate allowed it in {status.allowed_share:.1%}"),
+        ("learner's share", f"{status.learner_share:.1%}", "of all rounds"),
         ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
         ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come and wait for an earlier one"),
         ("rounds voided", f"{status.voided:,}", "not played as decided"),
@@ -318,6 +323,14 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         *_restarts(status),
         ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),
     ]
+
+
+def _lift(lift: Lift | None) -> tuple[str, str]:
+    if lift is None:
+        return "-", "what a decision of the learner earns beyond the baseline; not known"
+    pays = "it is paying" if lift.is_paying else "it is not paying" if lift.is_costing else "not known yet if it pays"
+    ends = f"{_number(lift.low)} to {_number(lift.high)} a decision of the learner"
+    return f"{lift.estimate:+,.4g}", f"{pays}: {ends}, {lift.confidence:.0%} sure at all times"
 
 
 def _restarts(status: Status) -> list[tuple[str, str, str]]:
@@ -347,7 +360,9 @@ def _plain(status: Status) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no nan: it is None, in the maps of a guard as well."""
+    """JSON has no nan: it is None, in maps and intervals as well."""
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

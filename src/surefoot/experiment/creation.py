@@ -12,6 +12,7 @@ import surefoot
 from surefoot.arrays import LARGEST, finite_array, positive
 from surefoot.errors import ConfigError
 from surefoot.experiment.experiment_toml import Configuration
+from surefoot.experiment.feature_names import read_feature_names
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.question import read_text
 from surefoot.experiment.snapshots import pack
@@ -36,6 +37,7 @@ def read_settings(
     confirm_within: float | None = None,
     by: str = "",
     origin: Forked | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> Created:
     """Everything that defines an experiment, checked; the policy has been made once to see that it can be."""
     if mode not in MODES:
@@ -69,6 +71,7 @@ def read_settings(
         confirm_within=_read_confirm_within(confirm_within, policy),
         by=read_text("by", by),
         origin=origin,
+        feature_names=read_feature_names(feature_names, policy, is_configured=text is not None),
     )
     low, high = created.reward_bounds or (-LARGEST, LARGEST)
     for default in (created.default_reward, policy.settings.get("default_reward")):

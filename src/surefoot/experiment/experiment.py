@@ -69,6 +69,7 @@ class Experiment(Afterwards):
         confirm_within: float | None = None,
         by: str = "",
         origin: Forked | None = None,
+        feature_names: Sequence[str] | None = None,
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
@@ -110,6 +111,9 @@ class Experiment(Afterwards):
             Who creates it; kept in the journal.
         origin : surefoot.records.Forked, optional
             What `surefoot.experiment.fork` says of where the history came from.
+        feature_names : sequence of str, optional
+            What the features of a row, or the arms, are called, for those who read the page. A configuration has its
+            own.
         clock : callable
             Tells the time in seconds since 1970.
         snapshot_every : int
@@ -146,6 +150,7 @@ class Experiment(Afterwards):
             confirm_within=confirm_within,
             by=by,
             origin=origin,
+            feature_names=feature_names,
         )
         journal.create(name, encode(created), time=clock())
         # As any later process opens it, so that there is one way into the state.

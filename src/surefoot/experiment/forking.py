@@ -184,6 +184,7 @@ def fork(
         origin=origin,
         clock=clock,
         snapshot_every=snapshot_every,
+        feature_names=old.feature_names if features is None else None,
         **({"sealed": is_sealed(old)} | {field: getattr(old, field) for field in KEPT} | settings),
     )
     return Fork(experiment, len(rows), tuple(lost))

@@ -1,24 +1,24 @@
 """What the learner believes: each coordinate of theta, or each arm, with its interval."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from surefoot.policies import Policy
 from surefoot.policies.arm_policy import SEEN, ArmPolicy, mean_of
+from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.service.numbers import finite
 
 
 class Belief(msgspec.Struct, frozen=True):
-    """One coordinate of theta, or the mean reward of one arm; null where nothing is known."""
+    """One coordinate of theta, or the mean reward of one arm; null where nothing is known, or it has no name."""
 
     index: int
     estimate: float | None
     low: float | None
     high: float | None
+    name: str | None = None
 
 
 class Beliefs(msgspec.Struct, frozen=True):
@@ -37,12 +37,19 @@ class Beliefs(msgspec.Struct, frozen=True):
 NO_BELIEFS = Beliefs("none", None, 0, [])
 
 
-def beliefs_of(state: Mapping[str, Any]) -> Beliefs:
-    """What a policy's state says."""
-    policy = Policy.from_state(state)
+def beliefs_of(policy: BasePolicy) -> Beliefs:
+    """What a policy believes."""
     if isinstance(policy, LinearPolicy):
         return _coordinates(policy)
     return _arms(policy) if isinstance(policy, ArmPolicy) else Beliefs("coordinate", None, 0, [])
+
+
+def with_names(found: Beliefs, names: Sequence[str] | None) -> Beliefs:
+    """The same by the names of features or arms. Names are added when somebody reads: they may have been erased."""
+    if names is None or len(names) != len(found.beliefs):
+        return found
+    named = [msgspec.structs.replace(one, name=name) for one, name in zip(found.beliefs, names, strict=True)]
+    return msgspec.structs.replace(found, beliefs=named)
 
 
 def _coordinates(policy: LinearPolicy) -> Beliefs:

@@ -66,6 +66,7 @@ class Choice:
             "reward_window": window,
             "reward_bounds": [0.0, 1.0],
             "description": self.description,
+            "feature_names": [*self.actions, *(f"{name}, returning" for name in self.actions)],
         }
 
 

@@ -10,3 +10,8 @@ def finite(value: float) -> float | None:
     (0.5, None)
     """
     return float(value) if math.isfinite(value) else None
+
+
+def ends(interval: tuple[float, float]) -> tuple[float | None, float | None]:
+    """Both ends of an interval."""
+    return finite(interval[0]), finite(interval[1])

@@ -17,17 +17,18 @@ from surefoot.errors import (
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Fork, GuardAnswer, ShardedExperiment, Status, fork
 from surefoot.experiment.async_experiment import BatchQueue
 from surefoot.experiment.experiment_toml import Configuration
+from surefoot.experiment.feature_names import feature_names
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.experiment.sealing import is_sealed
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.contract import not_found
 from surefoot.journal.events import JOURNAL
 from surefoot.policies import Guard, Policy
-from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of
+from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of, with_names
 from surefoot.service.event_heads import EventHead
 from surefoot.service.head_keeper import HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
-from surefoot.service.history import RecentDecisions, StatusHistory, point_of, replayed
+from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, point_of, replayed
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
@@ -64,11 +65,16 @@ class OpenExperiment:
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
         self._most = settings.history_points // 2
         self._status: Status | None = None
+        self._names = feature_names(experiment.settings)
         self._erases = 0.0
         self._beliefs, self._believed, self._believing = NO_BELIEFS, (-1, 0.0), threading.Lock()
 
-    def beliefs(self) -> Beliefs:
-        """What the learner believes; while it is worked out for one caller, others wait for the same. May take long."""
+    def beliefs(self, until: int | None = None) -> Beliefs:
+        """What the learner believes, or did at the time of an event, by the names of features or arms."""
+        return with_names(self._newest_beliefs() if until is None else self.history.beliefs_at(until), self._named())
+
+    def _newest_beliefs(self) -> Beliefs:
+        """The newest; while it is worked out for one caller, others wait for the same. May take long."""
         if self.is_guard:
             return NO_BELIEFS
         with self._believing:
@@ -76,7 +82,7 @@ class OpenExperiment:
             head = self._journal.head(self.name).number
             if events != head and time.monotonic() >= until:
                 began = time.monotonic()
-                self._beliefs = beliefs_of(self.experiment.policy_state())
+                self._beliefs = beliefs_of(Policy.from_state(self.experiment.policy_state()))
                 # At most a tenth of the time goes into it, however many ask.
                 ended = time.monotonic()
                 self._believed = head, ended + 9 * (ended - began)
@@ -87,13 +93,26 @@ class OpenExperiment:
         # The head is one small read; a status goes through the whole state.
         if self._status is None or self._journal.head(self.name).number != self._status.events:
             self._status = self.experiment.status()
-        self.history.add(point_of(self._status))
+        if self._status.events > self.history.events:
+            believed = self._newest_beliefs() if is_kept(self.experiment.settings.settings) else NO_BELIEFS
+            self.history.add(point_of(self._status), believed)
         return self._status
 
     def replay(self) -> None:
         """Fill the history with the past, once, before anybody looks."""
-        for point in replayed(self._journal.view(self.name), self._most):
-            self.history.add(point)
+        for point, believed in replayed(self._journal.view(self.name), self._most):
+            self.history.add(point, believed)
+
+    def _named(self) -> list[str] | None:
+        """What was declared, or for arms the names in the newest decision."""
+        if self._names is None and isinstance(arms := self.experiment.settings.settings.get("arms"), int):
+            asked = [answer.record.asked.actions for answer in self.newest(1) if isinstance(answer, Answer)]
+            return asked[0] if asked and asked[0] is not None and len(asked[0]) == arms else None
+        return self._names
+
+    def until(self, events: int, limit: int) -> list[Answer | GuardAnswer]:
+        """The newest decisions of the first so many events. May wait for the journal."""
+        return decisions_until(self._journal.view(self.name), events, limit)
 
     def newest(self, limit: int, *, after: int = 0) -> list[Answer | GuardAnswer]:
         """The newest decisions first, whichever server made them. May wait for the journal."""

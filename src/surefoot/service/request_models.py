@@ -169,6 +169,8 @@ class CreateExperiment(Wire, kw_only=True):
     A `Guard` takes its bounds and defaults in `settings`, for one reward or by `metrics`, and no `seed`: its coins come
     from the system.
 
+    `feature_names` are what the page calls the features of a row, or the arms.
+
     A `configuration` is the text of an experiment.toml, in place of `policy` and `settings`. Where its log spoke
     against a linear model, guarded mode needs `despite_doubt`.
     """
@@ -188,6 +190,7 @@ class CreateExperiment(Wire, kw_only=True):
     confirm_within: Annotated[float, Meta(gt=0)] | None = None
     ledger: Literal["one", "sharded"] = "one"
     skew: Annotated[float, Meta(ge=0)] = 1.0
+    feature_names: list[str] | None = None
 
 
 class ForkExperiment(Wire, kw_only=True):

@@ -11,7 +11,8 @@ from surefoot.records import Created, ModeName, Reason, Response, Source
 from surefoot.safety.certificate import CONDITION
 from surefoot.service.event_heads import EventHead, event_head
 from surefoot.service.guard_models import GuardStanding, guard_standing
-from surefoot.service.numbers import finite
+from surefoot.service.lift_models import LiftStanding, lift_standing
+from surefoot.service.numbers import ends, finite
 from surefoot.service.problems import REFUSED, Problem, problem
 from surefoot.service.request_models import RewardValue
 
@@ -206,6 +207,9 @@ class Summary(msgspec.Struct):
     restarts: int
     promise_round: int
     debt: float
+    lift: LiftStanding | None = None
+    reward_interval: tuple[float | None, float | None] = (None, None)
+    surplus_interval: tuple[float | None, float | None] = (None, None)
     guard: GuardStanding | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -278,6 +282,8 @@ def summary(status: Status, created: Created) -> Summary:
         name: finite(value) if isinstance(value := getattr(status, name), float) else value for name in status.__slots__
     }
     found["alarm_responses"] = list(status.alarm_responses)
+    found["lift"] = lift_standing(status.lift)
+    found |= {name: ends(getattr(status, name)) for name in ("reward_interval", "surplus_interval")}
     found["guard"] = msgspec.UNSET if status.guard is None else guard_standing(status.guard, created)
     allowed = list(ALLOWED[status.mode])
     return Summary(**found, allowed_modes=allowed, description=created.description)

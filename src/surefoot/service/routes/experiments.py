@@ -72,10 +72,9 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             "description": data.description,
         }
         if data.ledger == "sharded":
-            if history is not None or data.configuration is not None or data.confirm_within is not None:
-                raise InputError(
-                    "`history`, `configuration` and `confirm_within` must be left out where the ledger is sharded."
-                )
+            single = ("history", "configuration", "confirm_within", "feature_names")
+            if any(getattr(data, field) is not None for field in single):
+                raise InputError(f"{', '.join(f'`{field}`' for field in single)} must be left out of a sharded ledger.")
             opened = await registry.create_sharded(data.name, policy, skew=data.skew, **told)
         else:
             opened = await registry.create(
@@ -87,6 +86,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
                 sealed=data.sealed,
                 confirm_within=data.confirm_within,
                 by=visit.by,
+                feature_names=data.feature_names,
             )
         visit.notes["experiment"] = data.name
         return await summary(opened)

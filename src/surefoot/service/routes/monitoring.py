@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from surefoot.service.guard_models import GuardDecided, guard_decided
 from surefoot.service.history import GuardPoint, Point
 from surefoot.service.problems import ProblemError, encode
 from surefoot.service.registry import OpenExperiment, Registry
-from surefoot.service.routes.route_options import ExperimentName, Limit, guarded, problems
+from surefoot.service.routes.route_options import EventNumber, ExperimentName, Limit, guarded, problems
 
 TAGS = ["reading"]
 LOOK_SECONDS, BREATH_SECONDS = 0.5, 15.0  # between two looks at an experiment, and two signs of life
@@ -89,17 +90,23 @@ def routes(registry: Registry, stopping: asyncio.Event) -> list[HTTPRouteHandler
         return GuardPicture(points) if opened.is_guard else Picture(points)
 
     @get("/v1/experiments/{name:str}/decisions", **guarded("read", TAGS, "listDecisions"), responses=unknown)
-    async def decisions(name: ExperimentName, limit: Limit = 20) -> Decisions | GuardDecisions:
-        """The last decisions, each with the sentence that explains it."""
+    async def decisions(
+        name: ExperimentName, limit: Limit = 20, until: EventNumber = None
+    ) -> Decisions | GuardDecisions:
+        """The last decisions, each with the sentence that explains it; `until` an event, those that were last then."""
         opened = await registry.find(name)
-        found: Any = [told(answer) for answer in await registry.run(opened.newest, limit)]
+        read = partial(opened.newest, limit) if until is None else partial(opened.until, until, limit)
+        found: Any = [told(answer) for answer in await registry.run(read)]
         return GuardDecisions(found) if opened.is_guard else Decisions(found)
 
     @get("/v1/experiments/{name:str}/beliefs", **guarded("read", TAGS, "readBeliefs"), responses=unknown)
-    async def beliefs(name: ExperimentName) -> Beliefs:
-        """What the learner believes: each coordinate of theta, or each arm, with its interval."""
+    async def beliefs(name: ExperimentName, until: EventNumber = None) -> Beliefs:
+        """What the learner believes: each coordinate of theta, or each arm, with its interval; `until` an event, then.
+
+        The past is kept of up to 40 coordinates or arms; of more it is of kind "none".
+        """
         opened = await registry.find(name)
-        return await registry.run(opened.beliefs)
+        return await registry.run(opened.beliefs, until)
 
     @get("/v1/experiments/{name:str}/alarms", **guarded("read", TAGS, "readAlarms"), responses=unknown)
     async def alarms(name: ExperimentName) -> Alarms:

@@ -16,6 +16,7 @@ DecisionId = Annotated[str, PathParameter(description="The decision's id.", max_
 EventId = Annotated[str, PathParameter(description="The event's id.", max_length=200)]
 Version = Annotated[str, PathParameter(description="Any version: they mean the same here.", max_length=40)]
 ProblemWord = Annotated[str, PathParameter(description="The last word of a problem's type.", max_length=100)]
+EventNumber = Annotated[int | None, QueryParameter(description="The number of an event.", ge=1)]
 Limit = Annotated[int, QueryParameter(description="How many at most.", ge=1, le=100)]
 
 

@@ -35,6 +35,7 @@ export function draw(svg, points, { view, at }) {
   const x = scale(0, Math.max(10, points.at(-1).rounds), LEFT, width - RIGHT);
   const y = vertical(points, view, floor);
   grid(svg, { x, y, width, floor, height });
+  uncertainty(svg, points, view, x, y);
   band(svg, points, view, x, y);
   for (const name of [...SERIES].reverse()) line(svg, points, name, view, x, y);
   strip(svg, points, x, { top: floor + GAP, bottom: height - BOTTOM });
@@ -86,6 +87,22 @@ export function decisionAxis(svg, { x, width, height }) {
     add(svg, "text", { class: "tick", x: x(value), y: height - BOTTOM + 16, "text-anchor": anchor }, label(value));
   }
   add(svg, "text", { class: "tick", x: (LEFT + width - RIGHT) / 2, y: height - 6, "text-anchor": "middle" }, "decisions");
+}
+
+// What the estimate may be off by: the interval of what was earned, cut to the picture.
+const ends = {
+  total: ({ reward }) => reward,
+  above: ({ surplus }) => surplus,
+  each: ({ reward, rounds }) => reward.map((end) => (end == null || !rounds ? null : end / rounds)),
+};
+
+function uncertainty(svg, points, view, x, y) {
+  const inside = (value) => Math.min(Math.max(y(value), TOP), y(y.low));
+  for (const part of parts(points, (point) => read(point, "estimated", view) != null && ends[view](point)[0] != null)) {
+    const upper = part.map((point) => `${x(point.rounds)},${inside(ends[view](point)[1])}`);
+    const lower = part.map((point) => `${x(point.rounds)},${inside(ends[view](point)[0])}`);
+    add(svg, "polygon", { class: "uncertain", points: [...upper, ...lower.reverse()].join(" ") });
+  }
 }
 
 // The margin: everything between the floor and what is guaranteed.

@@ -1,6 +1,7 @@
 // The parts of the page for a guard: its verdict, its numbers, its metrics, and what a decision rested on.
 
 import { drawBank } from "./guard_chart.js";
+import { liftTile } from "./lift.js";
 import { count, element, exactly, number, percent } from "./words.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
@@ -48,6 +49,7 @@ export function tiles(summary, recentShare, tile) {
   const { guard } = summary, binding = guard.metrics.find((metric) => metric.binds);
   const waits = summary.waiting && summary.held_up_by ? `${count(summary.waiting)} have come, and wait for that of ${summary.held_up_by}` : `${count(summary.learned)} settled so far`;
   return [
+    liftTile(summary, tile),
     tile("Share of the learner", share(guard.share), isLimited(guard) ? `up to ${share(guard.allowed)} proved safe` : "any share is proved safe", "is-margin"),
     tile("With the learner", share(recentShare ?? 0), `lately; ${share(summary.learner_share)} since the start`),
     tile(`Bank of ${binding.name}`, number(binding.bank), isLimited(guard) ? "may still be spent; it binds" : "may still be spent"),

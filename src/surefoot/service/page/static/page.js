@@ -5,17 +5,21 @@ import { SERIES, draw, lately, read } from "./chart.js";
 import { SHARES, drawShare } from "./guard_chart.js";
 import * as guards from "./guard_parts.js";
 import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
+import { liftLine, showLiftLine } from "./lift.js";
+import { recall, standingAt, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
 import { showShards } from "./shards.js";
-import { $, $set, clock, count, element, number } from "./words.js";
+import { $, $set, clock, count, element, number, when } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
-const WORDS = { estimated: "Estimated", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
+const MOST_CHANGES = 12;
+const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], damaged: [], chosen: null, summary: null, points: [], declared: null, decisions: [], following: null };
-const sight = { view: "above", at: null, find: () => 0, isHeld: false }; // `at`: the point looked back at, null the newest
+const page = { access: null, experiments: [], damaged: [], chosen: null, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], following: null };
+// `at`: the event of the point that is looked back at, null for now; `peek`: the place of the one under the pointer
+const sight = { view: "above", at: null, peek: null, find: () => 0, isHeld: false };
 
 async function enter() {
   for (;;) {
@@ -89,8 +93,9 @@ function nothing(text) {
 }
 
 function begin(name) {
-  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [] });
-  sight.at = null;
+  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [] });
+  Object.assign(sight, { at: null, peek: null });
+  stopRecalling();
   $("decisions").replaceChildren();
   $("nothing").hidden = true;
   $("assumptions").replaceChildren();
@@ -116,8 +121,15 @@ function listen() {
 async function changes(name, events) {
   if (page.changesAt === `${name} ${events}`) return;
   page.changesAt = `${name} ${events}`;
-  const { changes: found } = await ask(of(name, "/changes?limit=12"));
-  if (name === page.chosen) $("changes").replaceChildren(...found.map(parts.change));
+  const { changes: found } = await ask(of(name, "/changes?limit=100"));
+  if (name !== page.chosen) return;
+  page.changes = found;
+  showChanges();
+}
+
+function showChanges() {
+  const known = page.changes.filter(({ event }) => sight.at == null || event <= sight.at);
+  $("changes").replaceChildren(...known.slice(0, MOST_CHANGES).map(parts.change));
 }
 
 async function declare(name) {
@@ -134,17 +146,15 @@ function take(message, isWhole) {
   page.points = [...(isWhole ? [] : page.points), ...message.points.filter((point) => point.events > newest && point.rounds)];
   if (page.points.length > MOST_POINTS) page.points = thinned(page.points);
   page.decisions = [...message.decisions, ...(isWhole ? [] : page.decisions)].slice(0, parts.MOST_DECISIONS);
-  decisions();
-  learned(message);
-  alarms(message.alarms);
+  Object.assign(page, { beliefs: message.beliefs, alarms: message.alarms });
   render();
 }
 
 // What a model believes; a guard has none, and shows its metrics instead.
-function learned({ summary: { guard }, beliefs }) {
+function learned({ guard }, points, beliefs) {
   $set("beliefs-title", guard ? "What each metric says" : "What the learner believes");
   $("beliefs-note").textContent = guard ? guards.NOTE : parts.beliefsNote(beliefs);
-  $("beliefs").replaceChildren(...(guard ? guards.metrics(guard, page.points) : parts.beliefs(beliefs)));
+  $("beliefs").replaceChildren(...(guard ? guards.metrics(guard, points) : parts.beliefs(beliefs)));
 }
 
 const thinned = (points) => points.filter((_, i) => i >= points.length / 2 || i % 2 === 0);
@@ -154,8 +164,8 @@ function decisions() {
   const hovers = matchMedia("(hover: hover)").matches && $("decisions").matches(":hover");
   const isRead = hovers || $("decisions").contains(document.activeElement);
   $set("held", isRead && !sight.isHeld ? "held while you read" : "");
-  $set("hold", sight.isHeld ? "Go on" : "Hold still");
-  if (!isRead && !sight.isHeld) parts.addDecisions($("decisions"), page.decisions);
+  $set("hold", sight.isHeld ? "Resume" : "Pause list");
+  if (!isRead && !sight.isHeld && sight.at == null) parts.addDecisions($("decisions"), page.decisions);
 }
 
 // A region that is announced must change only when there is something to announce.
@@ -166,22 +176,57 @@ function alarms(found) {
   $("alarms").replaceChildren(...found.map(parts.alarm));
 }
 
+// Where the point that is looked back at stands among the points, which are thinned out as time passes.
+const placeOf = (events) => Math.max(0, page.points.findLastIndex((point) => point.events <= events));
+
 function render() {
-  const { summary } = page;
+  const { summary } = page, isBack = sight.at != null && page.points.length > 0;
+  const place = isBack ? placeOf(sight.at) : page.points.length - 1;
+  const points = page.points.slice(0, place + 1);
+  const standing = isBack ? standingAt(summary, page.points[place]) : summary;
+  frame(summary, standing, isBack);
+  showLiftLine($("answer"), liftLine(standing, points));
+  $set("verdict", parts.verdict(standing, page.declared));
+  $("tiles").replaceChildren(...parts.tiles(standing, lately(points).at(-1)));
+  alarms(isBack ? [] : page.alarms);
+  if (isBack) past(standing, points);
+  else present(standing, points);
+  picture();
+}
+
+function present(standing, points) {
+  stopRecalling();
+  decisions();
+  learned(standing, points, page.beliefs);
+}
+
+// Decisions and beliefs of then have to be asked for; until they come, those that are shown stay.
+function past(standing, points) {
+  const { chosen, points: all } = page, { events } = standing, isLastWord = () => page.chosen === chosen && sight.at != null && all[placeOf(sight.at)].events === events;
+  if (standing.guard) learned(standing, points, null);
+  recall(chosen, events, isLastWord, ({ decisions: found, beliefs }) => {
+    $("decisions").replaceChildren();
+    parts.addDecisions($("decisions"), found);
+    if (!standing.guard) learned(standing, points, beliefs);
+  });
+}
+
+// What stands above and around the picture.
+function frame(summary, standing, isBack) {
   document.title = `${summary.name} · surefoot`;
   $("detail").hidden = false;
   $set("name", summary.name);
-  $set("description", `${summary.description} ${parts.meaning(summary.mode, Boolean(summary.guard))}`);
-  $set("mode", summary.mode);
-  $("mode").className = `mode ${summary.mode}`;
+  $set("description", `${summary.description} ${parts.meaning(standing.mode, Boolean(summary.guard))}`);
+  $set("mode", standing.mode);
+  $("mode").className = `mode ${standing.mode}`;
+  $("back").hidden = !isBack;
+  if (isBack) $set("back-when", `decision ${count(standing.rounds)}, ${when(standing.time)}`);
+  $("receipt").hidden = isBack;
   $("views").hidden = Boolean(summary.guard);
   modes(summary);
   answers(summary);
   $set("receipt-number", count(summary.events));
   $set("receipt-hash", summary.head_hash);
-  $set("verdict", parts.verdict(summary, page.declared));
-  $("tiles").replaceChildren(...parts.tiles(summary, lately(page.points).at(-1)));
-  picture();
 }
 
 function modes({ mode, allowed_modes: allowed }) {
@@ -209,7 +254,7 @@ function picture() {
   if (document.hidden) return;
   if (page.summary?.guard) return guardPicture();
   const { points } = page, hasFloor = points.some((point) => point.floor != null);
-  const at = Math.min(sight.at ?? Infinity, points.length - 1);
+  const at = placeShown();
   const view = sight.view === "above" && !hasFloor ? "total" : sight.view;
   sight.find = draw($("chart"), points, { view, at });
   const point = slide(at);
@@ -219,7 +264,7 @@ function picture() {
 }
 
 function guardPicture() {
-  const { points } = page, at = Math.min(sight.at ?? Infinity, points.length - 1);
+  const { points } = page, at = placeShown();
   sight.find = drawShare($("chart"), points, { at });
   const point = slide(at);
   if (!point) return;
@@ -227,12 +272,14 @@ function guardPicture() {
   $("legend").replaceChildren(...SHARES.map((name) => legend(name, guards.share(Math.min(point[name], 1)))), ...banks);
 }
 
+const placeShown = () => Math.min(sight.peek ?? (sight.at == null ? Infinity : placeOf(sight.at)), page.points.length - 1);
+
 // Puts the slider at a point, and returns that.
 function slide(at) {
   const point = page.points[at];
   $("look").max = Math.max(0, page.points.length - 1);
   $("look").value = Math.max(0, at);
-  if (point) $("when").textContent = `decision ${count(point.rounds)}, ${clock(point.time)}${sight.at == null ? ", now" : ""}`;
+  if (point) $("when").textContent = `decision ${count(point.rounds)}, ${clock(point.time)}${at === page.points.length - 1 ? ", now" : ""}`;
   return point;
 }
 
@@ -242,8 +289,18 @@ const bankLegend = (name, bank, binds) =>
 const legend = (name, text) =>
   element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), WORDS[name]), element("dd", {}, text));
 
+// The whole page goes to a point: by the slider, or by a click into the picture.
 function lookAt(index) {
-  sight.at = index >= page.points.length - 1 ? null : index;
+  sight.at = index >= page.points.length - 1 ? null : page.points[index].events;
+  sight.peek = null;
+  if (sight.at == null) $("decisions").replaceChildren();
+  showChanges();
+  render();
+}
+
+// Under the pointer only the picture and its numbers change, so that nothing else moves.
+function peekAt(index) {
+  sight.peek = index;
   picture();
 }
 
@@ -268,8 +325,10 @@ function wire() {
   document.addEventListener("visibilitychange", () => (listen(), picture()));
   $("views").addEventListener("change", (event) => ((sight.view = event.target.value), picture()));
   $("look").addEventListener("input", (event) => lookAt(Number(event.target.value)));
-  $("chart").addEventListener("pointermove", (event) => lookAt(sight.find(event.offsetX)));
-  $("chart").addEventListener("pointerleave", () => lookAt(Infinity));
+  $("chart").addEventListener("pointermove", (event) => peekAt(sight.find(event.offsetX)));
+  $("chart").addEventListener("pointerleave", () => peekAt(null));
+  $("chart").addEventListener("click", (event) => page.points.length && lookAt(sight.find(event.offsetX)));
+  $("back-now").addEventListener("click", () => (lookAt(Infinity), $("look").focus()));
   $("modes").addEventListener("click", ({ target }) => {
     if (target.dataset.mode) confirmMode(page.summary, target.dataset.mode, (summary) => ((page.summary = summary), render(), glance()));
   });

@@ -1,6 +1,7 @@
 // The parts of the page beside the picture: cards, numbers, decisions, beliefs, alarms, assumptions.
 
 import * as guards from "./guard_parts.js";
+import { liftTile } from "./lift.js";
 import { MODES, clock, count, element, exactly, number, percent, value, when } from "./words.js";
 
 export const MOST_DECISIONS = 12;
@@ -35,11 +36,10 @@ const marginOf = (summary, margin = summary.margin) => number(margin, (summary.f
 
 export function tiles(summary, recentShare) {
   if (summary.guard) return guards.tiles(summary, recentShare, tile);
-  const { learner_share: share, held_rounds: held } = summary;
-  const watched = `${percent(summary.allowed_share)} would have been allowed`;
   return [
+    liftTile(summary, tile),
     tile("Margin above the floor", marginOf(summary), marginNote(summary), "is-margin"),
-    tile("With the learner", percent(recentShare), held && !share ? watched : `lately; ${percent(share)} since the start`),
+    tile("With the learner", percent(recentShare), `lately; ${percent(summary.learner_share)} since the start`),
     tile("Rewards pending", count(summary.pending), pendingNote(summary)),
     tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's`),
   ];
@@ -138,14 +138,15 @@ export function beliefs({ kind, beliefs: found }) {
   return rest > 0 ? [...rows, element("p", { class: "quiet" }, `and ${count(rest)} more, by the API`)] : rows;
 }
 
-function beliefRow(kind, { index, estimate, low, high }, across, span) {
+function beliefRow(kind, { index, name, estimate, low, high }, across, span) {
   const say = (given) => number(given, span, { isFixed: true });
   const bar = element("span", { class: "bar", "aria-hidden": "true" });
   if (estimate != null) bar.append(mark("zero", 0, null, across), mark("dot", estimate, null, across));
   if (low != null) bar.prepend(mark("interval", low, high, across));
   const interval = low == null ? "" : ` (${say(low)} to ${say(high)})`;
   const words = element("span", { class: "belief-words" }, estimate == null ? "not seen yet" : `${say(estimate)}${interval}`);
-  return element("p", { class: "belief" }, element("span", {}, `${kind === "arm" ? "arm" : "feature"} ${index}`), bar, words);
+  const called = name ?? `${kind === "arm" ? "arm" : "feature"} ${index}`;
+  return element("p", { class: "belief" }, element("span", { class: "belief-name", title: called }, called), bar, words);
 }
 
 function mark(kind, from, to, across) {

@@ -33,6 +33,9 @@ export const percent = (value) => (value == null ? "–" : share.format(value));
 export const exactly = (value) => fine.format(value);
 export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
 
+// Of a lift or a margin, with its sign.
+export const signed = (value, size) => (value == null ? "\u2013" : `${value > 0 ? "+" : ""}${number(value, size)}`);
+
 export const when = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hour12: false });
 
 export function value(given) {
@@ -42,7 +45,7 @@ export function value(given) {
 }
 
 export const MODES = {
-  shadow: { word: "shadow", means: "The baseline plays. The learner watches, and plays nothing yet." },
+  shadow: { word: "shadow", means: "The baseline plays. The learner watches, and plays nothing." },
   guarded: { word: "guarded", means: "The learner plays wherever it is proved to be safe, the baseline elsewhere." },
-  paused: { word: "paused", means: "The baseline plays. The learner is stopped, and goes on learning from what it sees." },
+  paused: { word: "paused", means: "The baseline plays. The learner is stopped, and keeps learning from what it sees." },
 };

@@ -1,0 +1,29 @@
+"""What the API answers of the lift: an estimate, and an interval that holds at all times at once."""
+
+import msgspec
+
+from surefoot.experiment import Lift
+from surefoot.service.numbers import finite
+
+
+class LiftStanding(msgspec.Struct, frozen=True):
+    """How much more a decision of the learner earned, on average, than the baseline would have, in the reward's unit.
+
+    metric:      of a guard, its first floor
+    low, high:   hold at all times at once with probability `confidence`, if what was declared is true
+    decisions:   the learner's, which it is about; those before a restart are not
+    """
+
+    metric: str
+    estimate: float | None
+    low: float
+    high: float
+    decisions: int
+    confidence: float
+
+
+def lift_standing(lift: Lift | None) -> LiftStanding | None:
+    """A lift as the API tells it; null where there is none."""
+    if lift is None:
+        return None
+    return LiftStanding(lift.metric, finite(lift.estimate), lift.low, lift.high, lift.decisions, lift.confidence)
