@@ -38,7 +38,7 @@ def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
     for label in ("LUCB", "CLUCB 0.1", "CLUCB 0.3", "baseline:"):
         assert label in shown
     assert {file.name for file in out.iterdir()} == {
-        "report.html", "replay.json", "reward.png", "share.png", "margin.png",
+        "report.html", "replay.json", "lift.png", "reward.png", "share.png", "margin.png",
     }  # fmt: skip
     kept = json.loads((out / "replay.json").read_text())
     assert [(entry["policy"], entry["alpha"]) for entry in kept["policies"]] == [

@@ -74,7 +74,7 @@ def test_a_learner_that_was_never_let_in_gained_nothing(evaluator: EvaluatorName
     assert (gain.low, gain.value, gain.high) == (0, 0, 0)
     verdict = verdict_of([outcome])
     assert verdict is not None
-    assert verdict == ("The learner was never let in: nothing was gained, and nothing was at risk.", False)
+    assert verdict == ("The learner was never let in: no lift, and nothing at risk.", False)
 
 
 def test_the_gain_is_that_of_the_contexts_in_which_policy_and_baseline_differ() -> None:
@@ -101,8 +101,8 @@ def test_a_verdict_says_whether_it_pays_and_how_sure_that_is() -> None:
     outcomes = replay(truth.log, [Spec("LUCB"), Spec("CLUCB", alpha=0.1)], declared=truth.declared)
     text, is_good = verdict_of(outcomes) or ("", False)
     assert is_good
-    assert text.startswith("It pays: CLUCB, α = 0.1 gains +0.")
-    assert "95% sure, on its own from round" in text
+    assert text.startswith("It pays: CLUCB, α = 0.1 has a lift of +0.")
+    assert ", 95% sure; on its own from round" in text
     assert "Every policy with a floor stayed above it." in text
     assert verdict_of(outcomes[:1]) is None
 

@@ -1,10 +1,11 @@
 """The frame escapes what is not HTML, wherever it stands."""
 
+import re
 from html.parser import HTMLParser
 
 from surefoot.reports.frame import FOOTER, Verdict, bullets, figure, page, section
 from surefoot.reports.markup import Html, html, join, tag
-from surefoot.reports.tables import LONG, definitions, nested_row, row, table
+from surefoot.reports.tables import LONG, nested_row, row, settings_table, table
 
 EVIL = "<b onload=\"x('y')\">&amp;</script>"
 
@@ -31,7 +32,7 @@ def test_every_string_given_to_the_frame_is_shown_as_it_is() -> None:
         EVIL,
         section(EVIL, EVIL, bullets([EVIL]), figure(EVIL, tag("div", EVIL, aria_label=EVIL), EVIL), anchor=EVIL),
         table(EVIL, (EVIL,), [row(EVIL, head=EVIL), nested_row(EVIL, head=f"  {EVIL}")], kind=EVIL),
-        definitions({EVIL: EVIL, "long": EVIL * LONG}),
+        settings_table({EVIL: EVIL, "long": EVIL * LONG}),
         heading=EVIL,
         verdict=Verdict(EVIL, is_good=True),
         lead=[EVIL],
@@ -64,6 +65,24 @@ def test_an_attribute_of_none_is_left_out_and_an_underscore_is_a_dash() -> None:
 
 
 def test_what_is_very_long_is_folded() -> None:
-    assert "<details>" not in definitions({"seed": "7" * LONG})
-    assert "7" * (LONG + 1) in definitions({"seed": "7" * (LONG + 1)})
-    assert "<details>" in definitions({"seed": "7" * (LONG + 1)})
+    assert "<details>" not in settings_table({"seed": "7" * LONG})
+    assert "7" * (LONG + 1) in settings_table({"seed": "7" * (LONG + 1)})
+    assert "<details>" in settings_table({"seed": "7" * (LONG + 1)})
+
+
+def test_settings_are_a_table_in_words_and_not_what_python_calls_them() -> None:
+    told = {
+        "reward_range": (0.0, 1.0),
+        "known": True,
+        "ridge": None,
+        "parts": [{"name": "clicks", "world": {"dim": 4}, "alpha": None}, {"policy": "CLUCB", "alphas": [0.1, 0.2]}],
+    }
+    text = settings_table(told)
+    for python in ("None", "True", "{", "[", "(", "'"):
+        assert python not in text
+    rows = re.findall(r'<th scope="row" class="depth-(\d)">(.*?)</th><td>(.*?)</td>', text)
+    assert rows == [
+        ("0", "reward range", "0, 1"), ("0", "known", "yes"), ("0", "ridge", "not set"), ("0", "parts", ""),
+        ("1", "1. clicks", ""), ("2", "name", "clicks"), ("2", "world", ""), ("3", "dim", "4"),
+        ("1", "2. CLUCB", ""), ("2", "policy", "CLUCB"), ("2", "alphas", "0.1, 0.2"),
+    ]  # fmt: skip

@@ -1,12 +1,21 @@
 """The picture of a plan shows its medians and its floors."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from surefoot.reports.figure_style import FLOOR, LINES
 from surefoot.reports.plan_figure import plan_figure
 from surefoot.reports.plan_page import plan_html
 from surefoot.simulation.rollout_plan import plan
+
+
+def is_dotted(line: Line2D) -> bool:
+    pattern: Any = line._unscaled_dash_pattern  # type: ignore[attr-defined]
+    return pattern[1] is not None and tuple(pattern[1]) == FLOOR[1]
 
 
 def test_the_picture_shows_medians_and_floors() -> None:
@@ -23,6 +32,10 @@ def test_the_picture_shows_medians_and_floors() -> None:
         assert drawn == pytest.approx(np.median(ahead, axis=0))
         assert drawn.min() >= -100 * (outcome.spec.alpha or 0.0)
     assert {lines[f"{name}, α = 0.1"].get_linestyle() for name in ("SafeLUCB", "CLUCB")} == {"-", "--"}
+    # Dots are for floors alone.
+    dotted = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in axes.get_lines() if is_dotted(line)}
+    assert dotted == {-10.0, -40.0}
+    assert FLOOR not in LINES
     levels = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in axes.get_lines()}
     assert {-10.0, -40.0} <= levels
     assert [text.get_text() for text in axes.texts] == ["floor for α = 0.1", "floor for α = 0.4"]

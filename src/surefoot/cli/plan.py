@@ -13,7 +13,7 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
 from surefoot.errors import ConfigError
 from surefoot.experiment import read_configuration
-from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows
+from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows, verdict
 from surefoot.simulation.guard_plan import GuardRollout, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
@@ -32,7 +32,7 @@ def plan(
     actions: Annotated[int | None, typer.Option(help="Actions to choose from; 20.")] = None,
     noise: Annotated[float | None, typer.Option(help="Noise of a reward; 0.5 for clicks and sales.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="Mean reward of today's strategy; 0.3.")] = None,
-    gain: Annotated[float, typer.Option(help="Gain hoped for, as a share: 0.1 is 10% more.")] = 0.1,
+    gain: Annotated[float, typer.Option("--lift", "--gain", help="Lift hoped for, as a share: 0.1 is 10% more.")] = 0.1,
     per_day: Annotated[float, typer.Option(help="Decisions a day.")] = 1_000,
     alpha: Annotated[
         str | None, typer.Option(help="Share of the baseline you accept losing; several between commas; 0.05,0.1,0.2.")
@@ -57,7 +57,7 @@ def plan(
     page: Annotated[Path | None, typer.Option(help="Write a page with table and picture to this file (.html).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """How long until the learner acts freely, what is at stake, and what is gained in a month."""
+    """How long until the learner acts freely, what is at stake, and what lift to expect in a month."""
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
     policies = [part.strip().lower() for part in policy.split(",")]
@@ -153,6 +153,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 def _print(found: Plan) -> None:
     console = Console()
+    console.print(verdict(found)[0], style="bold", highlight=False)
     table = Table(title=heading(found))
     table.add_column("")
     for answer in found.of(found.policies[0]):

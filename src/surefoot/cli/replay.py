@@ -329,9 +329,10 @@ def _print(
     for line, reason in log.bad.shown:
         errors.print(f"left out, line {line:,}: {reason}", highlight=False)
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"
-    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round"
+    level = outcomes[0].main["baseline"].level
+    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round; ±: {level:.0%} interval"
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("", "rounds", "learner", "free from", "below floor", "reward", "gain"):
+    for column in ("", "rounds", "learner", "free from", "below floor", "reward", "lift"):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     for outcome in outcomes:
         table.add_row(*_cells(outcome))
@@ -342,7 +343,7 @@ def _print(
     for doubt in doubts:
         if doubt.is_doubtful:
             console.print(f"doubtful: {doubt.assumption} ({doubt.seen})", highlight=False)
-    console.print(f"Wrote report.html, replay.json and three figures to {folder}/", highlight=False)
+    console.print(f"Wrote report.html, replay.json and the figures to {folder}/", highlight=False)
 
 
 def _cells(outcome: ReplayOutcome) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def violation_chart(table: pl.DataFrame) -> Chart:
         rows = at_round(table, policy, "violated_share", first)
         if rows.is_empty():
             continue
-        heights, errors = [100 * _clean(v) for v in rows["mean"]], [100 * _clean(v) for v in rows["stderr"]]
+        heights, errors = [100 * _clean(v) for v in rows["mean"]], [100 * SURE * _clean(v) for v in rows["stderr"]]
         traces.append(
             {
                 "type": "bar",
@@ -150,7 +150,7 @@ def _line(xs: list[Any], rows: pl.DataFrame, name: str, light: str, dark: str) -
         "name": name,
         "x": xs,
         "y": [_clean(value) for value in rows["mean"]],
-        "customdata": [_clean(value) for value in rows["stderr"]],
+        "customdata": [SURE * _clean(value) for value in rows["stderr"]],
         "hovertemplate": "%{y:.4g} ± %{customdata:.2g}<extra>" + name + ", at %{x:,}</extra>",
         "meta": {"tones": (light, dark)},
     }

@@ -215,7 +215,7 @@ def _shown(row: dict[str, float | None], form: str = "") -> str:
     error = _error(row)
     if math.isnan(error):
         return "unknown"
-    return format(error, form) if form else number(error, 2)
+    return format(SURE * error, form) if form else number(SURE * error, 2)
 
 
 def _by_alpha(rows: pl.DataFrame, key: str = "alpha") -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import polars as pl
 
@@ -18,26 +19,43 @@ from surefoot.paper.sweep_rows import (
     policies_of,
     runs_of,
 )
-from surefoot.reports.frame import figure, section
+from surefoot.reports.frame import Verdict, figure, section
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.plotly_charts import chart_place
 
-TITLE = "Section 5, reproduced: conservative bandits against their claims"
-HEADING = "Can a program learn a better strategy without ever losing ground?"
-LEAD = (
+
+class Frame(NamedTuple):
+    """What a page is called, and what it says it is."""
+
+    title: str
+    heading: str
+    lead: str
+
+
+SETTING = (
     "A company has a strategy that works, the baseline, and wants software to find a better one while it is in use. "
     "An ordinary learner (LUCB) tries poor choices at first and can earn less than the baseline would have; a "
     "conservative learner (CLUCB) tries only what it can show to be affordable, so that with high probability it "
-    "never falls below a floor: the share 1 − α of what the baseline would have earned. This page repeats the "
-    "experiment of the paper that proposed it (“Conservative Contextual Linear Bandits”, Section 5) and says, claim "
-    "by claim, whether our numbers agree."
+    "never falls below a floor: the share 1 − α of what the baseline would have earned."
+)
+REPRODUCTION = Frame(
+    "Section 5, reproduced: conservative bandits against their claims",
+    "Can a program learn a better strategy without ever losing ground?",
+    f"{SETTING} This page repeats the experiment of the paper that proposed it (“Conservative Contextual Linear "
+    "Bandits”, Section 5) and says, claim by claim, whether our numbers agree.",
+)
+SWEEP = Frame(
+    "Simulation: policies side by side",
+    "Policies side by side, in simulated worlds",
+    f"{SETTING} This page compares policies in worlds of your own choice. It is not the paper's experiment, and says "
+    "nothing of its claims.",
 )
 GLANCE = (
     "Regret is what was missed against always playing the best action. LUCB is the learner without a floor; CLUCB "
     "knows what the baseline earns; CLUCB2, where shown, has to learn that too; SafeLUCB, where shown, keeps the same "
     "promise by sharper proofs, and is ours."
 )
-FOOTER = "A number after ± in a table is one standard error over runs."
+FOOTER = "± is a 95% interval everywhere: 1.96 standard errors over runs."
 INSTANCES = {
     "as-written": "Features and θ as the paper draws them. Mean rewards are then larger than 1, which the paper's own "
     "assumptions exclude; signals are strong, and everything is learned quickly.",
@@ -53,6 +71,26 @@ SAFE = (
 )
 
 
+def is_of_paper(world: str) -> bool:
+    """Whether a world is one of Section 5's."""
+    return world.startswith("paper/")
+
+
+def verdict(table: pl.DataFrame, judged: Mapping[str, list[Claim]]) -> Verdict:
+    """How many claims hold; where there are none, whether every policy with a floor stayed above it."""
+    claims = [claim for found in judged.values() for claim in found]
+    if claims:
+        held = sum(claim.holds for claim in claims)
+        return Verdict(f"{held} of {len(claims)} claims of Section 5 hold", is_good=held == len(claims))
+    rows = table.filter((pl.col("measure") == "violated_share") & pl.col("alpha").is_not_null())
+    if rows.is_empty():
+        return Verdict("No policy that was run keeps a floor", is_good=True)
+    share, policy, alpha = max(rows.select("mean", "policy", "alpha").iter_rows(), key=lambda row: row[0])
+    if share == 0.0:
+        return Verdict("No policy with a floor ever fell below it", is_good=True)
+    return Verdict(f"{policy} with α = {alpha:g} was below its floor in up to {share:.2%} of rounds", is_good=False)
+
+
 def cards(table: pl.DataFrame, judged: Mapping[str, list[Claim]], rivals: Mapping[str, str]) -> Html:
     """A card for each instance: how many claims hold, and what safety cost."""
     return tag(
@@ -65,13 +103,15 @@ def cards(table: pl.DataFrame, judged: Mapping[str, list[Claim]], rivals: Mappin
 def world_section(table: pl.DataFrame, world: str, claims: list[Claim], place: int, rivals: Mapping[str, str]) -> Html:
     """An instance: charts, SafeLUCB beside the paper's, claims, numbers."""
     rows, title = of_world(table, world), instance_title(world)
-    parts = [tag("p", INSTANCES.get(world.rsplit("/", 1)[-1], "")), *_charts(rows, title, place)]
+    told = [tag("p", INSTANCES.get(world.rsplit("/", 1)[-1], ""))] if is_of_paper(world) else []
+    parts = [*told, *_charts(rows, title, place)]
     if any(name in rivals for name in policies_of(rows)):
-        parts += [tag("h3", "Beyond the paper: SafeLUCB"), tag("p", SAFE), ratio_table(rows, title, rivals)]
+        beyond = "Beyond the paper: SafeLUCB" if is_of_paper(world) else "SafeLUCB beside the paper's policies"
+        parts += [tag("h3", beyond), tag("p", SAFE), ratio_table(rows, title, rivals)]
     if claims:
         parts += [tag("h3", "What the paper says, and what we measured"), claim_table(claims, title)]
     parts += [tag("h3", "Key numbers"), number_table(rows, title)]
-    return section(f"Instance: {title}", *parts, anchor=f"world-{place}")
+    return section(f"{'Instance' if is_of_paper(world) else 'World'}: {title}", *parts, anchor=f"world-{place}")
 
 
 def other_runs(table: pl.DataFrame, names: list[str]) -> Html:
@@ -127,15 +167,15 @@ def _runs(rows: pl.DataFrame) -> str:
 def _captions(rows: pl.DataFrame) -> dict[str, tuple[str, str]]:
     horizon, first = horizon_of(rows), last_checkpoint(rows, FIRST)
     return {
-        "regret": ("Regret per round over time", "Bands: mean ± 1.96 standard errors. Lower is better. Flat starts are "
+        "regret": ("Regret per round over time", "Bands: 95% intervals of the mean. Lower is better. Flat starts are "
                    "the conservative phase, in which the baseline plays. Drag to zoom, double-click to go back; "
                    "a click in the legend hides a line."),
         "violations": (f"Rounds below the floor, among the first {first:,}",
                        "A round counts when all that was earned so far is less than 1 − α of what the baseline would "
                        "have earned. Zero is shown as 0."),
-        "horizon": (f"Regret per round after {horizon:,} rounds", "Bars: ± 1.96 standard errors. A smaller α promises "
+        "horizon": (f"Regret per round after {horizon:,} rounds", "Bars: 95% intervals. A smaller α promises "
                     "more and learns later."),
         "conservative": (f"Rounds played by the baseline, of {horizon:,}", "What safety costs. Lower is better; a grid "
                          "line is a factor of ten. Filled markers know the baseline's reward, open ones do not. "
-                         "Bars: ± 1.96 standard errors."),
+                         "Bars: 95% intervals."),
     }  # fmt: skip

@@ -8,13 +8,23 @@ import polars as pl
 
 from surefoot.paper.charts import CHARTS
 from surefoot.paper.claims import Claim, judge
-from surefoot.paper.paper_page import FOOTER, GLANCE, HEADING, LEAD, TITLE, cards, other_runs, world_section
+from surefoot.paper.paper_page import (
+    FOOTER,
+    GLANCE,
+    REPRODUCTION,
+    SWEEP,
+    cards,
+    is_of_paper,
+    other_runs,
+    verdict,
+    world_section,
+)
 from surefoot.paper.report_tables import scale_table
 from surefoot.paper.sweep_rows import of_world, panel_worlds, policies_of, pooled, worlds
 from surefoot.reports.frame import page, section
 from surefoot.reports.markup import join, tag
 from surefoot.reports.plotly_charts import chart_scripts
-from surefoot.reports.tables import definitions
+from surefoot.reports.tables import settings_table
 from surefoot.simulation.atomic_files import whole_file
 
 
@@ -43,14 +53,16 @@ def report_html(
     names = panel_worlds(table)
     judged = {world: _judged(table, world) for world in names}
     charts = {f"{kind}-{i}": make(of_world(table, w)) for i, w in enumerate(names) for kind, make in CHARTS.items()}
+    told = REPRODUCTION if any(map(is_of_paper, names)) else SWEEP
     return page(
-        TITLE,
+        told.title,
         section("At a glance", cards(table, judged, rivals), tag("p", GLANCE), anchor="glance"),
         join(world_section(table, world, judged[world], i, rivals) for i, world in enumerate(names)),
         other_runs(table, [world for world in worlds(table) if world not in names]),
-        section("What was run", scale_table(table), tag("h3", "Settings"), definitions(settings), anchor="run"),
-        heading=HEADING,
-        lead=[tag("p", LEAD, class_="lead")],
+        section("What was run", scale_table(table), tag("h3", "Settings"), settings_table(settings), anchor="run"),
+        heading=told.heading,
+        verdict=verdict(table, judged),
+        lead=[tag("p", told.lead, class_="lead")],
         note=note,
         footer=FOOTER,
         scripts=chart_scripts(charts),
@@ -58,5 +70,6 @@ def report_html(
 
 
 def _judged(table: pl.DataFrame, world: str) -> list[Claim]:
-    """Section 5's claims, where LUCB and CLUCB were both run; none elsewhere."""
-    return judge(table, world) if {"LUCB", "CLUCB"} <= set(policies_of(of_world(table, world))) else []
+    """Section 5's claims, in its own worlds and where LUCB and CLUCB were both run; none elsewhere."""
+    has_both = {"LUCB", "CLUCB"} <= set(policies_of(of_world(table, world)))
+    return judge(table, world) if has_both and is_of_paper(world) else []

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from surefoot.paper.claims import FIRST, Claim
+from surefoot.paper.claims import FIRST, SURE, Claim
 from surefoot.paper.paper_figures import percent
 from surefoot.paper.sweep_rows import (
     all_alphas,
@@ -97,4 +97,4 @@ def most(rows: pl.DataFrame, column: str) -> int:
 
 def _plus_minus(row: dict[str, Any]) -> str:
     known = row["stderr"] is not None and math.isfinite(row["stderr"])
-    return f"{number(row['mean'])} ± {number(row['stderr'], 2)}" if known else number(row["mean"])
+    return f"{number(row['mean'])} ± {number(SURE * row['stderr'], 2)}" if known else number(row["mean"])

@@ -1,6 +1,6 @@
-"""Three pictures of a replay: reward against the floor, the learner's share, and the gate's margin.
+"""Four pictures of a replay: the lift, reward against the floor, the learner's share, and the gate's margin.
 
-Each takes the outcomes and an Axes, and returns the Axes. Policies differ in dashes, alphas in colour.
+Each takes the outcomes and an Axes, and returns the Axes. Policies differ in dashes, alphas in colour; dots are floors.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,47 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from surefoot.replay.replay_outcome import ReplayOutcome
-from surefoot.reports.figure_style import GREY, INK, STYLE, series_colour
+from surefoot.reports.figure_style import FLOOR, GREY, INK, LINES, STYLE, legend_below, series_colour
 from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
 from surefoot.reports.markup import Html
 
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 2, 1, 2)))
+SETTLED = 0.1  # of the rounds: averages over fewer swing too wide to set a scale
 # With a fixed salt the same figure is the same file.
 REPLAY_STYLE = STYLE | {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
+
+
+def lift_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
+    """The lift over the baseline a round, by policy, with its interval.
+
+    Parameters
+    ----------
+    outcomes : sequence of ReplayOutcome
+        What `replay` returned.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().add_subplot()
+    >>> lift_figure([], ax) is ax
+    True
+    """
+    for place, (outcome, look) in enumerate(_looks(outcomes)):
+        lift = outcome.main["gain"]
+        if np.isfinite(lift.value):
+            ax.plot([lift.low, lift.high], [place, place], color=look["color"], lw=2.0, solid_capstyle="butt")
+            ax.plot([lift.value], [place], "o", color=look["color"], ms=6)
+    ax.axvline(0.0, color=GREY, lw=1.0, zorder=1)
+    ax.set_yticks(range(len(outcomes)), [outcome.spec.label for outcome in outcomes])
+    ax.set_ylim(len(outcomes) - 0.5, -0.5)
+    ax.set_xlabel("Lift over the baseline, reward a round")
+    return ax
 
 
 def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
@@ -46,20 +80,23 @@ def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
     >>> reward_figure([], ax) is ax
     True
     """
-    lows = []
+    reached = [1.0]
     for outcome, look in _looks(outcomes):
-        owed = np.where(outcome.curves["owed"] > 0, outcome.curves["owed"], np.nan)
+        rounds, owed = outcome.curves["round"], np.where(outcome.curves["owed"] > 0, outcome.curves["owed"], np.nan)
         share = outcome.curves["earned"] / owed
-        lows.append(np.nanquantile(share, 0.02) if np.isfinite(share).any() else 1.0)
-        ax.plot(outcome.curves["round"], share, label=outcome.spec.label, **look)
-    for alpha, colour in _alphas(outcomes).items():
-        ax.axhline(1 - alpha, color=colour, lw=1.0, ls=":", zorder=1)
-        ax.annotate(f"floor, α = {alpha:g}", (0.995, 1 - alpha), (0, -2), xycoords=("axes fraction", "data"),
-                    textcoords="offset points", ha="right", va="top", fontsize=7.5, color=colour)  # fmt: skip
-        lows.append(1 - alpha)
+        settled = share[(rounds >= SETTLED * rounds.max()) & np.isfinite(share)]
+        reached += [float(settled.min()), float(settled.max())] if settled.size else []
+        ax.plot(rounds, share, label=outcome.spec.label, **look)
+    alphas = _alphas(outcomes)
+    low, high = min([*reached, *(1 - alpha for alpha in alphas)]), max(reached)
+    room = 0.12 * (high - low or 1.0)
+    for alpha, colour in alphas.items():
+        ax.axhline(1 - alpha, color=colour, lw=1.6, ls=FLOOR, zorder=1)
+        ax.annotate(f"floor, α = {alpha:g}", (0.01, 1 - alpha), (0, -2), xycoords=("axes fraction", "data"),
+                    textcoords="offset points", ha="left", va="top", fontsize=8, color=INK)  # fmt: skip
     ax.axhline(1.0, color=GREY, lw=1.0, zorder=1)
-    ax.set_ylim(bottom=max(0.0, min([*lows, 0.9]) - 0.08))
-    ax.set_ylabel("Earned / owed by the baseline")
+    ax.set_ylim(max(0.0, low - room), high + room)
+    ax.set_ylabel("Earned, of what the baseline would have")
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     return _finish(ax)
 
@@ -129,6 +166,7 @@ def margin_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
 
 
 FIGURES: dict[str, tuple[Callable[[Sequence[ReplayOutcome], Axes], Axes], str]] = {
+    "lift": (lift_figure, "Lift over the baseline"),
     "reward": (reward_figure, "Reward against the floor"),
     "share": (share_figure, "How often the learner was allowed to act"),
     "margin": (margin_figure, "Margin of the gate"),
@@ -152,10 +190,12 @@ def picture(name: str, outcomes: Sequence[ReplayOutcome]) -> Html:
 
 
 def _drawn(name: str, outcomes: Sequence[ReplayOutcome]) -> Figure:
-    figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+    # As wide as a phone shows it: on a wide screen it grows, and its letters with it.
+    height = 0.9 + 0.3 * len(outcomes) if name == "lift" else 3.2 + 0.1 * len(outcomes)
+    figure = Figure(figsize=(3.9, height), layout="constrained")
     # Without pyplot, which keeps every figure in memory and may look for a display.
     FigureCanvasAgg(figure)
-    FIGURES[name][0](outcomes, figure.add_subplot())
+    legend_below(FIGURES[name][0](outcomes, figure.add_subplot()), figure)
     return figure
 
 
@@ -170,7 +210,7 @@ def _looks(outcomes: Sequence[ReplayOutcome]) -> list[tuple[ReplayOutcome, dict[
     found = []
     for outcome in outcomes:
         alpha = outcome.spec.alpha
-        dashes = DASHES[names.index(outcome.spec.policy) % len(DASHES)] if alpha is not None else "-"
+        dashes = LINES[names.index(outcome.spec.policy) % len(LINES)] if alpha is not None else "-"
         colour = alphas[alpha] if alpha is not None else INK
         found.append((outcome, {"color": colour, "ls": dashes, "lw": 1.6 if alpha is not None else 2.0}))
     return found
@@ -182,5 +222,5 @@ def _finish(ax: Axes) -> Axes:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
     ax.set_xlabel("Round")
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        ax.legend()
     return ax

@@ -14,6 +14,7 @@ from surefoot.reports.markup import Html, tag
 from surefoot.reports.tables import row, table
 
 CAPTIONS = {
+    "lift": "What each policy earns beyond the baseline, a round: the estimate, and its interval. Right of 0 it pays.",
     "reward": "What was earned so far, as a share of what the baseline would have earned in the same rounds. Dotted: "
     "the floor that each α promises to keep. Rounds that the baseline played count alike on both sides.",
     "share": "Rounds so far in which the learner, not the baseline, chose.",
@@ -68,7 +69,7 @@ def estimate_table(outcomes: Sequence[ReplayOutcome]) -> Html:
         for outcome in outcomes
         for name, found in outcome.estimates.items()
     ]
-    return _table("All estimates", ("Policy", "Estimator", "Reward", "Baseline", "Gain"), rows)
+    return _table("All estimates", ("Policy", "Estimator", "Reward", "Baseline", "Lift"), rows)
 
 
 def assumptions(outcomes: Sequence[ReplayOutcome]) -> Html:

@@ -17,7 +17,7 @@ from surefoot.replay.replay_page import (
 from surefoot.replay.replay_text import below, shown, table_rows, verdict_of
 from surefoot.reports.frame import page, section
 from surefoot.reports.markup import tag
-from surefoot.reports.tables import definitions
+from surefoot.reports.tables import settings_table
 
 __all__ = ["below", "report_html", "shown", "table_rows"]
 
@@ -42,7 +42,7 @@ def report_html(
             tag("h3", "What the log itself says of the model"),
             doubts_table(list(doubts)),
         ),
-        section("Settings", definitions(settings)),
+        section("Settings", settings_table(settings)),
         verdict=shown_verdict(verdict or verdict_of(outcomes)),
         lead=lead(log, outcomes),
     )

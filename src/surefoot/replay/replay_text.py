@@ -17,7 +17,7 @@ HEADS = (
     "Below the floor",
     "Least earned / owed",
     "Mean reward",
-    "Gain",
+    "Lift",
 )
 
 
@@ -64,7 +64,7 @@ def verdict_of(outcomes: Sequence[ReplayOutcome], *, per_day: float | None = Non
         return None
     alarms = [alarm(outcome) for outcome in kept if outcome.alarm is not None]
     if not active:
-        return " ".join(["The learner was never let in: nothing was gained, and nothing was at risk.", *alarms]), False
+        return " ".join(["The learner was never let in: no lift, and nothing at risk.", *alarms]), False
     best = max(active, key=_promise)
     broken = ", ".join(
         f"{outcome.spec.label} ({below(outcome)} of {outcome.rounds:,} rounds)"
@@ -99,12 +99,13 @@ def pays(outcome: ReplayOutcome, per_day: float | None = None) -> str:
     if not math.isfinite(gain.value):
         return f"The log cannot say whether {outcome.spec.label} pays: too few rows were played as it would have."
     answer = "It pays" if gain.low > 0 else "It does not pay" if gain.high < 0 else "Whether it pays is open"
-    share = f" ({gain.value / baseline.value:+.1%} of the baseline's)" if baseline.value > 0 else ""
-    free = "" if outcome.free_from is None else f", on its own from round {outcome.free_from:,}"
+    share = f", {gain.value / baseline.value:+.1%} of the baseline's" if baseline.value > 0 else ""
+    free = "" if outcome.free_from is None else f"; on its own from round {outcome.free_from:,}"
     if free and per_day is not None and outcome.free_from is not None:
         free += f", after {outcome.free_from / per_day:.3g} days of your traffic"
     return (
-        f"{answer}: {outcome.spec.label} gains {shown(gain, signed=True)} a round{share}, {gain.level:.0%} sure{free}."
+        f"{answer}: {outcome.spec.label} has a lift of {gain.value:+.4f} a round{share} "
+        f"({gain.low:+.4f} to {gain.high:+.4f}), {gain.level:.0%} sure{free}."
     )
 
 

@@ -1,6 +1,10 @@
 """The look that all figures share: quiet axes, small type, and the colours of what is drawn, on light and on dark."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK = "#1a1a1a"
 GREY = "#8a8a8a"
@@ -18,6 +22,10 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8,
 }
+
+# One meaning each, in every figure: a policy has its own line, and dots are floors.
+LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (8, 2, 1, 2, 1, 2)))
+FLOOR: Any = (0, (1, 1.4))
 
 # What the background decides is named in style.css; everything else has a colour for each.
 NEUTRAL = {
@@ -40,3 +48,10 @@ SERIES = {
 def series_colour(place: int) -> str:
     """The colour of the first, second, ... thing that is drawn, on a light background."""
     return list(SERIES)[place % len(SERIES)]
+
+
+def legend_below(ax: "Axes", figure: "Figure") -> None:
+    """Move the legend beneath the axes, where it hides nothing and takes no width from a phone."""
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()
+        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)

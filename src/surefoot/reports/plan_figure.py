@@ -1,4 +1,4 @@
-"""The picture of a plan: what is gained over the baseline, day by day, and the floor that is never crossed."""
+"""The picture of a plan: the lift over the baseline, day by day, and the floor that is never crossed."""
 
 import math
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.reports.figure_style import DARK_GREY, PAPER, STYLE
+from surefoot.reports.figure_style import DARK_GREY, FLOOR, LINES, PAPER, STYLE, legend_below
 from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
 from surefoot.reports.markup import Html
 from surefoot.simulation.atomic_files import whole_file
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STYLES = ("-", "--", "-.", ":")  # by policy
 MARKERS = "osD^vp"  # by alpha
 FURTHEST = 3.0  # times the days of a plan: beyond that a mark would squeeze all else
 
@@ -38,7 +37,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
         ax.plot(
             days,
             middle,
-            STYLES[policy],
+            linestyle=LINES[policy % len(LINES)],
             color=colour,
             label=outcome.spec.label,
             linewidth=1.8 if policy == 0 else 1.2,
@@ -50,7 +49,7 @@ def plan_figure(plan: Plan, ax: "Axes") -> "Axes":
         if policy == 0:
             ax.fill_between(days, low, high, color=colour, alpha=0.13, linewidth=0)
     for alpha in alphas:
-        ax.axhline(-100 * alpha, linestyle=":", color=colour_of(alpha, alphas), linewidth=1.0)
+        ax.axhline(-100 * alpha, linestyle=FLOOR, color=colour_of(alpha, alphas), linewidth=1.6)
         ax.annotate(f"floor for α = {alpha:g}", (1, -100 * alpha), (-2, 2), xycoords=("axes fraction", "data"),
                     textcoords="offset points", ha="right", va="bottom", fontsize=8)  # fmt: skip
     ax.axhline(0, color=DARK_GREY, linewidth=0.8)
@@ -101,6 +100,6 @@ def _drawn(plan: Plan) -> "Figure":
     # Imported here, so that a plan without a picture needs no matplotlib.
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    plan_figure(plan, figure.subplots())
+    figure = Figure(figsize=(3.9, 4.0), layout="constrained")
+    legend_below(plan_figure(plan, figure.subplots()), figure)
     return figure

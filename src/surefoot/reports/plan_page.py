@@ -6,14 +6,14 @@ from pathlib import Path
 from surefoot.reports.frame import Verdict, figure, page, section
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.plan_figure import plan_picture
-from surefoot.reports.plan_text import at_stake, heading, notes, policy_title, rows
-from surefoot.reports.tables import definitions, nested_row, row, table
+from surefoot.reports.plan_text import at_stake, heading, notes, policy_title, rows, verdict
+from surefoot.reports.tables import nested_row, row, settings_table, table
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.rollout_plan import Plan
 
 INTRODUCTION = (
-    "How long until the learner acts freely, what is at stake, and what is gained: simulated in worlds that fit what "
-    "is known of today's strategy, the baseline. α is the share of the baseline's reward that a policy may put at "
+    "How long until the learner acts freely, what is at stake, and what lift to expect: simulated in worlds that fit "
+    "what is known of today's strategy, the baseline. α is the share of the baseline's reward that a policy may put at "
     "risk."
 )
 CAPTION = (
@@ -40,24 +40,10 @@ def plan_html(plan: Plan) -> str:
                 "Reward against the floor", plan_picture(plan), CAPTION + (MARKS if plan.settings["clicks"] else "")
             ),
         ),
-        section("Settings", definitions({name: _plain(value) for name, value in plan.settings.items()})),
-        verdict=_verdict(plan),
+        section("Settings", settings_table(plan.settings)),
+        verdict=Verdict(*verdict(plan)),
         lead=(INTRODUCTION, f"{heading(plan)}."),
     )
-
-
-def _verdict(plan: Plan) -> Verdict:
-    below = sum(answer.violations for answer in plan.answers)
-    if below:
-        return Verdict(f"below the floor in {below:,} simulated rounds", is_good=False)
-    return Verdict("every policy stayed above its floor in every simulated round", is_good=True)
-
-
-def _plain(value: object) -> object:
-    """A setting as a person would say it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "not set" if value is None else value
 
 
 def _answers(plan: Plan) -> Html:

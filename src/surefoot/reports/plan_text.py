@@ -24,6 +24,7 @@ def notes(plan: Plan) -> Iterator[str]:
     settings = plan.settings
     if settings["simulated_rounds"] < plan.rounds:
         yield f"Simulated {settings['simulated_rounds']:,} of {plan.rounds:,} rounds; the rest is extrapolated."
+    yield "±: a 95% interval, over the simulated worlds."
     yield "Free: the learner acts as it likes, no baseline round in the last fifth of what was simulated."
     if "CLUCB" in plan.policies:
         yield "The theorem's bound holds wherever its assumptions do, and lies far above what is seen."
@@ -74,12 +75,28 @@ def guard_rows(answers: Sequence[GuardRollout]) -> Iterator[tuple[str, list[str]
         ("  in nine worlds of ten", lambda a: _days(a.most_day_slow)),
         ("the learner's share at the end", lambda a: f"{a.share:.0%}"),
         ("rounds of the baseline (mean)", lambda a: _number(a.baseline_rounds)),
-        ("gained over the baseline", lambda a: f"{a.gained:+,.0f}"),
+        ("lift over the baseline", lambda a: f"{a.gained:+,.0f}"),
         ("  as a share", lambda a: f"{a.gained_share:+.1%}"),
         ("worlds ever below the floor", lambda a: f"{a.broken}"),
     )
     for name, cell in cells:
         yield name, [cell(answer) for answer in answers]
+
+
+def verdict(plan: Plan) -> tuple[str, bool]:
+    """Whether it would pay, how soon, and whether every floor held; and whether all of that is good news."""
+    first = plan.of(plan.policies[0])
+    best = max(first, key=lambda answer: answer.gained)
+    reach, below = 1.96 * best.gained_stderr, sum(answer.violations for answer in plan.answers)
+    pays = best.gained > reach
+    soon = f"free after {best.free_day:.2g} days" if math.isfinite(best.free_day) else "not free in time"
+    answer = "It would pay" if pays else "It would not pay in this time"
+    said = (
+        f"{answer}: {best.policy} with α = {best.alpha:g} earns {best.gained_share:+.1%} in {plan.days:g} days "
+        f"({best.gained:+,.0f} ± {reach:,.0f}), and is {soon}."
+    )
+    kept = "No policy fell below its floor." if not below else f"Below the floor in {below:,} simulated rounds."
+    return f"{said} {kept}", pays and not below
 
 
 def at_stake(plan: Plan) -> list[str]:
@@ -119,6 +136,6 @@ _ROWS: tuple[tuple[str, Callable[[Answer], str]], ...] = (
     (_BOUND, lambda a: _millions(a.bound_rounds)),
     ("furthest behind the baseline, ever", lambda a: f"{a.worst_seen_share:.1%}"),
     ("rounds below the floor, all worlds", lambda a: f"{a.violations}"),
-    ("gained over the baseline", lambda a: f"{a.gained:+,.0f} ± {1.96 * a.gained_stderr:,.0f}"),
+    ("lift over the baseline", lambda a: f"{a.gained:+,.0f} ± {1.96 * a.gained_stderr:,.0f}"),
     ("  as a share", lambda a: f"{a.gained_share:+.1%}"),
 )

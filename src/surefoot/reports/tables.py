@@ -1,6 +1,6 @@
 """Tables of a page: a wide one scrolls in a box of its own, and is printed whole."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from surefoot.reports.markup import Html, tag
 
@@ -25,9 +25,45 @@ def nested_row(*cells: str, head: str) -> Html:
     return row(*cells, head=head.strip(), kind="nested" if head.startswith(" ") else None)
 
 
-def definitions(entries: Mapping[str, object]) -> Html:
-    """Names and what they stand for, such as the settings of a run; what is very long is folded."""
-    return tag("dl", *(tag("dt", name) + tag("dd", _folded(str(value))) for name, value in entries.items()))
+def settings_table(settings: Mapping[str, object]) -> Html:
+    """Names and values, such as the settings of a run: one row each, those of a part beneath it."""
+    return table("Settings", (), _setting_rows(settings), "facts settings")
+
+
+def _setting_rows(settings: Mapping[str, object], depth: int = 0) -> Iterator[Html]:
+    for name, value in settings.items():
+        parts = dict(_parts(value))
+        yield _nested(name.replace("_", " "), Html() if parts else _folded(said(value)), depth)
+        yield from _setting_rows(parts, depth + 1)
+
+
+def _nested(name: str, value: str, depth: int) -> Html:
+    return tag("tr", tag("th", name, scope="row", class_=f"depth-{min(depth, 3)}"), tag("td", value))
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    """What a mapping, or a list of mappings, is made of; a part is called by its own name where it has one."""
+    if isinstance(value, Mapping):
+        yield from ((str(name), part) for name, part in value.items())
+    elif isinstance(value, (list, tuple)) and value and all(isinstance(part, Mapping) for part in value):
+        for place, part in enumerate(value, start=1):
+            called = [str(part[key]) for key in ("name", "policy") if part.get(key) is not None][:1]
+            yield f"{place}. {''.join(called)}".strip(), {key: one for key, one in part.items() if one is not None}
+
+
+def said(value: object) -> str:
+    """A value as a person would say it.
+
+    >>> said(True), said(None), said([0.1, 0.2]), said(40000), said(0.05)
+    ('yes', 'not set', '0.1, 0.2', '40,000', '0.05')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(said, value)) or "none"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "not set" if value is None or value == "" else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _folded(text: str) -> str:
