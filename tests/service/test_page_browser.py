@@ -165,6 +165,16 @@ def test_the_first_line_says_whether_it_pays_since_when_and_how_sure(
     assert words in f"{found['verdict']} {found['text']}"
 
 
+def test_on_paper_the_page_is_light_and_has_no_buttons(tab: Tab, shop: str) -> None:
+    tab.open(f"{shop}/#/{GUARDED}")
+    tab.wait("document.getElementById('answer').textContent")
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    tab.call("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert tab.run("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 248)"
+    hidden = "[...document.querySelectorAll('.modes, .look, #hold')].map((one) => getComputedStyle(one).display)"
+    assert set(tab.run(hidden)) == {"none"}
+
+
 def test_a_mode_changes_by_keyboard_after_a_confirmation_and_not_before(tab: Tab, shop: str) -> None:
     tab.open(f"{shop}/#/{SHADOW}")
     tab.wait("!!document.querySelector('#modes [data-mode=guarded]')")
