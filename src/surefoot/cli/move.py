@@ -12,7 +12,7 @@ def move(
     """Copy every event of a journal to another one, with the same hashes; the source stays as it is.
 
     Stop every server first. Receipts that were kept stay valid: the chains are the same. A move that was interrupted
-    goes on where it stopped.
+    continues where it stopped.
     """
     from surefoot.errors import JournalCorruptedError
     from surefoot.journal import open_journal

@@ -21,7 +21,7 @@ def restore(
         typer.Option(help="A file of the last known heads: a server's, or receipts of a client. Repeat for several."),
     ] = None,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on though events are lost, or no head is known.")
+        bool, typer.Option("--accept-loss", help="Continue although events are lost, or no head is known.")
     ] = False,
 ) -> None:
     """Take an older copy of a journal into use: say what is lost, write that down, and pause what may play.

@@ -257,7 +257,7 @@ def _history(
             rows.append([float(number) for number in np.asarray(made, dtype=np.float64)[one.action]])
         rewards.append(one.reward)
     always = (
-        "The ledger: the promise begins anew with the fork's first round, with a delta of its own.",
+        "The ledger: the promise starts over with the fork's first round, with a delta of its own.",
         "Proofs and slack of the old experiment: the fork earns its own.",
     )
     return rows, rewards, [*(f"{what}: {count:,}." for what, count in found.lost.items() if count), *always]

@@ -21,7 +21,7 @@ export const meaning = "A coin gives the learner the share that is proved to be 
 // How it stands, in a sentence or two that a manager can repeat.
 export function verdict(summary, declared) {
   const { guard, mode, rounds } = summary;
-  if (!rounds) return "No decision has been asked for yet.";
+  if (!rounds) return "No decisions yet.";
   if (!declared) return "";
   return `${standing(guard, mode)} ${promise(guard, declared)}`;
 }
@@ -31,7 +31,7 @@ function standing(guard, mode) {
   if (mode !== "guarded") return `Only the baseline plays. Were the learner let in, it would get ${share(given)} of the decisions.`;
   if (given === 0) return `The learner gets no decisions yet: ${binds} allows none before its bank has earned them.`;
   const gets = `The learner gets ${share(given)} of the decisions`;
-  if (!isLimited(guard)) return `${gets}. By now any share is proved to be safe, and the ramp asks for no more.`;
+  if (!isLimited(guard)) return `${gets}. Any share is proved safe by now; the ramp asks for no more.`;
   const more = share(allowed) === share(given) ? ", all that is proved to be safe" : `; up to ${share(allowed)} is proved to be safe`;
   return `${gets}${more}, and ${binds} allows least.`;
 }
@@ -58,7 +58,7 @@ export function tiles(summary, recentShare, tile) {
   ];
 }
 
-export const NOTE = "What may still be spent, and the mean rewards of both sides. The lift in per cent is an estimate; the interval, in the reward's own units, holds at all times at once (95%).";
+export const NOTE = "What may still be spent, and the mean rewards of both sides. The lift in percent is an estimate; the interval, in the reward's own units, holds at all times at once (95%).";
 
 export const metrics = (guard, points) => guard.metrics.map((metric) => metricRow(metric, metric.binds && isLimited(guard), points));
 

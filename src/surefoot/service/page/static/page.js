@@ -78,8 +78,8 @@ function reveal(card) {
 
 function choose() {
   const names = page.experiments.map((summary) => summary.name);
-  if (!names.length && page.damaged.length) return nothing("No experiment can be read: see the reasons beside.");
-  if (!names.length) return nothing("No experiment has been created yet. Create one by the API: POST /v1/experiments.");
+  if (!names.length && page.damaged.length) return nothing("No experiment can be read: see the reasons above.");
+  if (!names.length) return nothing("No experiments yet. Create one with the API: POST /v1/experiments.");
   const chosen = names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) ?? page.chosen ?? names[0];
   if (chosen !== page.chosen) begin(chosen);
 }

@@ -63,9 +63,9 @@ function tile(title, text, note, kind = "") {
 // How it stands, in a sentence that a manager can repeat.
 export function verdict(summary, declared) {
   if (summary.guard) return guards.verdict(summary, declared);
-  if (!summary.rounds) return "No decision has been asked for yet.";
+  if (!summary.rounds) return "No decisions yet.";
   if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
-  if (summary.debt && summary.margin == null) return `The learner began anew after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays; that may never be.`;
+  if (summary.debt && summary.margin == null) return `The learner started over after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays again, and may never manage to.`;
   if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
   const floor = `the floor, ${exactly(1 - declared.alpha)} of what the baseline would have earned`;
@@ -77,7 +77,7 @@ export function verdict(summary, declared) {
   return `Only the baseline has played so far. The learner's last proposal ${why} ${floor}.${since(summary)}`;
 }
 
-const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was begun: it counts from decision ${count(first)} on.` : "");
+const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was started: it counts from decision ${count(first)} on.` : "");
 
 export function alarm({ level, text, runbook }) {
   const word = level === "alarm" ? "Alarm" : "Note";
@@ -166,14 +166,14 @@ export const assumption = ({ setting, value: given, text }) =>
 
 export const answerButton = (response) => element("button", { type: "button", "data-response": response }, ANSWERS[response].verb);
 export const ANSWERS = {
-  stay: { verb: "Stay on the baseline", means: "The baseline plays from now on. The alarm stays on, and says that somebody has seen it." },
+  stay: { verb: "Stay on the baseline", means: "The baseline plays from now on. The alarm stays on, marked as seen." },
   relearn: {
-    verb: "Learn anew",
-    means: "The learner begins again under the same promise. Every decision that it made so far is charged at its worst, and that debt must be earned back before it plays again. That may never be.",
+    verb: "Relearn",
+    means: "The learner starts over under the same promise. Every decision that it made so far is charged at its worst, and that debt must be earned back before it plays again, which may never happen.",
   },
   renew: {
-    verb: "Begin a new promise",
-    means: "The learner begins again with a new ledger. What was lost before is not made good, and the page, the audit and its report say so.",
+    verb: "Start a new promise",
+    means: "The learner starts over with a new ledger. What was lost before is not made up for, and the page and the audit say so.",
   },
 };
 
