@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,20 @@ from matplotlib.figure import Figure
 import surefoot
 from docs.tools.scale import INTERVALS, TABLE
 from surefoot.arrays import Vector
-from surefoot.reports.figure_style import DARK_GREY, INK, STYLE, series_colour
+from surefoot.reports.figure_style import DARK_GREY, FLOOR, INK, STYLE, series_colour
+from surefoot.reports.inline_svg import slim
 
 FOLDER = Path(__file__).parents[1] / "pictures"
-SVG: dict[Any, Any] = {"svg.fonttype": "path", "svg.hashsalt": "surefoot"}
+SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "surefoot"}
 BLUE, GREEN, RED, PURPLE = (series_colour(place) for place in range(4))
 
 
 def save(figure: Figure, path: Path) -> None:
     """Writes a figure as SVG, the same bytes each time."""
     with plt.rc_context(SVG):
-        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    path.write_text(slim(written.getvalue()), encoding="utf-8")
     plt.close(figure)
 
 
@@ -47,7 +51,7 @@ def try_it() -> Figure:
         rounds, (np.cumsum(earned) / np.cumsum(today))[rounds - 1], color=GREEN, label="the learner, under its floor"
     )
     ax.axhline(1.0, color=DARK_GREY, linewidth=1, label="offer 0, today")
-    ax.axhline(0.9, color=RED, linestyle="--", linewidth=1, label="the floor, 90% of it")
+    ax.axhline(0.9, color=RED, linestyle=FLOOR, linewidth=1, label="the floor, 90% of it")
     ax.set(xscale="log", xlabel="customers", ylabel="earned so far,\nas a share of offer 0")
     ax.yaxis.set_major_formatter("{x:.0%}")
     ax.legend(loc="upper left")
@@ -72,7 +76,7 @@ def ledger() -> Figure:
     figure, ax = plt.subplots(figsize=(6.4, 3.2))
     ax.step(range(116), slack, where="post", color=GREEN, label="earned in expectation, above the floor")
     ax.plot(learner, margins, "o", color=BLUE, markersize=3.5, label="what was proved when the learner played")
-    ax.axhline(0.0, color=RED, linestyle="--", linewidth=1, label="the floor: 90% of the baseline")
+    ax.axhline(0.0, color=RED, linestyle=FLOOR, linewidth=1, label="the floor: 90% of the baseline")
     pointer = {"arrowstyle": "->"}
     ax.annotate("each round of the\nbaseline pays in 10%", (12, slack[12]), (1, 2.0), arrowprops=pointer)
     ax.annotate(
@@ -131,7 +135,7 @@ def free_share() -> Figure:
     ax.fill_between([0, alpha], 0.55, 1.02, color=GREEN, alpha=0.15, linewidth=0)
     ax.plot(shares, 1 - shares, color=BLUE, label="kept if the proposal earns nothing: 1 - p")
     ax.plot(shares, 1 + 0 * shares, color=DARK_GREY, linewidth=1, label="kept if it earns what the baseline does")
-    ax.axhline(1 - alpha, color=RED, linestyle="--", linewidth=1, label="the floor: 1 - alpha")
+    ax.axhline(1 - alpha, color=RED, linestyle=FLOOR, linewidth=1, label="the floor: 1 - alpha")
     ax.annotate("free:\nno data needed", (alpha / 2, 0.76), ha="center", color=INK)
     ax.annotate("paid from the bank,\nwhich only data can fill", (0.27, 0.81), ha="center", color=INK)
     ax.set(

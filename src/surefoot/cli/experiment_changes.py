@@ -27,7 +27,8 @@ def fork(
         list[str] | None, typer.Option("--set", help="A setting that differs, such as alpha=0.2; repeat for several.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="experiment.toml in place of the old settings; rows are made again from the contexts.")
+        Path | None,
+        typer.Option(help="experiment.toml in place of the old settings; rows are made again from the contexts."),
     ] = None,
     correct: Annotated[
         list[str] | None,
