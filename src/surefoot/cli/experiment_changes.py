@@ -28,7 +28,7 @@ def fork(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="experiment.toml in place of the old settings; rows are made again from the contexts."),
+        typer.Option(help="experiment.toml in place of the old settings; rows are made from the contexts."),
     ] = None,
     correct: Annotated[
         list[str] | None,
