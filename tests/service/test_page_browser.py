@@ -135,7 +135,7 @@ def test_features_are_called_by_their_names_and_estimates_have_a_band(tab: Tab, 
 
 LIFT = {"metric": "reward", "estimate": 0.1, "low": 0.05, "high": 0.2, "decisions": 40, "confidence": 0.95}
 CEILING = {"metrics": [{"name": "cost", "kind": "ceiling"}]}
-EACH = "Each decision of the learner earns"
+EACH = "On average a decision of the learner earns"
 SURE = "the baseline would have: 95% sure, however often you look"
 
 
@@ -151,7 +151,7 @@ SURE = "the baseline would have: 95% sure, however often you look"
         ({"lift": LIFT | {"low": -0.3, "high": -0.2}}, [], "no", f"It is not paying. {EACH} 0.2 to 0.3 less than"),
         ({"lift": LIFT}, [-0.1, 0.01, -0.1, 0.02, 0.05], "yes", "since decision 4, "),
         ({"lift": LIFT}, [0.01, 0.05], "yes", "since decision 1 or earlier, "),
-        ({"lift": LIFT | {"metric": "cost"}, "guard": CEILING}, [], "no", "It is not paying."),
+        ({"lift": LIFT | {"metric": "cost"}, "guard": CEILING}, [], "no", "On average a proposal earns, in cost, 0.05"),
     ],
 )
 def test_the_first_line_says_whether_it_pays_since_when_and_how_sure(

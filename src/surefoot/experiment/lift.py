@@ -24,6 +24,8 @@ GUARD_CONFIDENCE = 0.95  # of `core/lift.hpp`
 class Lift:
     """How much more a decision of the learner earned, on average, than the baseline would have.
 
+    Of a guard it is about proposals, played or not, over the rounds in which they had a share.
+
     Attributes
     ----------
     metric : str
@@ -32,7 +34,7 @@ class Lift:
         In the reward's own unit. The estimate of a guard is the difference of both sides' means: nan before both have
         a reward, and as shares change over time it may lie outside of the interval, which is not misled by that.
     decisions : int
-        The learner's decisions that it is about; those before a restart are not.
+        The learner's decisions so far; those before a restart are not counted, and the interval is not about them.
     confidence : float
         The probability that the interval holds, at all times at once, if what was declared is true.
 

@@ -11,7 +11,7 @@ class LiftStanding(msgspec.Struct, frozen=True):
 
     metric:      of a guard, its first floor
     low, high:   hold at all times at once with probability `confidence`, if what was declared is true
-    decisions:   the learner's, which it is about; those before a restart are not
+    decisions:   the learner's so far, without those before a restart
     """
 
     metric: str

@@ -19,9 +19,10 @@ export function liftLine(standing, points) {
   if (!lift) return line("open", "Not known whether it pays.", "This policy has no interval for the lift over the baseline.");
   const isCeiling = guard?.metrics.find(({ name }) => name === lift.metric)?.kind === "ceiling";
   const answer = answerOf(lift, isCeiling);
-  const what = guard ? `, in ${lift.metric},` : "";
+  // A guard's interval is about proposals, played or not.
+  const who = guard ? `On average a proposal earns, in ${lift.metric},` : "On average a decision of the learner earns";
   const sure = `${exactly(lift.confidence)} sure, however often you look`;
-  return line(answer, ANSWERS[answer], `Each decision of the learner earns${what} ${between(lift)} the baseline would have: ${sure}.${since(answer, isCeiling, points)}`);
+  return line(answer, ANSWERS[answer], `${who} ${between(lift)} the baseline would have: ${sure}.${since(answer, isCeiling, points)}`);
 }
 
 const line = (answer, verdict, text) => ({ answer, verdict, text });
@@ -33,14 +34,14 @@ function between({ low, high }) {
   return `between ${say(low)} less and ${say(high)} more than`;
 }
 
-// From which point on the answer has been the same; the history may begin later than the experiment.
+// From which point on every one gives the same answer; the history may begin later than the experiment.
 function since(answer, isCeiling, points) {
   if (answer === "open") return "";
   let first = points.length;
   while (first && points[first - 1].lift && answerOf(points[first - 1].lift, isCeiling) === answer) first -= 1;
   if (first >= points.length) return "";
   const { rounds, time } = points[first];
-  return ` That has been so since decision ${count(rounds)}${first ? "" : " or earlier"}, ${when(time)}.`;
+  return ` Shown since decision ${count(rounds)}${first ? "" : " or earlier"}, ${when(time)}.`;
 }
 
 export function showLiftLine(place, { answer, verdict, text }) {
