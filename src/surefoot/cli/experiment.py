@@ -110,7 +110,7 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([_plain(status) for status in found], indent=2))
         return
     table = Table("experiment", "policy", "mode", title=f"Experiments in {journal}")
-    for column in ("rounds", "learner", "margin", "pending"):
+    for column in ("rounds", "learner", "lift", "margin", "pending"):
         table.add_column(column, justify="right")
     table.add_column("alarm")
     for status in found:
@@ -120,6 +120,7 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
             status.mode,
             f"{status.rounds:,}",
             f"{status.learner_share:.1%}",
+            _lift(status.lift)[0],
             _number(status.margin),
             f"{status.pending:,}",
             _alarm(status),

@@ -51,6 +51,8 @@ export function showLiftLine(place, { answer, verdict, text }) {
   place.replaceChildren(element("strong", {}, verdict), ` ${text}`);
 }
 
+export const cardLift = ({ lift }) => (lift?.estimate == null ? "" : `, lift ${signed(lift.estimate, Math.max(Math.abs(lift.low), Math.abs(lift.high)))}`);
+
 export function liftTile({ lift }, tile) {
   if (!lift) return tile("Lift per decision", "\u2013", "learner less baseline");
   const size = Math.max(Math.abs(lift.low), Math.abs(lift.high)), say = (value) => signed(value, size);

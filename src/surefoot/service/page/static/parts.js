@@ -1,7 +1,7 @@
 // The parts of the page beside the picture: cards, numbers, decisions, beliefs, alarms, assumptions.
 
 import * as guards from "./guard_parts.js";
-import { liftTile } from "./lift.js";
+import { cardLift, liftTile } from "./lift.js";
 import { MODES, clock, count, element, exactly, number, percent, value, when } from "./words.js";
 
 export const MOST_DECISIONS = 12;
@@ -17,7 +17,7 @@ export function card(summary, isChosen) {
     element("span", { class: "card-name" }, summary.name),
     element("span", { class: `mode ${summary.mode}` }, summary.mode),
     element("span", { class: "card-line" }, `${count(summary.rounds)} decisions, ${percent(summary.learner_share)} learner`),
-    element("span", { class: "card-line" }, margin, alarm),
+    element("span", { class: "card-line" }, `${margin}${cardLift(summary)}`, alarm),
   );
 }
 
