@@ -60,8 +60,9 @@ def run(script: Path, folder: Path) -> str:
     from cycler import cycler
 
     from surefoot.reports.figure_style import SERIES, STYLE
+    from surefoot.reports.inline_svg import slim
 
-    look: dict[Any, Any] = {**STYLE, "svg.hashsalt": "surefoot", "savefig.bbox": "tight"}
+    look: dict[Any, Any] = {**STYLE, "svg.fonttype": "none", "svg.hashsalt": "surefoot", "savefig.bbox": "tight"}
     look["axes.prop_cycle"] = cycler(color=list(SERIES))
     printed, before = io.StringIO(), Path.cwd()
     os.chdir(folder)
@@ -71,6 +72,8 @@ def run(script: Path, folder: Path) -> str:
     finally:
         os.chdir(before)
         plt.close("all")
+    picture = folder / f"{script.stem}.svg"
+    picture.write_text(slim(picture.read_text("utf-8")), encoding="utf-8")
     return printed.getvalue()
 
 

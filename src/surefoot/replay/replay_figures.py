@@ -84,8 +84,11 @@ def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
     for outcome, look in _looks(outcomes):
         rounds, owed = outcome.curves["round"], np.where(outcome.curves["owed"] > 0, outcome.curves["owed"], np.nan)
         share = outcome.curves["earned"] / owed
-        settled = share[(rounds >= SETTLED * rounds.max()) & np.isfinite(share)]
-        reached += [float(settled.min()), float(settled.max())] if settled.size else []
+        known = np.isfinite(share)
+        settled = share[(rounds >= SETTLED * rounds.max()) & known]
+        # What lies below a floor is shown early or late; what shoots above in a few rounds says nothing.
+        reached += [float(np.quantile(share[known], 0.02))] if known.any() else []
+        reached += [float(settled.max())] if settled.size else []
         ax.plot(rounds, share, label=outcome.spec.label, **look)
     alphas = _alphas(outcomes)
     low, high = min([*reached, *(1 - alpha for alpha in alphas)]), max(reached)
