@@ -124,6 +124,7 @@ function certificate(rows) {
 }
 
 export function beliefsNote({ kind, confidence, observations }) {
+  if (kind === "none") return "What was believed then is not kept.";
   const what = kind === "arm" ? "The mean reward of each arm" : "The weight of each feature";
   const sure = confidence == null ? "" : ` All intervals hold at once, in every round, with ${exactly(confidence)} certainty.`;
   return `${what}, from ${count(observations)} rewards.${sure}`;
