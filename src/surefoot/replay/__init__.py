@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from surefoot.replay.guarded_lucb import guarded as guarded
     from surefoot.replay.open_log import read_log as read_log
     from surefoot.replay.propensity_model import estimate_propensities as estimate_propensities
+    from surefoot.replay.replay_figures import lift_figure as lift_figure
     from surefoot.replay.replay_figures import margin_figure as margin_figure
     from surefoot.replay.replay_figures import reward_figure as reward_figure
     from surefoot.replay.replay_figures import share_figure as share_figure
@@ -34,7 +35,7 @@ __getattr__, __dir__ = lazy(
         "guarded_lucb": ("guarded",),
         "open_log": ("read_log",),
         "propensity_model": ("estimate_propensities",),
-        "replay_figures": ("margin_figure", "reward_figure", "share_figure"),
+        "replay_figures": ("lift_figure", "margin_figure", "reward_figure", "share_figure"),
         "replay_text": ("verdict_of",),
         "replayed_policy": ("Declared",),
         "warm_start": ("history",),
@@ -51,6 +52,7 @@ __all__ = [
     "fit_baseline",
     "guarded",
     "history",
+    "lift_figure",
     "margin_figure",
     "read_configuration",
     "read_log",
