@@ -98,3 +98,21 @@ def test_other_promises_hold_in_a_thousand_long_runs(name: str, delta: float) ->
     check(Guard(alpha=0.2, delta=delta, promise="played"), WORLDS[name](), 1000, 4000, delta)
     check(Guard(delta=delta, metrics=BOTH), two_metrics(name), 1000, 4000, delta)
     check(Guard(alpha=0.1, delta=delta), WORLDS[name](), 1000, 4000, delta, delay=200)
+
+
+@pytest.mark.parametrize(("lost", "side"), [(0.0, "learner"), (1.0, "learner"), (1.0, "baseline"), (0.0, "baseline")])
+def test_whoever_loses_rewards_on_purpose_cannot_move_the_lift(lost: float, side: str) -> None:
+    """Both sides earn the same; at a small share, one lost reward of the learner is worth ten of the baseline's."""
+    runs, wrong = 24, 0
+    for seed in range(runs):
+        rng, guard, is_wrong = np.random.default_rng(seed), Guard(alpha=0.3, delta=0.1, cap=0.1, seed=seed + 1), False
+        for _ in range(600):
+            decision, reward = guard.decide(baseline="a", proposal="b"), float(rng.random() < 0.5)
+            if decision.source == side and reward == lost:
+                guard.abandon(decision)
+            else:
+                guard.observe(decision, reward)
+            low, high = guard.lift_intervals["reward"]
+            is_wrong |= not low <= 0.0 <= high
+        wrong += is_wrong
+    assert wrong <= limit(runs, 0.05)

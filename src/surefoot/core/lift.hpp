@@ -27,28 +27,30 @@ struct Interval {
   double low, high;
 };
 
-// Let every rate bet on x >= -loss, or book -spread where x is missing or could ruin it.
-inline void bet_on_lift(PerRate& wealth, double x, double loss, bool is_missing, double spread) {
+// Let every rate bet on x >= -loss, or book -spread where x could ruin it.
+inline void bet_on_lift(PerRate& wealth, double x, double loss, double spread) {
   for (std::size_t i = 0; i < RATES; ++i) {
     const double rate = RATE_GRID[i], gain = log1p_of(rate * x);
-    const double term = !is_missing && rate * loss < NEAR_RUIN ? gain : -rate * spread;
+    const double term = rate * loss < NEAR_RUIN ? gain : -rate * spread;
     wealth[i] += term - ROUNDING * (1.0 + std::fabs(term));
   }
 }
 
-// Take in a round of which both sides were expected to bring so much; a missing reward may have been anything.
+// Take in a round of which both sides were expected to bring so much. A missing reward may have been anything: it
+// counts at its worst for either bet, or whoever loses bad news would gain by it.
 inline void enter_lift(Lift& lift, double low, double p, double learner, double baseline, bool is_learner,
                        double reward) {
   if (p <= 0.0) return;
   const double gap = learner - baseline, spread = 1.0 - low;
-  const double least = std::min((low - learner) / p, (baseline - 1.0) / (1.0 - p)) + gap;
-  const double most = std::max((1.0 - learner) / p, (baseline - low) / (1.0 - p)) + gap;
+  const auto played = [&](double y) { return gap + (y - learner) / p; };
+  const auto kept = [&](double y) { return gap + (baseline - y) / (1.0 - p); };
+  const auto found = [&](double y) { return is_learner ? played(y) : kept(y); };
   const bool is_missing = std::isnan(reward);
-  const double found = is_learner ? (reward - learner) / p : (baseline - reward) / (1.0 - p);
-  const double x = is_missing ? gap : gap + found;
+  const double least = is_missing ? std::min(found(low), found(1.0)) : found(reward);
+  const double most = is_missing ? std::max(found(low), found(1.0)) : least;
   lift.count += 1.0;
-  bet_on_lift(lift.above, x, -least, is_missing, spread);
-  bet_on_lift(lift.below, -x, most, is_missing, spread);
+  bet_on_lift(lift.above, least, -std::min(played(low), kept(1.0)), spread);
+  bet_on_lift(lift.below, -most, std::max(played(1.0), kept(low)), spread);
   lift.low_sum = mixture_bound(lift.above, LIFT_EVENT);
   lift.high_sum = -mixture_bound(lift.below, LIFT_EVENT);
 }
