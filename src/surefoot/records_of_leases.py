@@ -87,3 +87,8 @@ class Lost(Record):
     shard: str
     reason: str
     by: str = ""
+
+
+def edge_chain(name: str, shard: str) -> str:
+    """Where the chain of an edge is kept: beside that of the experiment, where the shards meet."""
+    return f"{name}@{shard}"

@@ -14,7 +14,7 @@ from surefoot.audit.findings import Findings
 from surefoot.errors import ConfigError
 from surefoot.journal.events import Event, Head
 from surefoot.journal.journal_chain import GivenUp
-from surefoot.journal.signatures import PublicKey
+from surefoot.journal.signatures import PublicKey, head_message
 
 
 class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,7 +52,7 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
         bool
             Whether it is.
         """
-        return key.has_signed(self.signature, self.experiment, Head(self.number, self.hash), self.time)
+        return key.has_signed(self.signature, head_message(self.experiment, Head(self.number, self.hash), self.time))
 
 
 class HeadSearch:

@@ -29,8 +29,10 @@ from surefoot.audit.proof_checker import LinearFact, ProofChecker, Tolerances
 from surefoot.audit.rebuilt_gram import EPS
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.audit.shard_checks import ShardAuditor, frozen_book, question_of, same_rounds
-from surefoot.journal import Journal
+from surefoot.audit.shared_report import SharedReport
+from surefoot.journal import Journal, View
 from surefoot.journal.events import Event
+from surefoot.records_of_leases import edge_chain
 
 CARRIED = "earlier proof over all shards"
 
@@ -53,6 +55,7 @@ class AuditedShard:
     through: float
     token: str
     auditor: ShardAuditor | None
+    view: View | None  # its chain
     lease: int = 0
     amount: float = 0.0
     is_away: bool = False
@@ -62,40 +65,11 @@ class AuditedShard:
     handed_in: int = 0
 
 
-@dataclass(frozen=True)
-class SharedReport:
-    """The result of an audit over shards.
-
-    Attributes
-    ----------
-    hub : Report
-        Of the chain where they meet.
-    shards : dict of str to Report
-        Of the chain of each, as far as its journal was given.
-    missing : tuple of str
-        Shards whose journal was not given: their rounds are taken as they were handed in.
-
-    Examples
-    --------
-    >>> SharedReport.__name__
-    'SharedReport'
-    """
-
-    hub: Report
-    shards: dict[str, Report]
-    missing: tuple[str, ...]
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether everything fits, and no journal is missing."""
-        return not self.missing and all(report.is_clean for report in (self.hub, *self.shards.values()))
-
-
 class SharedFloor:
     """The chain where shards meet, event by event."""
 
-    def __init__(self, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
-        self._name, self._journals, self.expected = name, journals, expected
+    def __init__(self, hub: Journal, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
+        self._hub, self._name, self._journals, self.expected = hub, name, journals, expected
         self.findings, self.tally = Findings(), AuditCounts()
         self.chain = HashChain(name, self.findings)
         self.created: records.Created | None = None
@@ -136,12 +110,19 @@ class SharedFloor:
     def _take_joined(self, event: Event, joined: records.Joined) -> None:
         if joined.shard in self.shards or not joined.since >= self._watermark:
             self.findings.add(event.number, "joined", f"shard {joined.shard!r} joins once, after what is merged")
-        journal = self._journals.get(joined.shard)
-        auditor = None if journal is None else ShardAuditor(journal.view(self._name), self.expected)
+        view = self._chain_of(joined.shard)
+        auditor = None if view is None else ShardAuditor(view, self.expected)
         if auditor is not None:
             auditor.advance(None)
             self._check_declared(event, joined, auditor.created)
-        self.shards[joined.shard] = AuditedShard(joined.since, joined.since, joined.token, auditor)
+        self.shards[joined.shard] = AuditedShard(joined.since, joined.since, joined.token, auditor, view)
+
+    def _chain_of(self, shard: str) -> View | None:
+        """The shard's own chain; that of an edge is kept where the shards meet."""
+        if shard in self._journals:
+            return self._journals[shard].view(self._name)
+        chain = edge_chain(self._name, shard)
+        return self._hub.view(chain) if chain in self._hub.names() else None
 
     def _check_declared(self, event: Event, joined: records.Joined, own: records.Created | None) -> None:
         """A shard decides by what was declared where the shards meet, in the one journal that it joined with."""
@@ -350,7 +331,7 @@ def audit_shards(
     name : str
         The experiment.
     journals : mapping of str to Journal
-        The journals of the shards by their names.
+        The journals of the shards by their names; the chains of edges are found where the shards meet.
     expect : iterable of str
         Hashes that must be in one of the chains, such as the heads of earlier audits.
 
@@ -374,14 +355,14 @@ def audit_shards(
     >>> audit_shards(hub, "shop", {}).is_clean
     True
     """
-    floor, view = SharedFloor(name, journals, HeadSearch(hashes=expect)), hub.view(name)
+    floor, view = SharedFloor(hub, name, journals, HeadSearch(hashes=expect)), hub.view(name)
     for event in view.read(verify=False):
         floor.take(event)
     floor.chain.end(view.head)
     reports = {}
     for shard, found in floor.shards.items():
-        if found.auditor is not None:
-            found.auditor.chain.end(journals[shard].view(name).head)
+        if found.auditor is not None and found.view is not None:
+            found.auditor.chain.end(found.view.head)
             reports[shard] = _report(f"{name} ({shard})", found.auditor)
     for shard in sorted(set(journals) - set(floor.shards)):
         floor.findings.add(0, "unknown", f"a journal of shard {shard!r} is given, which never joined here")

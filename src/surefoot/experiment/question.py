@@ -66,13 +66,13 @@ def read(question: Question, *, is_fallback: bool = False, sealed: bool = False)
         raise InputError(f"Questions must be `surefoot.experiment.Question`s, but got {question!r:.80}.")
     rows, catalogue = _read_features(question.features)
     shown = rows if catalogue is None else catalogue.rows
-    actions = _read_actions(question.actions, None if shown is None else shown.shape[0])
+    actions = read_actions(question.actions, None if shown is None else shown.shape[0])
     asked = Asked(
         features=None if rows is None else rows.tolist(),
         catalogue=None if catalogue is None else catalogue.digest,
         actions=actions,
-        baseline=_read_baseline(question.baseline, actions, None if shown is None else shown.shape[0]),
-        baseline_reward=_read_reward(question.baseline_reward),
+        baseline=read_baseline(question.baseline, actions, None if shown is None else shown.shape[0]),
+        baseline_reward=read_baseline_reward(question.baseline_reward),
         context=read_context(question.context),
     )
     if question.decision_id is None and is_fallback:
@@ -130,7 +130,8 @@ def _read_features(features: Any) -> tuple[Matrix | None, Catalogue | None]:
     return rows.copy() if rows is features else rows, None
 
 
-def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] | None:
+def read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] | None:
+    """The names of a question's actions, if they are valid."""
     if actions is None:
         return None
     try:
@@ -145,7 +146,8 @@ def _read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] 
     return names
 
 
-def _read_baseline(baseline: int | str | None, actions: list[str] | None, rows: int | None) -> int | None:
+def read_baseline(baseline: int | str | None, actions: list[str] | None, rows: int | None) -> int | None:
+    """The row of the baseline, if it is one."""
     if baseline is None:
         return None
     if isinstance(baseline, str):
@@ -162,7 +164,8 @@ def _read_baseline(baseline: int | str | None, actions: list[str] | None, rows: 
     return int(baseline)
 
 
-def _read_reward(reward: float | Sequence[float] | None) -> float | list[float] | None:
+def read_baseline_reward(reward: float | Sequence[float] | None) -> float | list[float] | None:
+    """What is known of the baseline's mean, if that is a number or two."""
     hint = "It is the mean reward of the baseline's action, or (low, high)."
     if reward is None:
         return None

@@ -1,7 +1,6 @@
 """Experiments over many servers: each decides by itself, into its own journal, under a lease of one shared floor."""
 
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,19 +12,18 @@ import msgspec
 
 from surefoot import records
 from surefoot.arrays import count, nonnegative, positive
-from surefoot.errors import ConfigError, DecisionError, JournalNotFoundError, SurefootError
+from surefoot.errors import DecisionError, SurefootError
 from surefoot.experiment.creation import read_settings
 from surefoot.experiment.experiment import Experiment
 from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.experiment.shard_chain import accept_lease, begin_chain, end_lease, shard_state
 from surefoot.experiment.shard_state import ShardState
-from surefoot.experiment.state import decode
 from surefoot.experiment.transacted_state import Call, caught_up
-from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal
 from surefoot.leases import Coordinator
 from surefoot.leases.lease import check_leasable, read_shard
 from surefoot.policies import SafeLUCB
-from surefoot.records import Created, HandedIn, LeaseRecord, ModeName, encode
+from surefoot.records import HandedIn, LeaseRecord, ModeName, encode
 
 LOG = logging.getLogger("surefoot.leases")
 
@@ -105,7 +103,7 @@ class ShardedExperiment(Experiment):
         positive("seconds", seconds, hint="seconds is how long a lease lasts.")
         read_shard(shard)
         found = LeaseHub(hub, name, clock)
-        _begin(journal, name, found, shard, clock)
+        begin_chain(journal, name, found, shard, time=clock())
         # Snapshots are left out: a lease is one.
         joined = cls(journal, name, caught_up(None, journal.view(name)), clock, 0)
         joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
@@ -135,7 +133,7 @@ class ShardedExperiment(Experiment):
                 self.renew()
 
     def _shard_state(self, at: Callable[[ShardState], Any]) -> Any:
-        return self._look(lambda state: at(_shard(state)))
+        return self._look(lambda state: at(shard_state(state)))
 
     def _run(self, call: "Call[Any]") -> Any:
         result = super()._run(call)
@@ -163,6 +161,11 @@ class ShardedExperiment(Experiment):
         if self._is_due():
             with suppress(SurefootError):
                 self.renew()
+
+    @property
+    def hub(self) -> LeaseHub:
+        """Where the shards meet."""
+        return self._hub
 
     @property
     def lease_error(self) -> SurefootError | None:
@@ -245,7 +248,7 @@ class ShardedExperiment(Experiment):
 
     def _hand_in(self, *, leaves: bool = False) -> None:
         is_untimed = self._is_untimed()
-        given: HandedIn = super()._run(Call(lambda turn: _end_lease(turn, is_untimed), closes=True))
+        given: HandedIn = super()._run(Call(lambda turn: end_lease(turn, is_untimed), closes=True))
         granted = self._hub.take(msgspec.structs.replace(given, leaves=leaves), sent=self._clock())
         if granted is None:
             self._has_left = True
@@ -280,7 +283,7 @@ class ShardedExperiment(Experiment):
         return self._hub.look(at)
 
     def _accept(self, record: LeaseRecord, data: bytes | None) -> None:
-        super()._run(Call(lambda turn: _accept(turn, record, data)))
+        super()._run(Call(lambda turn: accept_lease(turn, record, data)))
         self._offset = _offset()
 
 
@@ -343,58 +346,6 @@ def create_sharded(
     hub.create(name, encode(msgspec.structs.replace(created, format=records.SHARDED, skew=seconds)), time=clock())
 
 
-def _begin(journal: Journal, name: str, hub: LeaseHub, shard: str, clock: Callable[[], float]) -> None:
-    """Begin the shard's own chain, unless it is there."""
-    created, link = hub.created()
-    try:
-        first = decode(next(journal.view(name).read(limit=1)), Created)
-    except JournalNotFoundError:
-        own = msgspec.structs.replace(created, policy="LeasedLUCB", shard=shard, token=secrets.token_hex(16), hub=link)
-        journal.create(name, encode(own), time=clock())
-        return
-    if first.hub != link and first.shard == shard:
-        raise ConfigError(
-            f"The journal of shard {shard!r} must be of this experiment, but its {name!r} belongs to another one of "
-            "the same name. Its lease is not of this floor: give the shard a new journal."
-        )
-    if first.shard != shard:
-        raise ConfigError(
-            f"The journal of shard {shard!r} must be its own, but its {name!r} is another experiment's or shard's."
-        )
-
-
 def _offset() -> float:
     """What the system's clock says beyond the one that cannot be set."""
     return time.time() - time.monotonic()
-
-
-def _shard(state: Any) -> ShardState:
-    assert isinstance(state, ShardState)
-    return state
-
-
-def _end_lease(turn: UnitOfWork, is_untimed: bool) -> HandedIn:
-    """End the lease, unless it has ended; returns what is to be handed in."""
-    state = _shard(turn.state)
-    if state.due is None:
-        assert state.lease is not None
-        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed)
-        turn.write(records.LEASE_ENDED, record)
-        state.ended(record)
-    assert state.due is not None
-    return state.due
-
-
-def _accept(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> None:
-    """Write a lease down and go on under it; another thread may have done so."""
-    state = _shard(turn.state)
-    if state.lease is not None and state.lease.number >= record.number:
-        return
-    if data is not None:
-        turn.transaction.attach(data)
-    if state.lease is not None:
-        turn.transaction.detach(state.lease.digest)
-    # Its rounds come after what is merged already, also where this server's clock is a little behind.
-    turn.now = max(turn.now, record.since)
-    turn.write(records.LEASED, record)
-    state.renewed(record, data)

@@ -1,8 +1,9 @@
-"""Ed25519 signatures of heads: that a server gave a head out, at that time, can be shown to anybody who has its key.
+"""Ed25519 signatures: that a server gave something out can be shown to anybody who has its key.
 
-Signed is the text of five lines: the words `surefoot-head/1`, the experiment's name, the number, the hash, and the time
-as a hexadecimal float. Keys are PEM files as OpenSSL writes them: `openssl genpkey -algorithm ed25519 -out head.key`,
-`openssl pkey -in head.key -pubout -out head.pub`.
+Of a head the text of five lines is signed: the words `surefoot-head/1`, the experiment's name, the number, the hash,
+and the time as a hexadecimal float. Leases begin with other words (`surefoot.edge.bundle`), so that a signature of one
+thing never stands for another. Keys are PEM files as OpenSSL writes them: `openssl genpkey -algorithm ed25519 -out
+head.key`, `openssl pkey -in head.key -pubout -out head.pub`.
 """
 
 from pathlib import Path
@@ -14,8 +15,8 @@ from surefoot.journal.events import Head
 FORMAT = "surefoot-head/1"
 
 
-def message(name: str, head: Head, time: float) -> bytes:
-    """What is signed."""
+def head_message(name: str, head: Head, time: float) -> bytes:
+    """What is signed of a head."""
     return "\n".join((FORMAT, name, str(head.number), head.hash, time.hex())).encode()
 
 
@@ -28,10 +29,14 @@ class SigningKey:
         if not isinstance(self._key, ed25519.Ed25519PrivateKey):
             raise ConfigError(f"A signing key must be an Ed25519 key, but {path} holds another kind.")
 
-    def sign(self, name: str, head: Head, time: float) -> str:
-        """The signature of a head, in hexadecimal digits."""
-        signature: bytes = self._key.sign(message(name, head, time))
+    def sign(self, message: bytes) -> str:
+        """The signature, in hexadecimal digits."""
+        signature: bytes = self._key.sign(message)
         return signature.hex()
+
+    def has_signed(self, signature: str, message: bytes) -> bool:
+        """Whether the signature is this key's own."""
+        return _is_valid(self._key.public_key(), signature, message)
 
 
 class PublicKey:
@@ -43,15 +48,19 @@ class PublicKey:
         if not isinstance(self._key, ed25519.Ed25519PublicKey):
             raise ConfigError(f"The key of signatures must be an Ed25519 key, but {path} holds another kind.")
 
-    def has_signed(self, signature: str, name: str, head: Head, time: float) -> bool:
-        """Whether the signature is this key's, of this head."""
-        from cryptography.exceptions import InvalidSignature
+    def has_signed(self, signature: str, message: bytes) -> bool:
+        """Whether the signature is this key's, of this message."""
+        return _is_valid(self._key, signature, message)
 
-        try:
-            self._key.verify(bytes.fromhex(signature), message(name, head, time))
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+
+def _is_valid(key: Any, signature: str, message: bytes) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(bytes.fromhex(signature), message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def _cryptography() -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """A shard in one process: its policy, its clock, and what it has to hand in."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,10 +44,53 @@ class Shard:
         self._policy.renew(lease)
         self._since: list[LeasedRound] = []  # rounds since the last hand-in
 
+    def state(self) -> dict[str, Any]:
+        """Everything the shard knows, as plain data and arrays.
+
+        Returns
+        -------
+        dict
+            For `from_state`, which goes on to the bit.
+        """
+        return {
+            "lease": [getattr(self._lease, name) for name in Lease.__struct_fields__],
+            "policy": self._policy.state(),
+            "moment": self._moment,
+            "since": [[getattr(made, name) for name in LeasedRound.__struct_fields__] for made in self._since],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """A shard that goes on where another one was saved.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state` returned.
+
+        Returns
+        -------
+        Shard
+            The shard.
+        """
+        shard = cls.__new__(cls)
+        shard._lease, shard._moment = Lease(*state["lease"]), float(state["moment"])
+        shard._policy = LeasedLUCB.from_state(state["policy"])
+        shard._since = [
+            LeasedRound(number, moment, played, displaced, is_learner, tuple(known) if isinstance(known, list) else known)
+            for number, moment, played, displaced, is_learner, known in state["since"]
+        ]
+        return shard
+
     @property
     def lease(self) -> Lease:
         """What it may risk."""
         return self._lease
+
+    @property
+    def moment(self) -> float:
+        """Nothing may be decided before."""
+        return self._moment
 
     @property
     def policy(self) -> LeasedLUCB:

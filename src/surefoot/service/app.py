@@ -27,7 +27,7 @@ from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import too_deep
-from surefoot.service.routes import decisions, experiments, heads, leases, monitoring, operations, personalizer
+from surefoot.service.routes import decisions, edges, experiments, heads, leases, monitoring, operations, personalizer
 from surefoot.service.routes.route_options import operations as operations_of
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
@@ -132,6 +132,7 @@ def _litestar(service: Service) -> Litestar:
             *heads.routes(registry),
             *operations.routes(registry, metrics),
             *leases.routes(registry),
+            *edges.routes(registry, service.catalogues),
             *page.handlers(),
         ],
         lifespan=[lifespan],
@@ -156,6 +157,7 @@ def _litestar(service: Service) -> Litestar:
                 Tag("experiments", "Create, read and steer experiments."),
                 Tag("decisions", "What an app calls: decisions, and their rewards."),
                 Tag("personalizer", "Rank and Reward, as users of Azure Personalizer have them in their code."),
+                Tag("edges", "Apps that decide by themselves, under a lease."),
                 Tag("reading", "What a page shows."),
                 Tag("operations", "For those who run the service."),
             ],

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 import surefoot
+from surefoot.edge.bundle import EdgeActions, map_of
 from surefoot.errors import InputError
 from surefoot.experiment import Question
 from surefoot.journal import canonical
@@ -28,8 +29,15 @@ class RegisteredCatalogue:
         if rows is None:
             raise InputError("`features` must be given for every action of a catalogue.")
         self.rows = surefoot.Catalogue(rows)
+        self._map = catalogue.feature_map
         self.map = _map_of(catalogue.feature_map, rows)
         self.dim = int(self.rows.rows.shape[1]) if self.map is None else self.map.dim
+
+    def bundled(self) -> bytes:
+        """The actions as an edge takes them."""
+        told = self._map
+        feature_map = None if told is None else (told.kind, told.context_dim, told.context_bound)
+        return canonical(EdgeActions(self.names, self.rows.rows.tolist(), feature_map))
 
     @property
     def size(self) -> int:
@@ -149,5 +157,4 @@ def refuse_names(actions: Sequence[request_models.Action]) -> None:
 def _map_of(given: request_models.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
     if given is None:
         return None
-    kind = surefoot.Shared if given.kind == "shared" else surefoot.Interactions
-    return kind(rows, context_dim=given.context_dim, context_bound=given.context_bound)
+    return map_of(given.kind, rows, given.context_dim, given.context_bound)

@@ -12,7 +12,7 @@ from surefoot.errors import JournalError
 from surefoot.journal import Head, Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import note_heads
-from surefoot.journal.signatures import SigningKey
+from surefoot.journal.signatures import SigningKey, head_message
 from surefoot.service.event_heads import NamedHead
 from surefoot.service.logs import log
 from surefoot.service.settings import Settings
@@ -25,13 +25,13 @@ class HeadKeeper:
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
-        self._key = None if settings.signing_key is None else SigningKey(settings.signing_key)
+        self.key = None if settings.signing_key is None else SigningKey(settings.signing_key)
         self._noted, self._alone = dict[str, Head](), threading.Lock()
 
     def signed(self, name: str, head: Head) -> NamedHead:
         """A head of this moment, with a signature where there is a key."""
         now = self._clock()
-        signature = "" if self._key is None else self._key.sign(name, head, now)
+        signature = "" if self.key is None else self.key.sign(head_message(name, head, now))
         return NamedHead(name, head.number, head.hash, now, signature)
 
     def note(self, journal: Journal) -> None:

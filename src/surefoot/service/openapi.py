@@ -11,6 +11,7 @@ from litestar import Litestar, Request
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.routes import HTTPRoute
 
+from surefoot.edge import bundle, edge_messages
 from surefoot.service import (
     alarms,
     assumptions,
@@ -42,6 +43,8 @@ MODULES = (
     request_models,
     experiments,
     leases,
+    bundle,
+    edge_messages,
     operations_routes,
     personalizer,
     monitoring,

@@ -90,6 +90,8 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         is its own then.
     lease_decisions, lease_seconds : int and float
         Most decisions under one lease, and the longest time.
+    edge_seconds : float
+        How long the lease of an edge is good for; it needs a `signing_key`.
     host, port : str and int
         Where to listen; without tokens only loopback addresses are allowed.
     tokens : str, optional
@@ -113,7 +115,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     head_seconds : float
         How often; they are logged, too.
     signing_key : str, optional
-        A file with an Ed25519 key that heads are signed with.
+        A file with an Ed25519 key that heads, and leases of edges, are signed with.
     log : {"debug", "info", "warning", "error"}
         What is logged.
     limits : Limits
@@ -130,6 +132,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     shard: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
     lease_decisions: Count = 1_000
     lease_seconds: Seconds = 1.0
+    edge_seconds: Seconds = 86_400.0
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     tokens: str | None = None

@@ -19,7 +19,7 @@ class Shards:
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
         self._hub: Journal | None = None
-        self._formats: dict[str, int] = {}  # of experiments where shards meet, which never change
+        self._shared: dict[str, bool] = {}  # by name of what is where shards meet, which never changes
 
     @property
     def hub(self) -> Journal:
@@ -53,7 +53,7 @@ class Shards:
         if self._hub is None:
             return []
         try:
-            return [name for name in self._hub.names() if self._format(self._hub, name) == SHARDED]
+            return [name for name in self._hub.names() if self._is_shared(self._hub, name)]
         except JournalError:
             return []
 
@@ -73,10 +73,12 @@ class Shards:
             self.hub, name, journal, shard=told.shard, every=every, seconds=seconds, clock=self._clock
         )
 
-    def _format(self, hub: Journal, name: str) -> int:
-        if name not in self._formats:
-            self._formats[name] = _created(hub, name).format
-        return self._formats[name]
+    def _is_shared(self, hub: Journal, name: str) -> bool:
+        if name not in self._shared:
+            created = _created(hub, name)
+            # The chain of an edge is there, too.
+            self._shared[name] = created.format == SHARDED and created.shard is None
+        return self._shared[name]
 
 
 def _created(journal: Journal, name: str) -> Created:

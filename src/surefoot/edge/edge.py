@@ -1,0 +1,437 @@
+"""An edge: an app's own shard, which decides in its own process and needs the service only to renew its lease."""
+
+import logging
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surefoot.arrays import LARGEST, Matrix, count, positive
+from surefoot.client.models import Decision, Receipt
+from surefoot.client.service_error import ServiceError
+from surefoot.edge.bundle import BundleHead, OfferedActions
+from surefoot.edge.edge_entries import Decided, Rewarded
+from surefoot.edge.edge_journal import EdgeJournal
+from surefoot.edge.edge_messages import HandInEntries, JoinEdge
+from surefoot.edge.edge_service import EdgeService
+from surefoot.errors import DecisionError, InputError, JournalError, SurefootError
+from surefoot.experiment.question import read_actions, read_baseline, read_baseline_reward
+from surefoot.journal.signatures import PublicKey
+
+LOG = logging.getLogger("surefoot.edge")
+PART = 600_000  # bytes of entries in one request
+TOO_LARGE = "/problems/too-large"
+ENDED = "Played the baseline: the lease is handed in, and the next one is on its way."
+UNWRITTEN = "Played the baseline, which is not counted: the log cannot be written ({})."
+
+
+class Edge:
+    """Decides between actions in this process, under a signed lease, whether the service answers or not.
+
+    Every decision is in the log before it is returned. Leases are renewed in a thread of their own, which hands in what
+    was decided; while the service is away the lease goes on, until it is spent or expires, and then the baseline plays.
+
+    Parameters
+    ----------
+    url : str, optional
+        The service's address; by default the environment's SUREFOOT_URL.
+    experiment : str
+        An experiment whose ledger is sharded.
+    shard : str
+        A name that no shard of it has had.
+    log : Path or str
+        The edge's own file: a new one, or that of an earlier process, which needs no service to go on.
+    key : Path or str
+        The service's public key (PEM), which leases are checked with.
+    token : str, optional
+        By default the environment's SUREFOOT_TOKEN; its role is "decide".
+    catalogue : str, optional
+        Registered actions to decide between, where decisions bring none of their own.
+    every, seconds : int and float
+        Most decisions under one lease, and the time after which it is renewed.
+    timeout : float
+        Seconds for one request; no decision waits for it.
+    sync : bool
+        Whether each decision waits until the disk has it. Without, a lease is lost with the machine's power.
+    in_background : bool
+        Whether leases are renewed in a thread of their own; otherwise call `renew_if_due`.
+    clock : callable
+        Tells the time in seconds since 1970.
+    transport : httpx.BaseTransport, optional
+        For tests.
+
+    Raises
+    ------
+    ConfigError
+        If the log is a copy, or another edge's, or the lease is forged.
+    JournalUnavailableError
+        If the log is new, and the service cannot be reached.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        experiment: str,
+        shard: str,
+        log: Path | str,
+        key: Path | str,
+        token: str | None = None,
+        catalogue: str | None = None,
+        every: int = 1000,
+        seconds: float = 60.0,
+        timeout: float = 10.0,
+        sync: bool = False,
+        in_background: bool = True,
+        clock: Callable[[], float] = time.time,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        count("every", every, hint="every is how many decisions a lease lasts.")
+        positive("seconds", seconds, hint="seconds is how long a lease lasts.")
+        positive("timeout", timeout, hint="timeout is in seconds.")
+        self.experiment, self.shard = experiment, shard
+        self._every, self._seconds, self._clock, self._in_background = every, seconds, clock, in_background
+        self._key = PublicKey(key)
+        self._service = EdgeService(url, token, experiment, timeout, transport)
+        self._lock, self._renewing = threading.Lock(), threading.Lock()
+        self._error: SurefootError | None = None
+        self._has_left = False
+        self._journal = EdgeJournal.open(
+            Path(log), self._key, experiment=experiment, shard=shard, token=secrets.token_hex(16), sync=sync
+        )
+        try:
+            if not self._journal.is_joined:  # by the log's token: a second time, if an answer was lost
+                asked = JoinEdge(shard=shard, token=self._journal.token, catalogue=catalogue)
+                answer = self._service.join(asked)
+                self._journal.follows = answer.number
+                assert answer.bundle is not None
+                self._journal.accept(answer.bundle, self._now())
+        except BaseException:
+            self._journal.close()
+            raise
+        self._take_over()
+        self._asked = time.monotonic()
+
+    def _take_over(self) -> None:
+        """Go by the lease that the journal holds now."""
+        journal = self._journal
+        self._head: BundleHead = journal.bundle.head
+        # Whatever the clock is set to: the time that passed since then is known.
+        self._until = time.monotonic() + max(0.0, self._head.expires - self._now())
+        self._offset = time.time() - time.monotonic()
+        self._offered = None if journal.actions is None else OfferedActions(journal.actions)
+
+    def _now(self) -> float:
+        return max(self._clock(), self._journal.moment)
+
+    @property
+    def lease_error(self) -> SurefootError | None:
+        """Why the lease could not be renewed when it was last tried; None if it was."""
+        return self._error
+
+    @property
+    def rounds(self) -> int:
+        """Rounds decided so far, over all leases."""
+        return self._journal.shard.rounds
+
+    @property
+    def unsent(self) -> int:
+        """Entries of the log that the service has not taken in."""
+        return self._journal.unsent
+
+    @property
+    def expires(self) -> float:
+        """When the present lease expires, in seconds since 1970."""
+        return self._head.expires
+
+    def decide(
+        self,
+        actions: Mapping[str, Sequence[float]] | ArrayLike | None = None,
+        *,
+        baseline: str | int | None = None,
+        baseline_reward: float | Sequence[float] | None = None,
+        context_features: Sequence[float] | None = None,
+    ) -> Decision:
+        """Decide one round, in memory and into the log.
+
+        Parameters
+        ----------
+        actions : mapping of str to features, or array_like of shape (actions, dim), optional
+            What is offered; by default the actions of the lease's catalogue. An array is quickest.
+        baseline : str or int, optional
+            Name or row of the action you would play today; by default the first.
+        baseline_reward : float or (low, high), optional
+            Mean reward of the baseline in this round.
+        context_features : sequence of float, optional
+            The context, where the lease's catalogue has a feature map.
+
+        Returns
+        -------
+        Decision
+            What to play; `explanation` tells why where the lease has ended. Its id is what to send the reward with.
+
+        Raises
+        ------
+        InputError
+            If the question breaks a rule; nothing is written then.
+        """
+        rows, names = self._rows_of(actions, context_features)
+        row = read_baseline(0 if baseline is None else baseline, names, len(rows))
+        assert row is not None
+        known = read_baseline_reward(baseline_reward)
+        with self._lock:
+            made = self._decide(rows, names, row, known)
+        if self._in_background:
+            self._look_after()
+        return made
+
+    def _decide(self, rows: Matrix, names: list[str] | None, row: int, known: Any) -> Decision:
+        journal, head = self._journal, self._head
+        if journal.error is not None:
+            return self._uncounted(row, names, journal.error)
+        now = self._now()
+        is_expired = now >= head.expires or time.monotonic() >= self._until
+        is_held = is_expired or head.mode != "guarded"
+        decision = journal.shard.decide(rows, baseline=row, baseline_reward=known, moment=now, hold=is_held)
+        action, is_learner = decision.action, decision.source == "learner"
+        try:
+            journal.write(
+                Decided(
+                    decision.round, now, rows.tobytes(), len(rows), names, row, known, action, is_learner, is_expired
+                )
+            )
+        except JournalError as error:
+            return self._uncounted(row, names, error)
+        return Decision(
+            f"{self.shard}:{decision.round}",
+            str(action) if names is None else names[action],
+            action,
+            decision.source,
+            head.mode,
+            decision.round,
+            self._explained(is_expired),
+            is_fallback=is_expired,
+        )
+
+    def _explained(self, is_expired: bool) -> str:
+        if is_expired:
+            return f"Played the baseline: the lease expired at {self._head.expires:.0f}, and was not renewed."
+        return "" if self._journal.shard.policy.is_leased else ENDED
+
+    def _uncounted(self, row: int, names: list[str] | None, error: SurefootError) -> Decision:
+        """The baseline, without a round: one more of it can only raise the ledger."""
+        name = str(row) if names is None else names[row]
+        return Decision("", name, row, "baseline", explanation=UNWRITTEN.format(error), is_fallback=True)
+
+    def _rows_of(self, actions: Any, context: Any) -> tuple[Matrix, list[str] | None]:
+        if actions is None:
+            if self._offered is None:
+                raise InputError("`actions` must be given: this edge was joined without a `catalogue` of actions.")
+            return np.ascontiguousarray(self._offered.rows(context)), self._offered.names
+        if context is not None:
+            raise InputError("`context_features` must come without `actions`: they are for the lease's catalogue.")
+        names = None
+        if isinstance(actions, Mapping):
+            names, actions = [str(name) for name in actions], list(actions.values())
+        try:
+            rows = np.ascontiguousarray(actions, dtype=np.float64)
+        except (TypeError, ValueError):
+            rows = np.zeros(0)
+        if rows.ndim != 2 or not len(rows):
+            raise InputError(f"`actions` must be rows of numbers, one per action, but got {actions!r:.80}.")
+        return rows, read_actions(names, len(rows))
+
+    def reward(self, decision_id: str, value: float) -> Receipt:
+        """Take the reward of a decision: it is handed in with the next lease, and steers what is proposed here.
+
+        Parameters
+        ----------
+        decision_id : str
+            The decision's id.
+        value : float
+            What it brought.
+
+        Returns
+        -------
+        Receipt
+            Accepted and queued, or refused: "unknown", "conflict" where it is settled, "out_of_range".
+        """
+        reward = float(value)
+        with self._lock:
+            round_ = self._round_of(decision_id)
+            if round_ is None or self._journal.error is not None:
+                return Receipt(decision_id, reward, "unknown")
+            if not self._journal.shard.policy.settlement.awaits(round_):
+                return Receipt(decision_id, reward, "conflict")
+            if not (math.isfinite(reward) and abs(reward) <= LARGEST):
+                return Receipt(decision_id, reward, "out_of_range")
+            self._journal.settle(Rewarded(round_, self._now(), reward))
+        return Receipt(decision_id, reward, is_queued=True)
+
+    def abandon(self, decision_id: str) -> None:
+        """Settle a decision without its reward (`Policy.abandon` says when that is valid).
+
+        Parameters
+        ----------
+        decision_id : str
+            The decision's id.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision, or it is settled.
+        """
+        with self._lock:
+            round_ = self._round_of(decision_id)
+            if round_ is None or not self._journal.shard.policy.settlement.awaits(round_):
+                raise DecisionError(f"A decision must be open to be abandoned, but {decision_id!r:.80} is not.")
+            self._journal.settle(Rewarded(round_, self._now(), None))
+
+    def _round_of(self, decision_id: str) -> int | None:
+        shard, _, number = str(decision_id).rpartition(":")
+        is_known = shard == self.shard and number.isascii() and number.isdigit()
+        return int(number) if is_known and 0 < int(number) <= self._journal.shard.rounds else None
+
+    def _look_after(self) -> None:
+        if self._is_due() and not self._renewing.locked():
+            threading.Thread(target=self.renew_if_due, name="edge", daemon=True).start()
+
+    def _is_due(self) -> bool:
+        elapsed, shard = time.monotonic() - self._asked, self._journal.shard
+        if self._has_left or self._journal.error is not None:
+            return False
+        if not shard.policy.is_leased or elapsed >= self._seconds:
+            return elapsed >= min(1.0, self._seconds)
+        return elapsed >= 0.01 and shard.rounds > 0 and shard.is_due(self._every) and self._error is None
+
+    def renew_if_due(self) -> None:
+        """Renew the lease if it is time; `lease_error` and the log tell why it failed."""
+        if self._is_due():
+            try:
+                self.renew()
+            except SurefootError:  # told where it was raised
+                return
+
+    def renew(self) -> bool:
+        """Hand in what was decided, and go on under a new lease.
+
+        Returns
+        -------
+        bool
+            False if another thread is doing so.
+
+        Raises
+        ------
+        JournalUnavailableError
+            If the service cannot be reached: the lease goes on.
+        ServiceError
+            If the service refuses what is handed in.
+        """
+        return self._hand_in(leaves=False)
+
+    def leave(self) -> None:
+        """Hand in what was decided, and take no other lease: only the baseline plays from now on.
+
+        Raises
+        ------
+        DecisionError
+            If rounds are open: what others decided later would wait for their rewards.
+        """
+        with self._lock:
+            pending, is_leased = len(self._journal.shard.policy.pending), self._journal.shard.policy.is_leased
+        if pending:
+            raise DecisionError(
+                f"Every round must be settled before an edge leaves, but {pending} are open: wait, or `abandon` them."
+            )
+        if not is_leased:  # it may have been handed in, and leased anew
+            self._hand_in(leaves=False)
+        while not self._hand_in(leaves=True):
+            time.sleep(0.01)
+
+    def _hand_in(self, *, leaves: bool) -> bool:
+        if not self._renewing.acquire(blocking=False):
+            return False
+        try:
+            self._asked = time.monotonic()
+            self._send_and_renew(leaves)
+            self._error = None
+            return True
+        except SurefootError as error:
+            if type(error) is not type(self._error):  # it is tried once a second
+                LOG.warning("The lease of %r was not renewed: %s", self.shard, error)
+            self._error = error
+            raise
+        finally:
+            self._renewing.release()
+
+    def _send_and_renew(self, leaves: bool) -> None:
+        before, now, after = self._send()  # before the lease is given up: while nobody answers, it goes on
+        with self._lock:
+            if self._journal.shard.policy.is_leased:
+                half = self._head.skew / 2
+                was_set = self._clock is time.time and abs(time.time() - time.monotonic() - self._offset) > half
+                is_untimed = was_set or before > now + half or after < now - half
+                self._journal.end_lease(self._now(), is_untimed=is_untimed)
+        self._send(leaves=leaves)
+
+    def _send(self, *, leaves: bool = False) -> tuple[float, float, float]:
+        """Send what the service does not have; its clock, between two looks at this one."""
+        size = PART
+        while True:
+            with self._lock:
+                part = self._journal.part(size)
+                told = self._journal.bundle.bundle
+            before = self._clock()
+            given = HandInEntries(
+                token=self._journal.token,
+                head=told.head,
+                signature=told.signature,
+                follows=self._journal.follows,
+                entries=part.data,
+                sent=before,
+                leaves=leaves,
+            )
+            try:
+                answer = self._service.hand_in(self.shard, given)
+            except ServiceError as error:
+                if error.type != TOO_LARGE or part.entries < 2:
+                    raise
+                size = len(part.data) // 2
+                continue
+            after = self._clock()
+            with self._lock:
+                self._journal.acknowledged(part, answer)
+                if answer.bundle is not None:
+                    self._journal.accept(answer.bundle, self._now())
+                    self._take_over()
+                self._has_left |= leaves and not self._journal.shard.policy.is_leased
+            if not self._journal.unsent or len(part.data) < size / 2 or answer.bundle is not None:
+                return before, answer.now, after
+
+    def close(self) -> None:
+        """Hand in what can be, within one request's time, and close the log; another process may go on with it."""
+        with self._renewing:
+            if self._journal.error is None and self._error is None and self.unsent:
+                try:
+                    self._send()
+                except SurefootError as error:
+                    LOG.warning("Edge %r is closed with entries that were not handed in: %s", self.shard, error)
+            with self._lock:
+                self._journal.close()
+        self._service.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

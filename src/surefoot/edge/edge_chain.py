@@ -1,0 +1,187 @@
+"""The chain of an edge, kept by the service where the shards meet: every round of its log, decided once more.
+
+The same lease comes to the same action, to the bit, so a log that says otherwise is refused, and what is handed in to
+the coordinator is what this chain proves. The audit reads it as that of any other shard.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from surefoot import records
+from surefoot.edge.edge_entries import Decided, HandedEntry, LeaseBegan, LeaseHandedIn, Rewarded
+from surefoot.errors import ConfigError, InputError, JournalError, SurefootError
+from surefoot.experiment.answer import Answer
+from surefoot.experiment.decide import decide
+from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.experiment.modes import change_mode
+from surefoot.experiment.question import Question, read
+from surefoot.experiment.reward import Refuser, abandon, receive
+from surefoot.experiment.shard_chain import accept_lease, begin_chain, end_lease, shard_state
+from surefoot.experiment.shard_state import ShardState
+from surefoot.experiment.state import decode
+from surefoot.experiment.transacted_state import Call, TransactedState, caught_up
+from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.journal import Event, Head, Journal
+from surefoot.records import HandedIn, LeaseRecord, ModeName
+from surefoot.records_of_leases import edge_chain
+
+REASON = "as the server that gave the lease"
+
+
+class EdgeChain(TransactedState):
+    """One edge's rounds, as the service has taken them in."""
+
+    def __init__(self, journal: Journal, hub: LeaseHub, shard: str, token: str, *, since: float) -> None:
+        chain = edge_chain(hub.name, shard)
+        begin_chain(journal, chain, hub, shard, time=since, token=token)
+        # Time is the edge's: every entry brings its own.
+        super().__init__(journal, chain, caught_up(None, journal.view(chain)), lambda: 0.0, 0)
+        self.shard, self._hub = shard, hub
+        self._alone = threading.Lock()
+        self._token = shard_state(self._state).token
+
+    def check_token(self, token: str) -> None:
+        """Raise unless an edge comes with the log that it joined with."""
+        if token != self._token:
+            raise ConfigError(
+                f"Edge {self.shard!r} must come with the log that it joined with, but this is another one. Join by a "
+                "name that no shard has had; the lease of a log that is gone stays charged."
+            )
+
+    @property
+    def head(self) -> Head:
+        """Where the chain stands: the receipt of everything before."""
+        return self._journal.head(self.name)
+
+    def take_in(self, entries: Sequence[HandedEntry], *, follows: int, lease: int, mode: ModeName) -> HandedIn | None:
+        """Take in entries that come after an event, once; what is due to be handed in, if the lease has ended.
+
+        `mode` is that of the lease of this number, by its signed head.
+        """
+        began = next((entry.lease for entry in entries if isinstance(entry, LeaseBegan)), None)
+        if began is not None and began != lease:
+            raise InputError(f"The entries must be under lease {lease}, which they came with, but lease {began} began.")
+        granted = None if began is None else self._hub.granted(self.shard, began)
+        keys = [
+            f"{kind}:{self._id(entry.round)}"
+            for entry in entries
+            if isinstance(entry, Decided | Rewarded)
+            for kind in "dr"
+        ]
+        with self._alone:
+            return self._run(Call(lambda turn: self._take(turn, entries, follows, granted, mode), keys=keys))
+
+    def _take(
+        self,
+        turn: UnitOfWork,
+        entries: Sequence[HandedEntry],
+        follows: int,
+        granted: tuple[LeaseRecord, bytes] | None,
+        mode: ModeName,
+    ) -> HandedIn | None:
+        state = shard_state(turn.state)
+        if follows != state.head.number:
+            self._check_repeat(turn, entries, follows)
+            return state.due
+        for entry in entries:
+            if not entry.moment >= state.time:
+                raise _refused(entry, f"its moment is before {state.time!r}, where the chain stands")
+            turn.now = entry.moment
+            self._take_one(turn, entry, granted, mode)
+        return state.due
+
+    def _take_one(
+        self, turn: UnitOfWork, entry: HandedEntry, granted: tuple[LeaseRecord, bytes] | None, mode: ModeName
+    ) -> None:
+        state = shard_state(turn.state)
+        if isinstance(entry, Decided):
+            self._decide(turn, entry)
+        elif isinstance(entry, Rewarded):
+            self._settle(turn, entry)
+        elif isinstance(entry, LeaseBegan):
+            assert granted is not None
+            if entry.lease != (0 if state.lease is None else state.lease.number) + 1 or _is_leased(state):
+                raise _refused(entry, "another lease is next")
+            accept_lease(turn, *granted)
+            # An experiment does not go back to shadow; what it means is the same.
+            change_mode(turn, "paused" if mode == "shadow" != state.mode else mode, REASON, "")
+        else:
+            if state.lease is None or entry.lease != state.lease.number or not _is_leased(state):
+                raise _refused(entry, "it is not the lease that the edge has")
+            end_lease(turn, entry.is_untimed)
+
+    def _decide(self, turn: UnitOfWork, entry: Decided) -> None:
+        question = Question(entry.matrix(), entry.baseline, entry.known, self._id(entry.round), entry.names)
+        asked = read(question, is_fallback=entry.is_expired)
+        answer = decide(turn, asked)
+        if isinstance(answer, SurefootError):
+            raise _refused(entry, str(answer))
+        assert isinstance(answer, Answer)
+        if answer.is_repeat or (answer.round, answer.action) != (entry.round, entry.action):
+            raise _refused(entry, f"its lease decides on action {answer.action} in round {answer.round}")
+
+    def _settle(self, turn: UnitOfWork, entry: Rewarded) -> None:
+        if entry.value is None:
+            done = abandon(turn, self._id(entry.round), "by the edge", "")
+            if done is not True:
+                raise _refused(entry, "its round is not open")
+            return
+        receipt = receive(turn, Refuser(), self._id(entry.round), entry.value)
+        if not receipt.is_accepted or receipt.is_repeat:
+            raise _refused(entry, f"its reward is refused: {receipt.refused or 'it is a repeat'}")
+
+    def _id(self, round_: int) -> str:
+        return f"{self.shard}:{round_}"
+
+    def _check_repeat(self, turn: UnitOfWork, entries: Sequence[HandedEntry], follows: int) -> None:
+        """Raise unless the chain holds exactly these entries there: an answer was lost, and they are sent again."""
+        events = _meaning(turn.transaction.read(follows, limit=2 * len(entries) + 2))
+        for entry in entries:
+            event = next(events, None)
+            if event is None or not self._is_same(entry, event):
+                raise ConfigError(
+                    f"The entries of edge {self.shard!r} must follow what it handed in before, but differ from it: "
+                    "its log is a copy, from before or of another machine's. Begin a new log, by a new name."
+                )
+        if follows > turn.state.head.number:
+            raise JournalError("The chain of the edge must hold what was acknowledged, but ends before it.")
+
+    def _is_same(self, entry: HandedEntry, event: Event) -> bool:
+        if event.time != entry.moment and not isinstance(entry, LeaseBegan):
+            return False
+        if isinstance(entry, Decided) and event.kind == records.DECISION:
+            made = decode(event, records.DecisionRecord)
+            told = made.round, made.action, made.is_fallback, made.asked.baseline, made.asked.baseline_reward
+            same = entry.round, entry.action, entry.is_expired, entry.baseline, entry.known
+            return told == same and np.array_equal(np.array(made.asked.features), entry.matrix())
+        if isinstance(entry, Rewarded) and event.kind == records.REWARD:
+            paid = decode(event, records.RewardRecord)
+            return (paid.decision_id, paid.value) == (self._id(entry.round), entry.value)
+        if isinstance(entry, Rewarded) and event.kind == records.ABANDONED:
+            return entry.value is None and event.key == f"r:{self._id(entry.round)}"
+        if isinstance(entry, LeaseBegan) and event.kind == records.LEASED:
+            return decode(event, LeaseRecord).number == entry.lease
+        if isinstance(entry, LeaseHandedIn) and event.kind == records.LEASE_ENDED:
+            ended = decode(event, records.LeaseEnded)
+            return (ended.lease, ended.untimed) == (entry.lease, entry.is_untimed)
+        return False
+
+
+def _meaning(events: Iterator[Event]) -> Iterator[Event]:
+    """The events that stand for an entry."""
+    return (event for event in events if event.kind != records.MODE)
+
+
+def _is_leased(state: ShardState) -> bool:
+    return state.lease is not None and state.due is None
+
+
+def _refused(entry: HandedEntry, problem: str) -> InputError:
+    told = {name: getattr(entry, name) for name in ("round", "lease", "moment") if hasattr(entry, name)}
+    return InputError(
+        f"An edge's log must be what its leases decide, but {problem} ({type(entry).__name__}, "
+        f"{msgspec.json.encode(told).decode()}). Nothing was taken in."
+    )

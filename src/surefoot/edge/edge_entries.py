@@ -1,0 +1,165 @@
+"""What an edge writes down: one frame per entry, its length and checksum first.
+
+Frames of rounds, rewards and leases are handed in as they were written; the others stay in the log.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+
+from surefoot.arrays import Matrix
+from surefoot.edge.bundle import Bundle
+from surefoot.errors import InputError, JournalCorruptedError
+
+FRAME = struct.Struct("<II")
+LONGEST = 1 << 28  # bytes of one entry
+
+
+class Entry(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False, forbid_unknown_fields=True):
+    """One entry."""
+
+
+class Decided(Entry, tag="decided", frozen=True):
+    """A round as it was decided; `rows` are those of all actions, `is_expired` if it was the baseline's for that."""
+
+    round: int
+    moment: float
+    rows: bytes
+    actions: int
+    names: list[str] | None
+    baseline: int
+    known: float | list[float] | None
+    action: int
+    is_learner: bool
+    is_expired: bool
+
+    def matrix(self) -> Matrix:
+        """One row per action."""
+        if self.actions < 1 or len(self.rows) % (8 * self.actions):
+            raise InputError(f"`rows` must be those of {self.actions} actions, but has {len(self.rows)} bytes.")
+        return np.frombuffer(self.rows).reshape(self.actions, -1)
+
+
+class Rewarded(Entry, tag="rewarded", frozen=True):
+    """A reward, or None where the round was abandoned."""
+
+    round: int
+    moment: float
+    value: float | None
+
+
+class LeaseBegan(Entry, tag="lease", frozen=True):
+    """From here on this lease holds."""
+
+    lease: int
+    moment: float
+
+
+class LeaseHandedIn(Entry, tag="ended", frozen=True):
+    """The rounds of the lease are complete; `is_untimed` if the clock was wrong."""
+
+    lease: int
+    moment: float
+    is_untimed: bool
+
+
+class LogHead(Entry, tag="log", frozen=True):
+    """Whose log it is, the secret that its bundles are bound to, and the file that it was written as."""
+
+    format: int
+    experiment: str
+    shard: str
+    token: str
+    file: str
+
+
+class Received(Entry, tag="bundle", frozen=True):
+    """A bundle, before the lease begins."""
+
+    bundle: Bundle
+
+
+class Opened(Entry, tag="opened", frozen=True):
+    """A process goes on with the log; `boot` tells whether the machine was switched off since."""
+
+    boot: str
+    is_synced: bool
+
+
+class Acknowledged(Entry, tag="kept", frozen=True):
+    """The service has taken in so many entries in all; the head of its chain is the receipt."""
+
+    entries: int
+    number: int
+    hash: str
+
+
+class Saved(Entry, tag="saved", frozen=True):
+    """Everything before, in short: the shard, what the service has taken in, and the frames that it has not."""
+
+    shard: bytes
+    entries: int
+    follows: int
+    moment: float
+    unsent: list[bytes]
+
+
+class Closed(Entry, tag="closed", frozen=True):
+    """The process has closed the log, and the disk has everything."""
+
+
+HandedEntry: TypeAlias = Decided | Rewarded | LeaseBegan | LeaseHandedIn
+AnyEntry: TypeAlias = HandedEntry | LogHead | Received | Opened | Acknowledged | Saved | Closed
+HANDED = (Decided, Rewarded, LeaseBegan, LeaseHandedIn)
+_encode = msgspec.msgpack.Encoder().encode
+_decode_any = msgspec.msgpack.Decoder(AnyEntry).decode
+_decode_handed = msgspec.msgpack.Decoder(HandedEntry).decode
+
+
+def framed(entry: Entry) -> bytes:
+    """An entry as a frame."""
+    payload = _encode(entry)
+    return FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def frames(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """The payload of each whole frame, and where it ends; a last one that was cut short is left out."""
+    start = 0
+    while start + FRAME.size <= len(data):
+        size, checksum = FRAME.unpack_from(data, start)
+        if not size and not any(data[start:]):  # a disk may have kept the length of what it had no time to write
+            return
+        end = start + FRAME.size + size
+        payload = data[start + FRAME.size : end]
+        if size > LONGEST or (zlib.crc32(payload) != checksum and end < len(data)):
+            raise JournalCorruptedError(f"The frame at byte {start} must have its checksum, but was altered.")
+        if end > len(data) or zlib.crc32(payload) != checksum:
+            return
+        yield payload, end
+        start = end
+
+
+def read_entries(data: bytes) -> Iterator[tuple[AnyEntry, int]]:
+    """The entries of a log, and where each ends."""
+    try:
+        for payload, end in frames(data):
+            yield _decode_any(payload), end
+    except msgspec.MsgspecError as error:
+        raise JournalCorruptedError(f"An edge's log must hold its entries, but: {error}.") from None
+
+
+def read_handed(data: bytes) -> list[HandedEntry]:
+    """Entries that were handed in, all of them whole."""
+    try:
+        whole = list(frames(data))
+        found: list[HandedEntry] = [_decode_handed(payload) for payload, _ in whole]
+    except (msgspec.MsgspecError, JournalCorruptedError) as error:
+        raise InputError(f"`entries` must be frames of an edge's log, but: {error}.") from None
+    end = whole[-1][1] if whole else 0
+    if end != len(data):
+        raise InputError(f"`entries` must be whole frames, but {len(data) - end} bytes are left over.")
+    return found

@@ -1,0 +1,245 @@
+"""An edge's shard and its log, which never differ: what is played was written, and what was written is played again.
+
+A process that goes on with a log decides every round of it once more, by the same leases, and must come to the same.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from surefoot.edge.bundle import Bundle, BundleHead, OpenedBundle
+from surefoot.edge.edge_entries import (
+    HANDED,
+    Acknowledged,
+    AnyEntry,
+    Decided,
+    Entry,
+    LeaseBegan,
+    LeaseHandedIn,
+    Received,
+    Rewarded,
+    Saved,
+)
+from surefoot.edge.edge_log import EdgeLog
+from surefoot.edge.edge_messages import EdgeLease
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, SurefootError
+from surefoot.experiment.snapshots import pack, unpack
+from surefoot.journal.signatures import PublicKey
+from surefoot.leases import Shard
+
+LARGEST_LOG = 1 << 26  # bytes; beyond, it begins anew with the next lease
+
+
+class Part(NamedTuple):
+    """Entries to be sent: how many, as frames, and where the next ones begin in the file."""
+
+    entries: int
+    data: bytes
+    end: int
+
+
+class EdgeJournal:
+    """The shard at the end of its log; `error` once that cannot be written any more."""
+
+    def __init__(self, log: EdgeLog, key: PublicKey, experiment: str, shard: str) -> None:
+        self._log, self._key = log, key
+        self.experiment, self.name, self.token = experiment, shard, log.head.token
+        self.error: SurefootError | None = None
+        self.bundle: OpenedBundle
+        self.shard: Shard
+        self.actions: bytes | None = None
+        self.moment = 0.0  # nothing is written before
+        self.follows, self._kept = 0, 0  # event and number of entries that the service has
+        self._carried: list[bytes] = []  # entries from before the file began, not sent
+        self._position = 0  # where entries begin in the file that were not sent
+        self._handed = 0  # entries to be handed in, sent or not
+
+    @classmethod
+    def open(cls, path: Path, key: PublicKey, *, experiment: str, shard: str, token: str, sync: bool) -> "EdgeJournal":
+        """A new log with this token, or the log of an earlier process, which has its own."""
+        if not path.exists():
+            log = EdgeLog.begin(path, experiment=experiment, shard=shard, token=token, sync=sync)
+            return cls(log, key, experiment, shard)
+        log, entries = EdgeLog.resume(path, sync=sync)
+        try:
+            if (log.head.experiment, log.head.shard) != (experiment, shard):
+                raise ConfigError(
+                    f"`log` must be that of edge {shard!r} of {experiment!r}, but {path} is of {log.head.shard!r} of "
+                    f"{log.head.experiment!r}."
+                )
+            journal = cls(log, key, experiment, shard)
+            journal._replay(entries)
+        except BaseException:
+            log.close(is_clean=False)
+            raise
+        return journal
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether there is a lease yet."""
+        return hasattr(self, "shard")
+
+    @property
+    def head(self) -> BundleHead:
+        """What the present lease says."""
+        return self.bundle.head
+
+    @property
+    def unsent(self) -> int:
+        """Entries that the service does not have."""
+        return self._handed - self._kept
+
+    def write(self, entry: Entry) -> None:
+        """Append an entry, after which the shard is where it says; where that fails, nothing counts any more."""
+        try:
+            self._log.append(entry)
+        except JournalError as error:
+            self.error = error
+            raise
+        except Exception as error:
+            self.error = JournalError(f"An entry of an edge's log must be plain data, but: {error}.")
+            raise
+        if isinstance(entry, HANDED):
+            self._handed += 1
+            self.moment = entry.moment
+
+    def settle(self, entry: Rewarded) -> None:
+        """Take a reward, or abandon the round."""
+        self.write(entry)
+        self._settle(entry)
+
+    def _settle(self, entry: Rewarded) -> None:
+        if entry.value is None:
+            self.shard.abandon(entry.round)
+            return
+        self.shard.observe(entry.round, entry.value)
+        low, high = self.head.reward_bounds or (entry.value, entry.value)
+        if not low <= entry.value <= high:
+            text = f"A reward of {entry.value:.6g} came in for round {entry.round}, outside of what was declared."
+            self.shard.policy.report_breach("reward", text)
+
+    def end_lease(self, now: float, *, is_untimed: bool) -> None:
+        """From now on only the baseline plays, until the next lease."""
+        entry = LeaseHandedIn(self.shard.lease.number, now, is_untimed)
+        self.write(entry)
+        self.shard.hand_in(now)
+
+    def accept(self, bundle: Bundle, now: float) -> None:
+        """Go on under a lease, if it is the next one, is signed and has not expired."""
+        opened = self._opened(bundle)
+        number = self.shard.lease.number + 1 if self.is_joined else 1
+        if opened.head.lease.number != number or (self.is_joined and self.shard.policy.is_leased):
+            raise ConfigError(
+                f"Lease {number} must be next for edge {self.name!r}, after the one before was handed in, but got "
+                f"lease {opened.head.lease.number}. A lease is used once."
+            )
+        if now >= opened.head.expires:
+            raise ConfigError(
+                f"A lease must not have expired, but this one did at {opened.head.expires:.0f}, and it is {now:.0f}. "
+                "Set the clock, or ask for a new one."
+            )
+        self.write(Received(bundle))
+        began = LeaseBegan(number, max(now, self.moment, opened.head.lease.since))
+        self.write(began)
+        self._begin(opened)
+        if self._log.size > LARGEST_LOG:
+            self._save()
+
+    def _opened(self, bundle: Bundle) -> OpenedBundle:
+        return OpenedBundle(bundle, self._key, experiment=self.experiment, shard=self.name, token=self.token)
+
+    def _begin(self, opened: OpenedBundle) -> None:
+        self.bundle = opened
+        if opened.bundle.actions is not None:
+            self.actions = opened.bundle.actions
+        if self.is_joined:
+            self.shard.renew(opened.lease())
+        else:
+            self.shard = Shard(opened.lease())
+
+    def part(self, size: int) -> Part:
+        """The next entries that were not sent, about so many bytes of them."""
+        found, data, end = 0, bytearray(), self._position
+        for frame, frame_end in self._unsent():
+            if data and len(data) + len(frame) > size:
+                break
+            data += frame
+            found, end = found + 1, frame_end
+        return Part(found, bytes(data), end)
+
+    def _unsent(self) -> Iterator[tuple[bytes, int]]:
+        for frame in self._carried:
+            yield frame, self._position
+        yield from self._log.handed_after(self._position)
+
+    def acknowledged(self, part: Part, answer: EdgeLease) -> None:
+        """Note what the service has taken in."""
+        self.follows = answer.number
+        if part.entries:
+            del self._carried[: part.entries]
+            self._position, self._kept = part.end, self._kept + part.entries
+            self.write(Acknowledged(self._kept, answer.number, answer.hash))
+
+    def _save(self) -> None:
+        """Begin the file anew: what was handed in is the service's to keep."""
+        left = [frame for frame, _ in self._unsent()]
+        saved = Saved(pack(self.shard.state()), self._kept, self.follows, self.moment, left)
+        bundle = msgspec.structs.replace(self.bundle.bundle, actions=self.actions)
+        try:
+            self._log.replace([Received(bundle), saved])
+        except (JournalError, OSError):  # a full disk: the file that there is goes on
+            return
+        self._carried, self._position = left, self._log.size
+
+    def _replay(self, entries: list[tuple[AnyEntry, int]]) -> None:
+        """Come to where the log ends."""
+        waiting: OpenedBundle | None = None
+        handed = list[int]()  # where each entry ends that is to be handed in
+        before = 0  # such entries before the file began
+        for entry, end in entries:
+            if isinstance(entry, Received):
+                waiting = self._opened(entry.bundle)
+            elif isinstance(entry, Acknowledged):
+                self._kept, self.follows = entry.entries, entry.number
+            elif isinstance(entry, Saved) and waiting is not None:
+                self.bundle, self.actions, self.moment = waiting, waiting.bundle.actions, entry.moment
+                self.shard = Shard.from_state(unpack(entry.shard, dict[str, Any]))
+                self._kept, self.follows, self._carried = entry.entries, entry.follows, list(entry.unsent)
+                before, self._position = entry.entries + len(entry.unsent), end
+            elif isinstance(entry, HANDED):
+                self._do_again(entry, waiting)
+                self.moment = entry.moment
+                handed.append(end)
+        self._handed = before + len(handed)
+        del self._carried[: max(0, len(self._carried) - max(0, before - self._kept))]
+        if self._kept > before:
+            self._position = handed[self._kept - before - 1]
+
+    def _do_again(self, entry: Any, waiting: OpenedBundle | None) -> None:
+        if isinstance(entry, LeaseBegan):
+            if waiting is None or waiting.head.lease.number != entry.lease:
+                raise JournalCorruptedError(f"Lease {entry.lease} began, but the log does not hold it.")
+            self._begin(waiting)
+        elif isinstance(entry, LeaseHandedIn):
+            self.shard.hand_in(entry.moment)
+        elif isinstance(entry, Rewarded):
+            self._settle(entry)
+        elif isinstance(entry, Decided):
+            again = self.shard.decide(
+                entry.matrix(),
+                baseline=entry.baseline,
+                baseline_reward=entry.known,
+                moment=entry.moment,
+                hold=entry.is_expired or self.head.mode != "guarded",
+            )
+            if (again.round, again.action) != (entry.round, entry.action):
+                raise JournalCorruptedError(
+                    f"Round {entry.round} of {self._log.path} must be what its lease decides, but says action "
+                    f"{entry.action} where {again.action} is played. The log was altered."
+                )
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close(is_clean=self.error is None)

@@ -1,0 +1,183 @@
+"""The log of an edge: an append-only file that only one process, on one machine, goes on with.
+
+A decision is written before it is answered. By default the write is the system's, which survives the end of the process
+but not of the machine: after a power cut rounds may be missing that were played, so the lease must not go on. With
+`sync` every write waits for the disk.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from surefoot.edge.edge_entries import HANDED, AnyEntry, Closed, Entry, LogHead, Opened, framed, read_entries
+from surefoot.errors import ConfigError, JournalBusyError, JournalError, JournalFullError
+
+FORMAT = 1
+CHUNK = 1 << 20  # bytes read at once
+GENERATION = 0x80087601  # FS_IOC_GETVERSION: which of the files that have had this inode
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class EdgeLog:
+    """One file, which is locked while it is open."""
+
+    def __init__(self, path: Path, *, sync: bool) -> None:
+        self.path, self._sync = path, sync
+        self._file = self._locked(path, os.O_RDWR | os.O_APPEND)
+        self.head: LogHead
+        self.size = 0
+
+    @classmethod
+    def begin(cls, path: Path, *, experiment: str, shard: str, token: str, sync: bool) -> "EdgeLog":
+        """A new file."""
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise ConfigError(f"`log` must be a file that can be made, but {path} cannot: {error}.") from None
+        log = cls(path, sync=sync)
+        log.head = LogHead(FORMAT, experiment, shard, token, _identity(log._file))
+        log.append(log.head)
+        log.opened()
+        log.flush()
+        return log
+
+    @classmethod
+    def resume(cls, path: Path, *, sync: bool) -> "tuple[EdgeLog, list[tuple[AnyEntry, int]]]":
+        """The file of an earlier process, and what it holds, each with where it ends."""
+        log = cls(path, sync=sync)
+        try:
+            entries = log._read()
+            log._check_file()
+            log._check_machine([entry for entry, _ in entries])
+            log.opened()
+        except BaseException:
+            log.close(is_clean=False)
+            raise
+        return log, entries
+
+    def _locked(self, path: Path, flags: int) -> int:
+        try:
+            file = os.open(path, flags)
+        except OSError as error:
+            raise ConfigError(f"`log` must be a file that can be written, but {path} cannot: {error}.") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise JournalBusyError(f"An edge's log must be open once, but another one has {path} open.") from None
+        return file
+
+    def _read(self) -> list[tuple[AnyEntry, int]]:
+        data = Path(self.path).read_bytes()
+        found = list(read_entries(data))
+        if not found or not isinstance(found[0][0], LogHead) or found[0][0].format != FORMAT:
+            raise ConfigError(f"`log` must be the log of an edge, or a new file, but {self.path} is neither.")
+        self.head, self.size = found[0][0], found[-1][1]
+        os.ftruncate(self._file, self.size)  # what was cut short was never answered
+        return found
+
+    def _check_file(self) -> None:
+        if self.head.file != _identity(self._file):
+            raise ConfigError(
+                f"An edge's log must be the file that it was begun as, but {self.path} is a copy: two copies would "
+                "spend one lease twice. Begin a new log, by a new name; the lease of the old one stays charged."
+            )
+
+    def _check_machine(self, entries: list[AnyEntry]) -> None:
+        before = next(entry for entry in reversed(entries) if isinstance(entry, Opened))
+        if not (before.is_synced or before.boot == _boot() or isinstance(entries[-1], Closed)):
+            raise ConfigError(
+                f"The machine must not have been switched off since {self.path} was written, but it was: rounds may be "
+                "missing that were played. Begin a new log, by a new name; the lease of this one stays charged. "
+                "`sync=True` writes every decision to the disk."
+            )
+
+    def opened(self) -> None:
+        """Note which process goes on from here."""
+        self.append(Opened(_boot(), self._sync))
+
+    def append(self, entry: Entry) -> bytes:
+        """Write an entry, whole or not at all as far as anybody is told; returns its frame."""
+        frame = framed(entry)
+        try:
+            if os.write(self._file, frame) != len(frame):
+                raise JournalFullError(f"There must be room for an edge's log, but {self.path} is full.")
+            if self._sync:
+                os.fdatasync(self._file)
+        except OSError as error:
+            raise (
+                error
+                if isinstance(error, JournalError)
+                else JournalFullError(
+                    f"An edge's log must be written before a decision is answered, but {self.path} cannot: {error}."
+                )
+            ) from None
+        self.size += len(frame)
+        return frame
+
+    def handed_after(self, start: int) -> Iterator[tuple[bytes, int]]:
+        """Frames of what is to be handed in, from a place in the file on, and where each ends."""
+        chunk = CHUNK
+        while start < self.size:
+            data, ended = os.pread(self._file, min(chunk, self.size - start), start), 0
+            for entry, end in read_entries(data):
+                if isinstance(entry, HANDED):
+                    yield data[ended:end], start + end
+                ended = end
+            start, chunk = start + ended, CHUNK if ended else 2 * chunk
+
+    def flush(self) -> None:
+        """Have the disk write everything."""
+        os.fsync(self._file)
+
+    def replace(self, entries: list[Entry]) -> None:
+        """Begin the file anew with these entries, all at once."""
+        path = self.path.with_name(self.path.name + ".new")
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()  # of a process that was ended on the way
+        made = EdgeLog.begin(
+            path, experiment=self.head.experiment, shard=self.head.shard, token=self.head.token, sync=self._sync
+        )
+        try:
+            for entry in entries:
+                made.append(entry)
+            made.flush()
+            os.replace(path, self.path)
+        except BaseException:
+            made.close(is_clean=False)
+            raise
+        self._file, old = made._file, self._file
+        self.head, self.size = made.head, made.size
+        os.close(old)
+
+    def close(self, *, is_clean: bool = True) -> None:
+        """Close the file; with everything on the disk if nothing went wrong."""
+        if self._file < 0:
+            return
+        try:
+            if is_clean:
+                self.append(Closed())
+                self.flush()
+        finally:
+            os.close(self._file)
+            self._file = -1
+
+
+def _identity(file: int) -> str:
+    """What a copy does not share: the inode, and which of its files this is where the file system tells."""
+    try:
+        (generation,) = struct.unpack("l", fcntl.ioctl(file, GENERATION, b"\0" * 8))
+    except OSError:
+        generation = 0
+    return f"{os.fstat(file).st_ino}.{generation}"
+
+
+def _boot() -> str:
+    try:
+        return BOOT.read_text().strip()
+    except OSError:  # nobody can tell, so every time is another one
+        return secrets.token_hex(16)

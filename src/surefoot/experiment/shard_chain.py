@@ -1,0 +1,72 @@
+"""What a shard writes into its own chain beside its rounds: whose it is, and where its leases begin and end."""
+
+import secrets
+from typing import Any
+
+import msgspec
+
+from surefoot import records
+from surefoot.errors import ConfigError, JournalNotFoundError
+from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.experiment.shard_state import ShardState
+from surefoot.experiment.state import decode
+from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.journal import Journal
+from surefoot.records import Created, HandedIn, LeaseRecord, encode
+
+
+def begin_chain(
+    journal: Journal, name: str, hub: LeaseHub, shard: str, *, time: float, token: str | None = None
+) -> None:
+    """Begin the shard's own chain, unless it is there; by default with a token that is drawn."""
+    created, link = hub.created()
+    try:
+        first = decode(next(journal.view(name).read(limit=1)), Created)
+    except JournalNotFoundError:
+        own = msgspec.structs.replace(
+            created, policy="LeasedLUCB", shard=shard, token=token or secrets.token_hex(16), hub=link
+        )
+        journal.create(name, encode(own), time=time)
+        return
+    if first.hub != link and first.shard == shard:
+        raise ConfigError(
+            f"The journal of shard {shard!r} must be of this experiment, but its {name!r} belongs to another one of "
+            "the same name. Its lease is not of this floor: give the shard a new journal."
+        )
+    if first.shard != shard:
+        raise ConfigError(
+            f"The journal of shard {shard!r} must be its own, but its {name!r} is another experiment's or shard's."
+        )
+
+
+def shard_state(state: Any) -> ShardState:
+    """The state of a shard."""
+    assert isinstance(state, ShardState)
+    return state
+
+
+def end_lease(turn: UnitOfWork, is_untimed: bool) -> HandedIn:
+    """End the lease, unless it has ended; returns what is to be handed in."""
+    state = shard_state(turn.state)
+    if state.due is None:
+        assert state.lease is not None
+        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed)
+        turn.write(records.LEASE_ENDED, record)
+        state.ended(record)
+    assert state.due is not None
+    return state.due
+
+
+def accept_lease(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> None:
+    """Write a lease down and go on under it; another thread may have done so."""
+    state = shard_state(turn.state)
+    if state.lease is not None and state.lease.number >= record.number:
+        return
+    if data is not None:
+        turn.transaction.attach(data)
+    if state.lease is not None:
+        turn.transaction.detach(state.lease.digest)
+    # Its rounds come after what is merged already, also where this server's clock is a little behind.
+    turn.now = max(turn.now, record.since)
+    turn.write(records.LEASED, record)
+    state.renewed(record, data)

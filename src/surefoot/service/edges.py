@@ -1,0 +1,100 @@
+"""The edges of a server: signed leases out, logs in."""
+
+import threading
+
+import msgspec
+
+from surefoot.edge.bundle import Bundle, BundleHead, digest_of, read_head, sign
+from surefoot.edge.edge_chain import EdgeChain
+from surefoot.edge.edge_entries import read_handed
+from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
+from surefoot.errors import ConfigError, JournalError
+from surefoot.experiment import Experiment, ShardedExperiment
+from surefoot.journal.signatures import SigningKey
+from surefoot.records import LeaseRecord
+from surefoot.service.registry import Registry
+
+
+class Edges:
+    """Every edge whose chain this server has open; any server of the hub can take in the log of any edge."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._chains: dict[tuple[str, str], EdgeChain] = {}
+        self._opening = threading.Lock()
+
+    def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None) -> EdgeLease:
+        """Let an edge in, with a first lease; the same again if its answer was lost."""
+        shop, key = self._shared(experiment), self._key()
+        record, state = shop.hub.join(asked.shard, asked.token)
+        digest = None if actions is None else digest_of(actions)
+        chain = self._chain(shop, asked.shard, asked.token, record.since)
+        head = self._head(shop, asked.token, record, digest)
+        return self._answer(shop, chain, msgspec.structs.replace(sign(head, _whole(state), key), actions=actions))
+
+    def take(self, experiment: Experiment, shard: str, given: HandInEntries) -> EdgeLease:
+        """Take in entries of an edge's log, and lease to it anew once its lease has ended."""
+        shop, key = self._shared(experiment), self._key()
+        head = read_head(given.head, given.signature, key)
+        meant = shop.name, shard, shop.settings.hub, digest_of(given.token.encode())
+        if (head.experiment, head.shard, head.hub, head.log) != meant:
+            raise ConfigError(f"Edge {shard!r} of {shop.name!r} must hand in by its own lease, but this is another's.")
+        chain = self._chain(shop, shard, given.token, head.lease.since)
+        due = chain.take_in(read_handed(given.entries), follows=given.follows, lease=head.lease.number, mode=head.mode)
+        if due is None:
+            return self._answer(shop, chain)
+        granted = shop.hub.take(msgspec.structs.replace(due, leaves=given.leaves), sent=given.sent)
+        if granted is None:
+            return self._answer(shop, chain)
+        record, state = granted
+        return self._answer(shop, chain, sign(self._head(shop, given.token, record, head.actions), _whole(state), key))
+
+    def _head(self, shop: ShardedExperiment, token: str, record: LeaseRecord, actions: str | None) -> BundleHead:
+        created = shop.settings
+        assert created.hub is not None
+        return BundleHead(
+            experiment=shop.name,
+            hub=created.hub,
+            shard=record.shard,
+            log=digest_of(token.encode()),
+            lease=record,
+            mode=shop.status().mode,
+            skew=created.skew or 0.0,
+            expires=shop.hub.now() + self._registry.settings.edge_seconds,
+            reward_bounds=created.reward_bounds,
+            actions=actions,
+        )
+
+    def _answer(self, shop: ShardedExperiment, chain: EdgeChain, bundle: Bundle | None = None) -> EdgeLease:
+        return EdgeLease(number=chain.head.number, hash=chain.head.hash, now=shop.hub.now(), bundle=bundle)
+
+    def _chain(self, shop: ShardedExperiment, shard: str, token: str, since: float) -> EdgeChain:
+        with self._opening:
+            if (shop.name, shard) not in self._chains:
+                made = EdgeChain(self._registry.shards.hub, shop.hub, shard, token, since=since)
+                self._chains[shop.name, shard] = made
+            found = self._chains[shop.name, shard]
+        found.check_token(token)
+        return found
+
+    def _shared(self, experiment: Experiment) -> ShardedExperiment:
+        if not isinstance(experiment, ShardedExperiment):
+            raise ConfigError(f"Only a sharded experiment has edges, but {experiment.name!r} has one ledger.")
+        if experiment.settings.reward_window is not None:
+            raise ConfigError(
+                f"An experiment with edges must have no `reward_window`, but {experiment.name!r} has one: a window "
+                "would close while an edge is offline. Have the edge send a reward for every round."
+            )
+        return experiment
+
+    def _key(self) -> SigningKey:
+        key = self._registry.heads.key
+        if key is None:
+            raise ConfigError("`signing_key` must be set for a server with edges: they check whose lease they go by.")
+        return key
+
+
+def _whole(state: bytes | None) -> bytes:
+    if state is None:
+        raise JournalError("The set of a lease must be where the shards meet, but was lost: join by a new name.")
+    return state
