@@ -111,11 +111,11 @@ class Edge:
             if not self._journal.is_joined:  # by the log's token: a second time, if an answer was lost
                 asked = JoinEdge(shard=shard, token=self._journal.token, catalogue=catalogue)
                 answer = self._service.join(asked)
-                self._journal.follows = answer.number
                 assert answer.bundle is not None
                 self._journal.accept(answer.bundle, self._now())
         except BaseException:
             self._journal.close()
+            self._service.close()
             raise
         self._take_over()
         self._asked = time.monotonic()

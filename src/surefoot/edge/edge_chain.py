@@ -5,14 +5,14 @@ the coordinator is what this chain proves. The audit reads it as that of any oth
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
 from surefoot import records
 from surefoot.edge.edge_entries import Decided, HandedEntry, LeaseBegan, LeaseHandedIn, Rewarded
-from surefoot.errors import ConfigError, InputError, JournalError, SurefootError
+from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.decide import decide
 from surefoot.experiment.lease_hub import LeaseHub
@@ -56,8 +56,10 @@ class EdgeChain(TransactedState):
         """Where the chain stands: the receipt of everything before."""
         return self._journal.head(self.name)
 
-    def take_in(self, entries: Sequence[HandedEntry], *, follows: int, lease: int, mode: ModeName) -> HandedIn | None:
-        """Take in entries that come after an event, once; what is due to be handed in, if the lease has ended.
+    def take_in(
+        self, entries: Sequence[HandedEntry], *, follows: int, lease: int, mode: ModeName
+    ) -> tuple[Head, HandedIn | None]:
+        """Take in entries that come after an event, once; where they end, and what is due once the lease has ended.
 
         `mode` is that of the lease of this number, by its signed head.
         """
@@ -81,17 +83,16 @@ class EdgeChain(TransactedState):
         follows: int,
         granted: tuple[LeaseRecord, bytes] | None,
         mode: ModeName,
-    ) -> HandedIn | None:
+    ) -> tuple[Head, HandedIn | None]:
         state = shard_state(turn.state)
-        if follows != state.head.number:
-            self._check_repeat(turn, entries, follows)
-            return state.due
-        for entry in entries:
+        known, head = self._known(turn, entries, follows)
+        for entry in entries[known:]:
             if not entry.moment >= state.time:
                 raise _refused(entry, f"its moment is before {state.time!r}, where the chain stands")
             turn.now = entry.moment
             self._take_one(turn, entry, granted, mode)
-        return state.due
+            head = state.head
+        return head, state.due
 
     def _take_one(
         self, turn: UnitOfWork, entry: HandedEntry, granted: tuple[LeaseRecord, bytes] | None, mode: ModeName
@@ -102,7 +103,8 @@ class EdgeChain(TransactedState):
         elif isinstance(entry, Rewarded):
             self._settle(turn, entry)
         elif isinstance(entry, LeaseBegan):
-            assert granted is not None
+            if granted is None:
+                raise _refused(entry, "that lease is over")
             if entry.lease != (0 if state.lease is None else state.lease.number) + 1 or _is_leased(state):
                 raise _refused(entry, "another lease is next")
             accept_lease(turn, *granted)
@@ -136,18 +138,25 @@ class EdgeChain(TransactedState):
     def _id(self, round_: int) -> str:
         return f"{self.shard}:{round_}"
 
-    def _check_repeat(self, turn: UnitOfWork, entries: Sequence[HandedEntry], follows: int) -> None:
-        """Raise unless the chain holds exactly these entries there: an answer was lost, and they are sent again."""
-        events = _meaning(turn.transaction.read(follows, limit=2 * len(entries) + 2))
-        for entry in entries:
-            event = next(events, None)
-            if event is None or not self._is_same(entry, event):
+    def _known(self, turn: UnitOfWork, entries: Sequence[HandedEntry], follows: int) -> tuple[int, Head]:
+        """How many of the entries the chain has already, since an answer was lost, and where these end."""
+        if follows == turn.state.head.number:
+            return 0, turn.state.head
+        events = turn.transaction.read(max(0, follows - 1))
+        first = next(events, None)
+        if follows < 1 or first is None:
+            raise InputError(f"`follows` must be the number of an event of the edge's chain, but got {follows}.")
+        head = first.head
+        events = (event for event in events if event.kind != records.MODE)  # which stand for no entry
+        known = 0
+        for entry, event in zip(entries, events, strict=False):
+            if not self._is_same(entry, event):
                 raise ConfigError(
                     f"The entries of edge {self.shard!r} must follow what it handed in before, but differ from it: "
                     "its log is a copy, from before or of another machine's. Begin a new log, by a new name."
                 )
-        if follows > turn.state.head.number:
-            raise JournalError("The chain of the edge must hold what was acknowledged, but ends before it.")
+            known, head = known + 1, event.head
+        return known, head
 
     def _is_same(self, entry: HandedEntry, event: Event) -> bool:
         if event.time != entry.moment and not isinstance(entry, LeaseBegan):
@@ -168,11 +177,6 @@ class EdgeChain(TransactedState):
             ended = decode(event, records.LeaseEnded)
             return (ended.lease, ended.untimed) == (entry.lease, entry.is_untimed)
         return False
-
-
-def _meaning(events: Iterator[Event]) -> Iterator[Event]:
-    """The events that stand for an entry."""
-    return (event for event in events if event.kind != records.MODE)
 
 
 def _is_leased(state: ShardState) -> bool:

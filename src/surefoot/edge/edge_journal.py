@@ -51,7 +51,7 @@ class EdgeJournal:
         self.shard: Shard
         self.actions: bytes | None = None
         self.moment = 0.0  # nothing is written before
-        self.follows, self._kept = 0, 0  # event and number of entries that the service has
+        self.follows, self._kept = 1, 0  # event and number of entries that the service has
         self._carried: list[bytes] = []  # entries from before the file began, not sent
         self._position = 0  # where entries begin in the file that were not sent
         self._handed = 0  # entries to be handed in, sent or not

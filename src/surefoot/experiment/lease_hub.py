@@ -155,14 +155,12 @@ class LeaseHub:
 
         return or_raise(self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"]))
 
-    def granted(self, shard: str, lease: int) -> tuple[LeaseRecord, bytes]:
-        """A lease that a shard was given, and has not handed in."""
+    def granted(self, shard: str, lease: int) -> tuple[LeaseRecord, bytes] | None:
+        """A lease that a shard was given; None once another one has followed."""
         found = self._journal.view(self.name).find(f"l:{shard}:{lease}")
         record = None if found is None else decode(found, LeaseRecord)
         data = None if record is None else self._journal.attachment(self.name, record.digest)
-        if record is None or data is None:
-            raise InputError(f"Lease {lease} of shard {shard!r} must be its newest, but is not known any more.")
-        return record, data
+        return None if record is None or data is None else (record, data)
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard (`Coordinator.lose`)."""

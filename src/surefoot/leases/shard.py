@@ -77,7 +77,9 @@ class Shard:
         shard._lease, shard._moment = Lease(*state["lease"]), float(state["moment"])
         shard._policy = LeasedLUCB.from_state(state["policy"])
         shard._since = [
-            LeasedRound(number, moment, played, displaced, is_learner, tuple(known) if isinstance(known, list) else known)
+            LeasedRound(
+                number, moment, played, displaced, is_learner, tuple(known) if isinstance(known, list) else known
+            )
             for number, moment, played, displaced, is_learner, known in state["since"]
         ]
         return shard

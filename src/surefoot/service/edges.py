@@ -10,6 +10,7 @@ from surefoot.edge.edge_entries import read_handed
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.errors import ConfigError, JournalError
 from surefoot.experiment import Experiment, ShardedExperiment
+from surefoot.journal import Head
 from surefoot.journal.signatures import SigningKey
 from surefoot.records import LeaseRecord
 from surefoot.service.registry import Registry
@@ -30,24 +31,25 @@ class Edges:
         digest = None if actions is None else digest_of(actions)
         chain = self._chain(shop, asked.shard, asked.token, record.since)
         head = self._head(shop, asked.token, record, digest)
-        return self._answer(shop, chain, msgspec.structs.replace(sign(head, _whole(state), key), actions=actions))
+        return self._answer(shop, chain.head, msgspec.structs.replace(sign(head, _whole(state), key), actions=actions))
 
     def take(self, experiment: Experiment, shard: str, given: HandInEntries) -> EdgeLease:
         """Take in entries of an edge's log, and lease to it anew once its lease has ended."""
         shop, key = self._shared(experiment), self._key()
-        head = read_head(given.head, given.signature, key)
+        told = read_head(given.head, given.signature, key)
         meant = shop.name, shard, shop.settings.hub, digest_of(given.token.encode())
-        if (head.experiment, head.shard, head.hub, head.log) != meant:
+        if (told.experiment, told.shard, told.hub, told.log) != meant:
             raise ConfigError(f"Edge {shard!r} of {shop.name!r} must hand in by its own lease, but this is another's.")
-        chain = self._chain(shop, shard, given.token, head.lease.since)
-        due = chain.take_in(read_handed(given.entries), follows=given.follows, lease=head.lease.number, mode=head.mode)
+        chain = self._chain(shop, shard, given.token, told.lease.since)
+        entries, lease = read_handed(given.entries), told.lease.number
+        head, due = chain.take_in(entries, follows=given.follows, lease=lease, mode=told.mode)
         if due is None:
-            return self._answer(shop, chain)
+            return self._answer(shop, head)
         granted = shop.hub.take(msgspec.structs.replace(due, leaves=given.leaves), sent=given.sent)
         if granted is None:
-            return self._answer(shop, chain)
+            return self._answer(shop, head)
         record, state = granted
-        return self._answer(shop, chain, sign(self._head(shop, given.token, record, head.actions), _whole(state), key))
+        return self._answer(shop, head, sign(self._head(shop, given.token, record, told.actions), _whole(state), key))
 
     def _head(self, shop: ShardedExperiment, token: str, record: LeaseRecord, actions: str | None) -> BundleHead:
         created = shop.settings
@@ -65,8 +67,8 @@ class Edges:
             actions=actions,
         )
 
-    def _answer(self, shop: ShardedExperiment, chain: EdgeChain, bundle: Bundle | None = None) -> EdgeLease:
-        return EdgeLease(number=chain.head.number, hash=chain.head.hash, now=shop.hub.now(), bundle=bundle)
+    def _answer(self, shop: ShardedExperiment, head: Head, bundle: Bundle | None = None) -> EdgeLease:
+        return EdgeLease(number=head.number, hash=head.hash, now=shop.hub.now(), bundle=bundle)
 
     def _chain(self, shop: ShardedExperiment, shard: str, token: str, since: float) -> EdgeChain:
         with self._opening:
