@@ -46,6 +46,10 @@ NEEDS: dict[tuple[str, str], str | None] = {
     ("GET", f"{SHOP}/assumptions"): "read",
     ("GET", f"{SHOP}/changes"): "read",
     ("GET", f"{SHOP}/shards"): "read",
+    ("POST", f"{SHOP}/shards/{{shard}}/loss"): "admin",
+    ("POST", f"{SHOP}/shards/{{shard}}/departure"): "admin",
+    ("POST", f"{SHOP}/edges"): "decide",
+    ("POST", f"{SHOP}/edges/{{shard}}/entries"): "decide",
     ("GET", f"{SHOP}/live"): "read",
     ("POST", f"{RANK}/rank"): "decide",
     ("POST", f"{RANK}/events/{{event_id}}/reward"): "decide",
@@ -74,6 +78,16 @@ BODIES: dict[str, Any] = {
     f"{SHOP}/fallbacks": {"actions": ACTIONS, "decision_id": "alone"},
     f"{SHOP}/decisions/{{decision_id}}/reward": {"value": 1},
     f"{SHOP}/reward-batches": {"rewards": [{"decision_id": "made", "value": 1}]},
+    f"{SHOP}/shards/{{shard}}/loss": {"reason": "a test"},
+    f"{SHOP}/edges": {"shard": "till", "token": "0" * 32},
+    f"{SHOP}/edges/{{shard}}/entries": {
+        "token": "0" * 32,
+        "head": "",
+        "signature": "",
+        "follows": 1,
+        "entries": "",
+        "sent": 1.0,
+    },
     f"{RANK}/rank": {"actions": [{"id": "a"}]},
     f"{RANK}/events/{{event_id}}/reward": {"value": 1},
 }
@@ -94,7 +108,9 @@ class Guarded:
 
     def ask(self, method: str, path: str, token: str | None, **sent: Any) -> int:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        where = path.format(name="shop", decision_id="made", event_id="made", version="v1.0", word="invalid")
+        where = path.format(
+            name="shop", decision_id="made", event_id="made", shard="till", version="v1.0", word="invalid"
+        )
         body = BODIES.get(path) if method != "GET" else None
         with (
             httpx.Client(base_url=self.address, headers=headers, timeout=120, trust_env=False) as client,

@@ -11,6 +11,7 @@ from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings, load
+from tests.edge.edges import new_keys
 from tests.journal.servers import new_database, running_server
 from tests.service.page_browser import browser
 from tests.service.servers import POLICY, running
@@ -72,8 +73,13 @@ def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Pa
 
 
 def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
+    new_keys(tmp_path)
     settings = Settings(
-        database=str(tmp_path / "own.db"), hub=str(tmp_path / "hub.db"), shard="berlin", window_seconds=0.1
+        database=str(tmp_path / "own.db"),
+        hub=str(tmp_path / "hub.db"),
+        shard="berlin",
+        window_seconds=0.1,
+        signing_key=str(tmp_path / "head.key"),
     )
     told = {**POLICY, "constraint": {"name": "reserve", "granted": 10.0}}
     body = {"name": "shop", "settings": told, "ledger": "sharded"}
@@ -88,6 +94,17 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
             assert "is leased of 10" in tab.text()
             assert "This server is berlin" in tab.text()
             assert "may lose 8 under lease" in tab.text()
+            joined = client.post("/v1/experiments/shop/edges", json={"shard": "gone", "token": "ab" * 16})
+            assert joined.status_code == 201, joined.text
+            tab.wait("document.querySelectorAll('#shards dt').length === 2")
+            tab.run("document.querySelector('#shards button').click()")
+            tab.wait("document.getElementById('confirm-dialog').open")
+            assert "Its lease stays charged" in tab.text()
+            tab.run("document.getElementById('confirm-reason').value = 'its machine is gone'")
+            tab.run("document.getElementById('confirm').click()")
+            tab.wait("document.querySelector('#shards dt .quiet') !== null")
+            assert "gone away" in tab.text()
+            assert tab.run("document.querySelectorAll('#shards button').length") == 0
             tab.open(f"{address}#/alone")
             tab.wait("document.getElementById('name').textContent === 'alone'")
             tab.wait("document.getElementById('shards-panel').hidden")
@@ -109,3 +126,44 @@ def test_a_shard_needs_a_hub_and_a_hub_a_name() -> None:
             load(given=given).check()
     shown = Settings(hub="postgresql://me:secret@host/db", shard="a").shown()
     assert "secret" not in str(shown)
+
+
+def test_an_admin_stops_waiting_for_a_shard_and_a_server_leaves(hub: str, tmp_path: Path) -> None:
+    berlin, lima = (settings_of(tmp_path, hub, shard) for shard in ("berlin", "lima"))
+    name = "/v1/experiments/left"
+    with running(berlin) as one, httpx.Client(base_url=one, timeout=60, trust_env=False) as first:
+        told = {**POLICY, "noise": 0.05, "constraint": {"name": "reserve", "granted": 10.0}}
+        body = {"name": "left", "settings": told, "mode": "guarded", "ledger": "sharded"}
+        assert first.post("/v1/experiments", json=body).status_code == 201
+        with running(lima) as two, httpx.Client(base_url=two, timeout=60, trust_env=False) as second:
+            asked: dict[str, Any] = {"actions": ACTIONS, "baseline": "blue", "decision_id": "open"}
+            assert second.post(f"{name}/decisions", json=asked).status_code == 201
+            open_ = second.post(f"{name}/shards/lima/departure")
+            assert open_.status_code == 404
+            assert "settled" in open_.json()["detail"]
+        for wrong, text in (("", "reason"), ("   ", "reason")):
+            refused = first.post(f"{name}/shards/lima/loss", json={"reason": wrong})
+            assert refused.status_code in (400, 422)
+            assert text in refused.text
+        assert first.post(f"{name}/shards/nobody/loss", json={"reason": "gone"}).status_code == 422
+        lost = first.post(f"{name}/shards/lima/loss", json={"reason": "its machine is gone"})
+        assert lost.status_code == 200, lost.text
+        away = {shard["name"]: (shard["is_away"], shard["amount"] > 0) for shard in lost.json()["shards"]}
+        assert away == {"berlin": (False, True), "lima": (True, True)}
+        other = first.post(f"{name}/shards/lima/departure")
+        assert other.status_code == 422
+        assert "Ask that one" in other.json()["detail"]
+        left = first.post(f"{name}/shards/berlin/departure")
+        assert left.status_code == 200, left.text
+        assert {shard["name"]: shard["amount"] for shard in left.json()["shards"]}["berlin"] == 0.0
+        made = first.post(f"{name}/decisions", json={"actions": ACTIONS, "baseline": "blue"})
+        assert made.json()["source"] == "baseline"
+        notes = first.post("/v1/experiments", json={"name": "one", "settings": POLICY})
+        assert notes.status_code == 201
+        assert first.post("/v1/experiments/one/shards/x/loss", json={"reason": "gone"}).status_code == 409
+    with open_journal(hub) as place:
+        journals = {told.shard or "": open_journal(told.database) for told in (berlin, lima)}
+        report = audit_shards(place, "left", journals)
+        for journal in journals.values():
+            journal.close()
+    assert report.is_clean

@@ -170,11 +170,15 @@ class LeaseHub:
         self.prepare()
         now = self.now()
 
-        def work(state: HubState, transaction: Transaction) -> None:
-            state.coordinator.lose(shard)
+        def work(state: HubState, transaction: Transaction) -> SurefootError | None:
+            try:
+                state.coordinator.lose(shard)
+            except InputError as error:  # nobody of that name: the state is as it was
+                return error
             self._write(state, transaction, records.LOST, record, None, now)
+            return None
 
-        self._transact(work, [])
+        or_raise(self._transact(work, []))
 
     def look(self, at: Callable[[Coordinator], T]) -> T:
         """Ask the coordinator something, events of other servers included."""

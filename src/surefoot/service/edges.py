@@ -14,6 +14,7 @@ from surefoot.journal import Head
 from surefoot.journal.signatures import SigningKey
 from surefoot.records import LeaseRecord
 from surefoot.service.registry import Registry
+from surefoot.service.shards import sharded
 
 
 class Edges:
@@ -80,8 +81,7 @@ class Edges:
         return found
 
     def _shared(self, experiment: Experiment) -> ShardedExperiment:
-        if not isinstance(experiment, ShardedExperiment):
-            raise ConfigError(f"Only a sharded experiment has edges, but {experiment.name!r} has one ledger.")
+        experiment = sharded(experiment)
         if experiment.settings.reward_window is not None:
             raise ConfigError(
                 f"An experiment with edges must have no `reward_window`, but {experiment.name!r} has one: a window "

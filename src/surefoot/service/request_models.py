@@ -222,6 +222,16 @@ class ChangeMode(Wire, kw_only=True):
     despite_doubt: bool = False
 
 
+class LoseShard(Wire, kw_only=True):
+    """Stop waiting for a shard that is gone, and say why.
+
+    Its lease stays charged, and its open rounds are not learned. That is valid only if nothing that its open rewards
+    can have influenced has led to it: a machine that broke is fine.
+    """
+
+    reason: Annotated[str, Meta(min_length=1, max_length=2000)]
+
+
 class Abandon(Wire, kw_only=True):
     """Say that a decision's reward will never be learned, so that no other waits for it.
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.errors import ConfigError, JournalError, JournalNotFoundError
-from surefoot.experiment import ShardedExperiment, create_sharded
+from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
 from surefoot.experiment.decoding import decode
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import SafeLUCB
 from surefoot.records import SHARDED, Created
+from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 
@@ -79,6 +80,13 @@ class Shards:
             # The chain of an edge is there, too.
             self._shared[name] = created.format == SHARDED and created.shard is None
         return self._shared[name]
+
+
+def sharded(experiment: Experiment) -> ShardedExperiment:
+    """An experiment whose floor is shared, or the problem that it is not."""
+    if not isinstance(experiment, ShardedExperiment):
+        raise ProblemError("not-sharded", f"Nobody shares the floor of {experiment.name!r}: it has one ledger.")
+    return experiment
 
 
 def _created(journal: Journal, name: str) -> Created:

@@ -24,7 +24,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
     @post(
         "/v1/experiments/{name:str}/edges",
         **guarded("decide", TAGS, "joinEdge", body=(JoinEdge,)),
-        responses=problems("unknown-experiment", "unknown-catalogue", body=True),
+        responses=problems("unknown-experiment", "not-sharded", "unknown-catalogue", body=True),
     )
     async def join(request: Request[Any, Any, Any], name: ExperimentName) -> EdgeLease:
         """Let an edge in, by a new name: its first lease, signed. The same again for the same token."""
@@ -38,7 +38,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         "/v1/experiments/{name:str}/edges/{shard:str}/entries",
         **guarded("decide", TAGS, "handInEntries", body=(HandInEntries,)),
         status_code=200,
-        responses=problems("unknown-experiment", "broken-assumption", body=True),
+        responses=problems("unknown-experiment", "not-sharded", "broken-assumption", body=True),
     )
     async def hand_in(request: Request[Any, Any, Any], name: ExperimentName, shard: EdgeName) -> EdgeLease:
         """Take in the next entries of an edge's log, decided once more; its next lease, once one is handed in whole."""

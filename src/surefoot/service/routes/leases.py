@@ -1,15 +1,24 @@
 """Shards that share a floor: who is there, what each may lose, and what is proved of all of them."""
 
-import msgspec
-from litestar import get
-from litestar.handlers import HTTPRouteHandler
+from typing import Annotated, Any
 
+import msgspec
+from litestar import Request, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import PathParameter
+
+from surefoot.errors import InputError
 from surefoot.experiment import ShardedExperiment
 from surefoot.leases import Coordinator
+from surefoot.service.authorization import visit_of
 from surefoot.service.registry import Registry
+from surefoot.service.request_bodies import body_of
+from surefoot.service.request_models import LoseShard
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
+from surefoot.service.shards import sharded
 
 TAGS = ["monitoring"]
+ShardName = Annotated[str, PathParameter(description="The shard's name.", max_length=200)]
 
 
 class ShardRead(msgspec.Struct):
@@ -40,6 +49,12 @@ class ShardsRead(msgspec.Struct):
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
     """The handlers."""
 
+    async def found_at(experiment: ShardedExperiment) -> ShardsRead:
+        found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
+        found.shard = experiment.settings.shard
+        found.error = None if experiment.lease_error is None else str(experiment.lease_error)
+        return found
+
     @get(
         "/v1/experiments/{name:str}/shards",
         **guarded("read", TAGS, "readShards"),
@@ -48,14 +63,43 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def read(name: ExperimentName) -> ShardsRead:
         """Who shares the experiment's floor, and what each of them is leased."""
         experiment = (await registry.find(name)).experiment
-        if not isinstance(experiment, ShardedExperiment):
-            return ShardsRead(None, 0.0, 0.0, [])
-        found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
-        found.shard = experiment.settings.shard
-        found.error = None if experiment.lease_error is None else str(experiment.lease_error)
-        return found
+        return (
+            await found_at(experiment) if isinstance(experiment, ShardedExperiment) else ShardsRead(None, 0.0, 0.0, [])
+        )
 
-    return [read]
+    @post(
+        "/v1/experiments/{name:str}/shards/{shard:str}/loss",
+        **guarded("admin", TAGS, "loseShard", body=(LoseShard,)),
+        status_code=200,
+        responses=problems("unknown-experiment", "not-sharded", "outcome-unknown", body=True),
+    )
+    async def lose(request: Request[Any, Any, Any], name: ExperimentName, shard: ShardName) -> ShardsRead:
+        """Stop waiting for the rounds of a shard or an edge that is gone; its lease stays charged."""
+        data = await body_of(request, LoseShard)
+        experiment, visit = sharded((await registry.find(name)).experiment), visit_of(request.scope)
+        await registry.run(experiment.lose, shard, reason=data.reason, by=visit.by)
+        visit.notes.update(experiment=name, shard=shard)
+        return await found_at(experiment)
+
+    @post(
+        "/v1/experiments/{name:str}/shards/{shard:str}/departure",
+        **guarded("admin", TAGS, "leaveFloor"),
+        status_code=200,
+        responses=problems("unknown-experiment", "not-sharded", "unknown-decision", "outcome-unknown"),
+    )
+    async def leave(request: Request[Any, Any, Any], name: ExperimentName, shard: ShardName) -> ShardsRead:
+        """Have this server hand in its last rounds and leave for good: only the baseline plays here from then on."""
+        experiment, visit = sharded((await registry.find(name)).experiment), visit_of(request.scope)
+        if shard != experiment.settings.shard:
+            raise InputError(
+                f"A server leaves by itself, but {shard!r} was asked of {experiment.settings.shard!r}. Ask that one; "
+                "one that is gone is lost (`loss`)."
+            )
+        await registry.run(experiment.leave)
+        visit.notes.update(experiment=name, shard=shard)
+        return await found_at(experiment)
+
+    return [read, lose, leave]
 
 
 def shards_of(coordinator: Coordinator) -> ShardsRead:

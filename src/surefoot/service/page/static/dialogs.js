@@ -1,4 +1,4 @@
-// The dialogs: a token, the confirmation of a change of mode, and the answer to an alarm.
+// The dialogs: a token, the confirmation of a change of mode, the answer to an alarm, and a shard that is gone.
 
 import { Problem, ask, of, token } from "./api.js";
 import { ANSWERS, meaning, verb } from "./parts.js";
@@ -42,6 +42,17 @@ export function confirmAnswer(name, response, round, onChanged) {
     button,
     needsReason: true,
     send: (reason) => ask(of(name, "/acknowledgements"), { method: "POST", body: { response, reason, alarm_round: round } }),
+    onChanged,
+  });
+}
+
+export function confirmLoss(name, shard, onChanged) {
+  confirm({
+    title: `Stop waiting for ${shard}?`,
+    text: "Its lease stays charged, and its open rounds are not learned. Only for a machine that is gone, and not because of what its rewards were.",
+    button: "Stop waiting",
+    needsReason: true,
+    send: (reason) => ask(of(name, `/shards/${encodeURIComponent(shard)}/loss`), { method: "POST", body: { reason } }),
     onChanged,
   });
 }

@@ -55,7 +55,7 @@ async function glance() {
     if (page.chosen && !page.declared) await declare(page.chosen);
     if (page.chosen && page.summary) await changes(page.chosen, page.summary.events);
     const { chosen } = page;
-    if (chosen) await showShards(chosen, () => page.chosen === chosen);
+    if (chosen) await showShards(chosen, () => page.chosen === chosen, page.access.roles.includes("admin"));
   } catch (error) {
     if (isNoToken(error)) return restart();
     if (error.status === 403) return nothing("This token may not read experiments: it needs the role “read”.");
