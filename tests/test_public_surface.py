@@ -21,6 +21,7 @@ PACKAGES = (
     "surefoot.journal.conformance",
     "surefoot.learners",
     "surefoot.leases",
+    "surefoot.edge",
     "surefoot.linear",
     "surefoot.policies",
     "surefoot.policies.conformance",

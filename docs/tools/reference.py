@@ -10,6 +10,7 @@ PACKAGES = (
     "surefoot.policies",
     "surefoot.safety",
     "surefoot.leases",
+    "surefoot.edge",
     "surefoot.linear",
     "surefoot.learners",
     "surefoot.experiment",

@@ -236,5 +236,5 @@ def test_a_server_without_a_key_or_with_a_window_has_no_edges(shop: Shop) -> Non
         windowed.edge()
     body = {"name": shop.name + "one", "settings": {"arms": 2}, "policy": "UCB"}
     shop.ask("POST", "/v1/experiments", body)
-    with pytest.raises(ServiceError, match="sharded"):
+    with pytest.raises(ServiceError, match="one ledger"):
         Edge(shop.address, experiment=shop.name + "one", shard="a", log=shop.folder / "a", key=shop.keys / "head.pub")

@@ -8,7 +8,7 @@ from litestar.params import PathParameter
 
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.service.catalogues import Catalogues
-from surefoot.service.edges import Edges
+from surefoot.service.edge_leases import Edges
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import body_of
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems

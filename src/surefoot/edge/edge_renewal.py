@@ -1,0 +1,177 @@
+"""How an edge renews its lease: entries first, while it goes on, then its end, and the next one with the answer."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from surefoot.client.service_error import ServiceError
+from surefoot.edge.bundle import BundleHead, OfferedActions
+from surefoot.edge.edge_journal import EdgeJournal
+from surefoot.edge.edge_messages import HandInEntries, JoinEdge
+from surefoot.edge.edge_service import EdgeService
+from surefoot.errors import DecisionError, SurefootError
+
+LOG = logging.getLogger("surefoot.edge")
+PART = 600_000  # bytes of entries in one request
+TOO_LARGE = "/problems/too-large"
+
+
+class EdgeRenewal:
+    """A lease, its journal and the service; `_lock` is held for a moment, `_renewing` as long as a request takes."""
+
+    def __init__(
+        self,
+        shard: str,
+        journal: EdgeJournal,
+        service: EdgeService,
+        every: int,
+        seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.shard, self._journal, self._service = shard, journal, service
+        self._every, self._seconds, self._clock = every, seconds, clock
+        self._lock, self._renewing = threading.Lock(), threading.Lock()
+        self._error: SurefootError | None = None
+        self._has_left, self._asked = False, time.monotonic()
+
+    def _join(self, catalogue: str | None) -> None:
+        if not self._journal.is_joined:  # by the log's token: a second time, if an answer was lost
+            answer = self._service.join(JoinEdge(shard=self.shard, token=self._journal.token, catalogue=catalogue))
+            if answer.bundle is None:
+                raise ServiceError("The service must answer with a first lease, but gave none.")
+            self._journal.accept(answer.bundle, self._now())
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Go by the lease that the journal holds now."""
+        journal = self._journal
+        self._head: BundleHead = journal.bundle.head
+        # Whatever the clock is set to: the time that passed since then is known.
+        self._until = time.monotonic() + max(0.0, self._head.expires - self._now())
+        self._offset = time.time() - time.monotonic()
+        self._offered = None if journal.actions is None else OfferedActions(journal.actions)
+
+    def _now(self) -> float:
+        return max(self._clock(), self._journal.moment)
+
+    @property
+    def lease_error(self) -> SurefootError | None:
+        """Why the lease could not be renewed when it was last tried; None if it was."""
+        return self._error
+
+    def _look_after(self) -> None:
+        if self._is_due() and not self._renewing.locked():
+            threading.Thread(target=self.renew_if_due, name="edge", daemon=True).start()
+
+    def _is_due(self) -> bool:
+        elapsed, shard = time.monotonic() - self._asked, self._journal.shard
+        if self._has_left or self._journal.error is not None:
+            return False
+        if not shard.policy.is_leased or elapsed >= self._seconds:
+            return elapsed >= min(1.0, self._seconds)
+        return elapsed >= 0.01 and shard.rounds > 0 and shard.is_due(self._every) and self._error is None
+
+    def renew_if_due(self) -> None:
+        """Renew the lease if it is time; `lease_error` and the log tell why it failed."""
+        if self._is_due():
+            try:
+                self.renew()
+            except SurefootError:  # told where it was raised
+                return
+
+    def renew(self) -> bool:
+        """Hand in what was decided, and go on under a new lease.
+
+        Returns
+        -------
+        bool
+            False if another thread is doing so.
+
+        Raises
+        ------
+        JournalUnavailableError
+            If the service cannot be reached: the lease goes on.
+        ServiceError
+            If the service refuses what is handed in.
+        """
+        return self._hand_in(leaves=False)
+
+    def leave(self) -> None:
+        """Hand in what was decided, and take no other lease: only the baseline plays from now on.
+
+        Raises
+        ------
+        DecisionError
+            If rounds are open: what others decided later would wait for their rewards.
+        """
+        with self._lock:
+            pending, is_leased = len(self._journal.shard.policy.pending), self._journal.shard.policy.is_leased
+        if pending:
+            raise DecisionError(
+                f"Every round must be settled before an edge leaves, but {pending} are open: wait, or `abandon` them."
+            )
+        if not is_leased:  # it may have been handed in, and leased anew
+            self._hand_in(leaves=False)
+        while not self._hand_in(leaves=True):
+            time.sleep(0.01)
+
+    def _hand_in(self, *, leaves: bool) -> bool:
+        if not self._renewing.acquire(blocking=False):
+            return False
+        try:
+            self._asked = time.monotonic()
+            self._send_and_renew(leaves)
+            self._error = None
+            return True
+        except SurefootError as error:
+            if type(error) is not type(self._error):  # it is tried once a second
+                LOG.warning("The lease of %r was not renewed: %s", self.shard, error)
+            self._error = error
+            raise
+        finally:
+            self._renewing.release()
+
+    def _send_and_renew(self, leaves: bool) -> None:
+        before, now, after = self._send()  # before the lease is given up: while nobody answers, it goes on
+        with self._lock:
+            if self._journal.shard.policy.is_leased:
+                half = self._head.skew / 2
+                was_set = self._clock is time.time and abs(time.time() - time.monotonic() - self._offset) > half
+                is_untimed = was_set or before > now + half or after < now - half
+                self._journal.end_lease(self._now(), is_untimed=is_untimed)
+        self._send(leaves=leaves)
+
+    def _send(self, *, leaves: bool = False) -> tuple[float, float, float]:
+        """Send what the service does not have; its clock, between two looks at this one."""
+        size = PART
+        while True:
+            with self._lock:
+                part = self._journal.part(size)
+                told = self._journal.bundle.bundle
+            before = self._clock()
+            given = HandInEntries(
+                token=self._journal.token,
+                head=told.head,
+                signature=told.signature,
+                follows=self._journal.follows,
+                entries=part.data,
+                sent=before,
+                leaves=leaves,
+            )
+            try:
+                answer = self._service.hand_in(self.shard, given)
+            except ServiceError as error:
+                if error.type != TOO_LARGE or part.entries < 2:
+                    raise
+                size = len(part.data) // 2
+                continue
+            after = self._clock()
+            with self._lock:
+                self._journal.acknowledged(part, answer)
+                if answer.bundle is not None:
+                    self._journal.accept(answer.bundle, self._now())
+                    self._take_over()
+                self._has_left |= leaves and not self._journal.shard.policy.is_leased
+            if not self._journal.unsent or len(part.data) < size / 2 or answer.bundle is not None:
+                return before, answer.now, after
