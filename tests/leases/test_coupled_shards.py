@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.leases import Coordinator, LeasedRound, Shard
-from surefoot.leases.merging import Members
+from surefoot.leases import Coordinator, Shard
+from surefoot.leases.merging import AnyRound, Members
 from tests.policies.adversaries import ALPHA, NOTHING, PRIZE, SURE, Luck
 from tests.policies.safe_runs import most_allowed
 from tests.worlds import Array
@@ -22,7 +22,7 @@ LUCK = Luck(odds=0.13, streak=2)
 class InOrderOfHandIns(Members):
     """What a coordinator must not do: learn rounds as they are handed in."""
 
-    def advance(self) -> Iterator[tuple[str, LeasedRound]]:
+    def advance(self) -> Iterator[tuple[str, AnyRound]]:
         for name, member in self.all.items():
             ready, member.waiting = member.waiting, []
             member.merged += len(ready)

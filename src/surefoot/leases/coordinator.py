@@ -1,16 +1,16 @@
 """The coordinator of shards: one proof over all rounds handed in, leases within it, and one order of learning."""
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from surefoot.arrays import finite, nonnegative
+from surefoot.arrays import finite
 from surefoot.errors import InputError, ProofError
 from surefoot.leases.hand_in_checks import check_sums, check_values
-from surefoot.leases.lease import HandIn, Lease, LeasedRound, check_leasable, frozen, read_shard
-from surefoot.leases.merging import Member, Members
+from surefoot.leases.lease import HandIn, Lease, check_leasable, frozen
+from surefoot.leases.merged_policy import MergedPolicy
+from surefoot.leases.merging import Member
 from surefoot.linear.ellipsoid import EPS, Ball
 from surefoot.policies import SafeLUCB
 from surefoot.policies.linear_policy import CONTRADICTION
@@ -19,12 +19,11 @@ from surefoot.safety.facts import Linear
 from surefoot.safety.proof import Proof, assemble
 from surefoot.safety.prove import prove
 
-PACE = 0.5  # weight of the newest lease in a shard's pace
 AT_MOST = 0.8  # of the pot, in equal shares by pace; the rest is for whoever joins
 CUSHION = 1e-9  # of B D: kept back from every lease, for what later sums round away
 
 
-class Coordinator:
+class Coordinator(MergedPolicy[SafeLUCB, HandIn]):
     """Shares one floor among shards that decide by themselves.
 
     It holds a proof that <theta, Q> >= G over all rounds handed in, and leases amounts that add up to G at most. Each
@@ -61,15 +60,11 @@ class Coordinator:
         check_leasable(policy)
         if policy.rounds:
             raise InputError(f"`policy` must be new, but this one has decided {policy.rounds} rounds.")
-        nonnegative("skew", skew, hint="skew is in seconds.")
-        self.policy = policy
-        self.members = Members(skew)
+        super().__init__(policy, skew=skew)
         self._ball = Ball(policy.settings["theta_bound"])
         self._handed_in = [Fraction(0)] * policy.dim  # the question of all rounds handed in, exactly
         self._carried = Linear(np.zeros(policy.dim), 0.0, "earlier proof over all shards")
         self._proof = Proof(self._carried.normal, (), 0.0)
-        self._rounds: dict[tuple[str, int], int] = {}  # merged and open, by shard and number: the policy's round
-        self._early: dict[tuple[str, int], float | None] = {}  # rewards of rounds beyond the watermark
         self._spent = 0.0  # leases that will never be handed in
 
     @property
@@ -91,11 +86,6 @@ class Coordinator:
     def pot(self) -> float:
         """What may be leased in all: G, and a reserve that was granted up front."""
         return self.proved + self._reserve
-
-    @property
-    def watermark(self) -> float:
-        """The moment up to which the rounds of all shards are merged."""
-        return self.members.watermark
 
     def join(self, shard: str, *, now: float) -> Lease:
         """Let a shard in, with a first lease.
@@ -119,25 +109,6 @@ class Coordinator:
         """
         self.admit(shard, now=now)
         return self.grant(shard)
-
-    def admit(self, shard: str, *, now: float) -> None:
-        """Let a shard in, without a lease yet.
-
-        Parameters
-        ----------
-        shard, now
-            As in `join`.
-
-        Raises
-        ------
-        InputError
-            If the name is taken.
-        """
-        if read_shard(shard) in self.members.all:
-            raise InputError(f"A shard's name must be new, but {shard!r} has joined before.")
-        # Its rounds come after everything that is merged already.
-        through = max(finite("now", now, hint="It is the time."), self.watermark)
-        self.members.all[shard] = Member(through=through, lease=0, since=through)
 
     def take(self, given: HandIn, *, now: float, sent: float | None = None) -> Lease:
         """Take in what a shard did, and lease to it anew.
@@ -199,59 +170,6 @@ class Coordinator:
         if any(number > member.rounds + len(given.rounds) for number, _ in given.rewards):
             raise InputError(f"Rewards must be of rounds that were handed in, but some of {given.shard!r} are not.")
 
-    def lose(self, shard: str) -> None:
-        """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
-
-        Valid only if nothing that its open rewards can have influenced has influenced this call (`Policy.abandon`): a
-        server that crashed is fine. What it did may still be handed in, which gives the lease back; rounds that were
-        not waited for are counted then, and not learned.
-
-        Parameters
-        ----------
-        shard : str
-            Its name.
-        """
-        member = self.members.find(shard)
-        member.is_away = True
-        self.settle(shard, [(number, None) for number in self._open_of(shard, member)])
-        self._merge()
-
-    def settle(self, shard: str, rewards: Sequence[tuple[int, float | None]]) -> None:
-        """Take rewards of rounds that were handed in before, from whoever received them.
-
-        Parameters
-        ----------
-        shard : str
-            Who decided the rounds.
-        rewards : sequence of (int, float or None)
-            Rewards by the shard's number of the round; None abandons it. Those of settled rounds are left out.
-        """
-        member = self.members.find(shard)
-        for number, reward in rewards:
-            self._reward(member, (shard, number), reward)
-
-    def open_after(self, given: HandIn) -> set[int]:
-        """Which rounds of a shard wait for their rewards once it has handed this in.
-
-        Parameters
-        ----------
-        given : HandIn
-            What it is about to hand in.
-
-        Returns
-        -------
-        set of int
-            Their numbers; if it leaves, somebody else must `settle` them, or nothing that follows is learned.
-        """
-        made = {made.number for made in given.rounds if made.moment >= self.watermark}
-        before = self._open_of(given.shard, self.members.find(given.shard))
-        return {*before, *made} - {number for number, _ in given.rewards}
-
-    def _open_of(self, shard: str, member: Member) -> list[int]:
-        merged = [number for name, number in self._rounds if name == shard]
-        waiting = [made.number for made in member.waiting if (shard, made.number) not in self._early]
-        return merged + waiting
-
     def receive(self, given: HandIn, *, leaves: bool = False) -> None:
         """Take in what a shard did, which was checked; its lease is over.
 
@@ -263,48 +181,15 @@ class Coordinator:
             Whether it leaves.
         """
         member = self.members.find(given.shard)
-        member.is_away, member.is_leased = leaves, False
         if given.alarm is not None:
             self.policy.report_breach(given.alarm.kind, f"Shard {given.shard!r}: {given.alarm.text}")
-        member.pace += PACE * (len(given.rounds) - member.pace)
-        member.rounds += len(given.rounds)
-        # Whoever was not waited for has nothing to add to what was merged meanwhile.
-        late = [made for made in given.rounds if made.moment < self.watermark]
-        for made in late:
-            self.policy.abandon(made.recall(self.policy))
-        member.merged += len(late)
-        member.waiting += given.rounds[len(late) :]
-        member.since, member.through = given.through, max(given.through, self.watermark)
-        if given.is_untimed:
-            self.settle(given.shard, [(made.number, None) for made in given.rounds])
-        self.settle(given.shard, given.rewards)
-        self._merge()
+        self._receive(given, leaves=leaves)
         if self.policy.alarm is None:
             self._prove(Linear(given.question, given.level, f"certificate of shard {given.shard}"))
             member.amount = 0.0
         else:  # nothing is proved any more, and the lease stays charged
             self._spent += member.amount
             member.amount = 0.0
-
-    def _merge(self) -> None:
-        for name, made in self.members.advance():
-            self._count(name, made)
-
-    def _count(self, name: str, made: LeasedRound) -> None:
-        key = (name, made.number)
-        self._rounds[key] = made.recall(self.policy).round
-        if key in self._early:
-            self._reward(self.members.all[name], key, self._early.pop(key))
-
-    def _reward(self, member: Member, key: tuple[str, int], reward: float | None) -> None:
-        round_ = self._rounds.pop(key, None)
-        if round_ is None:
-            if member.merged < key[1] <= member.rounds:
-                self._early.setdefault(key, reward)  # what was abandoned stays so
-        elif reward is None:
-            self.policy.abandon(round_)
-        else:
-            self.policy.observe(round_, reward)
 
     def _prove(self, given: Linear) -> None:
         """Carry the proof on to all rounds handed in: at least by this fact, at best by everything that is known."""

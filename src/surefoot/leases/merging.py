@@ -6,12 +6,55 @@ which every shard has handed in its rounds.
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any, Protocol
 
 from surefoot.errors import AssumptionError, InputError
-from surefoot.leases.lease import HandIn, LeasedRound
+
+
+class AnyRound(Protocol):
+    """A round of a shard, which another policy can count as it was played."""
+
+    @property
+    def number(self) -> int:
+        """Its number among the shard's rounds, from 1."""
+
+    @property
+    def moment(self) -> float:
+        """When it was decided."""
+
+    def recall(self, policy: Any) -> Any:
+        """Count it there; its decision."""
+
+
+class Handed(Protocol):
+    """What a shard hands in."""
+
+    @property
+    def shard(self) -> str:
+        """Who."""
+
+    @property
+    def lease(self) -> int:
+        """Under which lease."""
+
+    @property
+    def rounds(self) -> Sequence[AnyRound]:
+        """Every round since it began."""
+
+    @property
+    def rewards(self) -> Sequence[tuple[int, Any]]:
+        """Rewards by the number of their round; None abandons it."""
+
+    @property
+    def through(self) -> float:
+        """Up to when its rounds are complete."""
+
+    @property
+    def is_untimed(self) -> bool:
+        """Whether its clock was wrong."""
 
 
 @dataclass(slots=True)
@@ -32,7 +75,7 @@ class Member:
     pace: float = 1.0  # rounds under a lease, lately: its share of what can be leased
     is_away: bool = False
     is_leased: bool = False  # the present lease is not handed in
-    waiting: list[LeasedRound] = field(default_factory=list)  # handed in, and beyond the watermark
+    waiting: list[AnyRound] = field(default_factory=list)  # handed in, and beyond the watermark
 
 
 class Members:
@@ -53,7 +96,7 @@ class Members:
             raise InputError(f"A shard must join before it hands anything in, but {name!r} has not.")
         return self.all[name]
 
-    def check(self, given: HandIn, now: float, sent: float) -> Member:
+    def check(self, given: Handed, now: float, sent: float) -> Member:
         """The shard that hands in, if all that it says can be true; `sent` is its clock now."""
         member = self.find(given.shard)
         if given.lease != member.lease:
@@ -82,7 +125,7 @@ class Members:
     def _latest(self) -> float:
         return max(member.through for member in self.all.values())
 
-    def advance(self) -> Iterator[tuple[str, LeasedRound]]:
+    def advance(self) -> Iterator[tuple[str, AnyRound]]:
         """Move the watermark on, and give the rounds before it, oldest first."""
         present = [member.through for member in self.all.values() if not member.is_away]
         # Where nobody is waited for, a round at the very last moment counts, too.

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.core.native_guard import GuardBooks, GuardSettings, available
+from surefoot.core.native_guard import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
 from surefoot.policies.coin import draw_coin
@@ -166,6 +166,21 @@ class Guard(BasePolicy):
         """What may be spent of each metric, in its own units; rounds without a reward count at their worst."""
         each = zip(self._metrics.items(), self._promises, self._books.banks, strict=True)
         return {name: metric.high * available(settings, bank) for (name, metric), settings, bank in each}
+
+    @property
+    def bank_records(self) -> list[Bank]:
+        """What is proved of the slack of each metric, rewards as shares of the highest."""
+        return self._books.banks
+
+    def check_reward(self, reward: Any) -> None:
+        """Raise unless `observe` would take this as a reward.
+
+        Parameters
+        ----------
+        reward : float or mapping
+            The reward; for several metrics their names and numbers.
+        """
+        self._read_reward(reward)
 
     @property
     def lift_intervals(self) -> dict[str, tuple[float, float]]:
