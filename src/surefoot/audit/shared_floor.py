@@ -137,6 +137,9 @@ class SharedFloor:
             )
             self.findings.add(event.number, "created", text)
 
+    def _take_snapshot(self, event: Event, snapshot: records.Snapshot) -> None:
+        """It only saves time: everything is rebuilt here from the events."""
+
     def _take_lost(self, event: Event, lost: records.Lost) -> None:
         shard = self.shards[lost.shard]
         if not lost.reason.strip():

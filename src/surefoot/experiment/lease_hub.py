@@ -9,20 +9,33 @@ from typing import Any, TypeVar
 
 import msgspec
 
+import surefoot
 from surefoot import records
 from surefoot.errors import ConfigError, InputError, JournalCorruptedError, JournalSchemaError, SurefootError
 from surefoot.experiment.answer import or_raise
 from surefoot.experiment.certificate_records import proof_record
 from surefoot.experiment.question import read_text
 from surefoot.experiment.shard_state import given_of, packed
+from surefoot.experiment.snapshots import pack, unpack
 from surefoot.experiment.state import decode, new_policy
-from surefoot.journal import Event, Journal, Transaction, View
+from surefoot.journal import Event, Head, Journal, Transaction, View
 from surefoot.leases import Coordinator, Lease
 from surefoot.leases.lease import read_shard
 from surefoot.policies import SafeLUCB
 from surefoot.records import Created, HandedIn, Joined, LeaseRecord, Lost, encode, number
 
 T = TypeVar("T")
+SNAPSHOT_ROUNDS = 20_000  # handed in between two snapshots: half a second of a replay
+OPEN_ROUNDS = 16  # and so many for each that is open, since a snapshot holds them
+
+
+class HubSnapshot(msgspec.Struct, forbid_unknown_fields=True):
+    """The coordinator, who joined with which journal, and what the chain says of earlier snapshots."""
+
+    coordinator: dict[str, Any]
+    tokens: dict[str, str]
+    time: float
+    snapshots: list[tuple[int, str]]
 
 
 class HubState:
@@ -38,6 +51,34 @@ class HubState:
         self.coordinator = Coordinator(policy, skew=self.created.skew or 0.0)
         self.first, self.tokens = event.hash, dict[str, str]()
         self.head, self.time = event.head, event.time
+        self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
+        self.since = 0  # rounds handed in since the newest snapshot
+        self._resume(view)
+
+    def _resume(self, view: View) -> None:
+        """Go on from the newest snapshot that can be used: it only saves time."""
+        event = view.latest(records.SNAPSHOT)
+        while event is not None:
+            record = decode(event, records.Snapshot)
+            data, head = view.attachment(record.digest), Head(record.number, record.hash)
+            if data is not None and view.follows(head) and self._thaw(data):
+                self.head = head
+                return
+            event = next(view.read(record.previous - 1, limit=1)) if record.previous else None
+
+    def _thaw(self, data: bytes) -> bool:
+        try:
+            found = unpack(data, HubSnapshot)
+            coordinator = Coordinator.from_state(found.coordinator)
+        except (SurefootError, ValueError, TypeError, LookupError, msgspec.MsgspecError):  # of another version
+            return False
+        self.coordinator, self.tokens, self.time = coordinator, found.tokens, found.time
+        self.snapshots = found.snapshots
+        return True
+
+    def frozen(self) -> bytes:
+        """The state as bytes, to the bit."""
+        return pack(HubSnapshot(self.coordinator.state(), self.tokens, self.time, self.snapshots))
 
     def apply(self, event: Event) -> None:
         """Apply the event that follows the head."""
@@ -50,6 +91,9 @@ class HubState:
         elif event.kind == records.HANDED_IN:
             given = decode(event, HandedIn)
             self.coordinator.receive(given_of(given), leaves=given.leaves)
+            self.since += len(given.rounds)
+        elif event.kind == records.SNAPSHOT:
+            self.snapshotted(decode(event, records.Snapshot), event.number)
         elif event.kind == records.LEASED:
             lease = decode(event, LeaseRecord)
             self.coordinator.granted(lease.shard, lease.amount)
@@ -58,6 +102,11 @@ class HubState:
         else:
             raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
         self.head, self.time = event.head, max(self.time, event.time)
+
+    def snapshotted(self, record: records.Snapshot, number: int) -> None:
+        """Remember where the newest snapshots are."""
+        # Two, so that another is left where the newest is damaged.
+        self.snapshots, self.since = [*self.snapshots[-1:], (number, record.digest)], 0
 
     def check_token(self, shard: str, token: str | None) -> None:
         """Raise unless a shard comes with the journal that it joined with: two would spend one lease twice."""
@@ -149,6 +198,8 @@ class LeaseHub:
             if before is None:
                 state.coordinator.receive(given_of(given), leaves=given.leaves)
                 self._write(state, transaction, records.HANDED_IN, _proved(given, state.coordinator), key, now)
+                state.since += len(given.rounds)
+                self._snapshot(state, transaction, now)
             if given.leaves or (before is not None and before.leaves):
                 return None
             return self._lease(state, transaction, given.shard, given.lease + 1, now)
@@ -184,6 +235,25 @@ class LeaseHub:
         """Ask the coordinator something, events of other servers included."""
         self.prepare()
         return self._transact(lambda state, _: at(state.coordinator), [])
+
+    def _snapshot(self, state: HubState, transaction: Transaction, now: float) -> None:
+        """Attach the state to the chain if the newest snapshot is old, and remove the one before the last."""
+        waiting = len(state.coordinator.policy.pending)
+        if state.since < max(SNAPSHOT_ROUNDS, OPEN_ROUNDS * waiting):
+            return
+        number, hash_ = state.head
+        previous = state.snapshots[-1][0] if state.snapshots else 0
+        if len(state.snapshots) == 2:
+            transaction.detach(state.snapshots[0][1])
+        record = records.Snapshot(
+            digest=transaction.attach(state.frozen()),
+            number=number,
+            hash=hash_,
+            previous=previous,
+            software=surefoot.__version__,
+        )
+        self._write(state, transaction, records.SNAPSHOT, record, None, now)
+        state.snapshotted(record, state.head.number)
 
     def _lease(
         self, state: HubState, transaction: Transaction, shard: str, lease: int, now: float

@@ -1,14 +1,17 @@
 """The coordinator of shards: one proof over all rounds handed in, leases within it, and one order of learning."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
 from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 
 from surefoot.arrays import finite
 from surefoot.errors import InputError, ProofError
 from surefoot.leases.hand_in_checks import check_sums, check_values
-from surefoot.leases.lease import HandIn, Lease, check_leasable, frozen
+from surefoot.leases.lease import HandIn, Lease, check_leasable, frozen, plain_round, read_round
 from surefoot.leases.merged_policy import MergedPolicy
 from surefoot.leases.merging import Member
 from surefoot.linear.ellipsoid import EPS, Ball
@@ -66,6 +69,56 @@ class Coordinator(MergedPolicy[SafeLUCB, HandIn]):
         self._carried = Linear(np.zeros(policy.dim), 0.0, "earlier proof over all shards")
         self._proof = Proof(self._carried.normal, (), 0.0)
         self._spent = 0.0  # leases that will never be handed in
+
+    def state(self) -> dict[str, Any]:
+        """Everything the coordinator knows, as plain data and arrays.
+
+        Returns
+        -------
+        dict
+            For `from_state`, which goes on to the bit.
+        """
+        return {
+            "policy": self.policy.state(),
+            "skew": self.members.skew,
+            "watermark": self.watermark,
+            "members": {name: _plain(member) for name, member in self.members.all.items()},
+            "rounds": [[*key, round_] for key, round_ in self._rounds.items()],
+            "early": [[*key, reward] for key, reward in self._early.items()],
+            "handed_in": [str(entry) for entry in self._handed_in],
+            "carried": [self._carried.normal, self._carried.level],
+            "spent": self._spent,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """A coordinator that goes on where another one was saved.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state` returned.
+
+        Returns
+        -------
+        Coordinator
+            The coordinator; its `proof` is what it carried, until the next hand-in.
+        """
+        policy = SafeLUCB.from_state(state["policy"])
+        found = cls(SafeLUCB(**policy.settings), skew=state["skew"])
+        found.policy, found.members.watermark = policy, state["watermark"]
+        found.members.all = {
+            name: Member(**{**told, "waiting": [read_round(made) for made in told["waiting"]]})
+            for name, told in state["members"].items()
+        }
+        found._rounds = {(shard, number): round_ for shard, number, round_ in state["rounds"]}
+        found._early = {(shard, number): reward for shard, number, reward in state["early"]}
+        found._handed_in = [Fraction(entry) for entry in state["handed_in"]]
+        normal, level = state["carried"]
+        found._carried = Linear(normal, level, found._carried.name)
+        found._proof = assemble(found._carried.normal, [(found._carried, found._carried.normal)], found._ball)
+        found._spent = state["spent"]
+        return found
 
     @property
     def proved(self) -> float:
@@ -262,3 +315,10 @@ class Coordinator(MergedPolicy[SafeLUCB, HandIn]):
     def _reserve(self) -> float:
         amount: float = read_constraint(self.policy.settings["constraint"]).amount
         return amount
+
+
+def _plain(member: Member) -> dict[str, Any]:
+    """The fields of a member, with its waiting rounds as lists."""
+    return {one.name: getattr(member, one.name) for one in fields(member)} | {
+        "waiting": [plain_round(made) for made in member.waiting]
+    }

@@ -162,6 +162,19 @@ class HandIn(Value, frozen=True):
     is_untimed: bool = False
 
 
+def plain_round(made: Any) -> list[Any]:
+    """A round as plain data."""
+    return [getattr(made, name) for name in LeasedRound.__struct_fields__]
+
+
+def read_round(told: Sequence[Any]) -> LeasedRound:
+    """What `plain_round` gave."""
+    number, moment, played, displaced, is_learner, known = told
+    return LeasedRound(
+        number, moment, played, displaced, is_learner, tuple(known) if isinstance(known, list) else known
+    )
+
+
 def frozen(policy: SafeLUCB, amount: float) -> dict[str, Any]:
     """The state of a policy that knows what this one does, has played nothing, and may lose the amount."""
     granted = Reserve(amount) if amount > 0 else Cumulative()

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import count, finite
 from surefoot.errors import InputError
-from surefoot.leases.lease import HandIn, Lease, LeasedRound
+from surefoot.leases.lease import HandIn, Lease, LeasedRound, plain_round, read_round
 from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
@@ -56,7 +56,7 @@ class Shard:
             "lease": [getattr(self._lease, name) for name in Lease.__struct_fields__],
             "policy": self._policy.state(),
             "moment": self._moment,
-            "since": [[getattr(made, name) for name in LeasedRound.__struct_fields__] for made in self._since],
+            "since": [plain_round(made) for made in self._since],
         }
 
     @classmethod
@@ -76,12 +76,7 @@ class Shard:
         shard = cls.__new__(cls)
         shard._lease, shard._moment = Lease(*state["lease"]), float(state["moment"])
         shard._policy = LeasedLUCB.from_state(state["policy"])
-        shard._since = [
-            LeasedRound(
-                number, moment, played, displaced, is_learner, tuple(known) if isinstance(known, list) else known
-            )
-            for number, moment, played, displaced, is_learner, known in state["since"]
-        ]
+        shard._since = [read_round(made) for made in state["since"]]
         return shard
 
     @property

@@ -1,0 +1,121 @@
+"""Snapshots of the hub: a server that starts need not replay everything, and comes to the same bits."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import records
+from surefoot.audit import audit_shards
+from surefoot.errors import JournalSchemaError
+from surefoot.experiment import lease_hub
+from surefoot.experiment.decoding import decode
+from surefoot.experiment.lease_hub import HubState, LeaseHub
+from surefoot.journal import Event, Journal
+from surefoot.leases import Coordinator
+from tests.leases.shards import World
+from tests.leases.test_sharded_experiment import Fleet, play
+
+EVERY = 60
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", EVERY)
+    return Fleet(tmp_path, hub)
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, so that states compare."""
+    if isinstance(value, np.ndarray):
+        return [str(value.dtype), value.tolist()]
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def state_of(coordinator: Coordinator) -> Any:
+    return plain(coordinator.state())
+
+
+def from_events(hub: Journal, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The coordinator without any snapshot."""
+    with monkeypatch.context() as without:
+        without.setattr(HubState, "_resume", lambda self, view: None)
+        return LeaseHub(hub, "shop", lambda: 1e9).look(state_of)
+
+
+def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
+    fleet: Fleet, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(np.random.default_rng(6))
+    a, b = fleet.join("a"), fleet.join("b")
+    for turn in range(30):
+        play(world, a, 6)
+        play(world, b, 4)
+        if turn == 27:
+            b.decide(world.rows, baseline=world.baseline)  # stays open, so that rounds wait
+    snapshots = [event for event in hub.read("shop") if event.kind == records.SNAPSHOT]
+    assert 2 <= len(snapshots) <= 300 // EVERY
+    kept = [hub.attachment("shop", records_of(event).digest) is not None for event in snapshots]
+    assert kept == [False] * (len(kept) - 2) + [True, True]
+
+    applied = list[int]()
+    apply = HubState.apply
+
+    def counted(self: HubState, event: Event) -> None:
+        applied.append(event.number)
+        apply(self, event)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(HubState, "apply", counted)
+        resumed = LeaseHub(hub, "shop", fleet.clock).look(state_of)
+    assert min(applied) == snapshots[-1].number  # and nothing before
+    assert resumed == from_events(hub, monkeypatch) == a.coordinator(state_of)
+    for _ in range(5):
+        play(world, a, 6)
+        play(world, b, 4)
+    c = fleet.join("c")
+    play(world, c, 20)
+    assert c.coordinator(state_of) == a.coordinator(state_of) == from_events(hub, monkeypatch)
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def records_of(event: Event) -> records.Snapshot:
+    return decode(event, records.Snapshot)
+
+
+def test_a_snapshot_that_is_lost_or_damaged_is_passed_over(
+    fleet: Fleet, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(np.random.default_rng(8))
+    a = fleet.join("a")
+    for _ in range(40):
+        play(world, a, 6)
+    expected = from_events(hub, monkeypatch)
+    newest = hub.view("shop").latest(records.SNAPSHOT)
+    assert newest is not None
+    real = HubState._thaw
+    for broken in ({1}, {1, 2}):
+        seen = list[bytes]()
+
+        def thaw(self: HubState, data: bytes, broken: set[int] = broken, seen: list[bytes] = seen) -> bool:
+            seen.append(data)
+            return False if len(seen) in broken else real(self, data)
+
+        with monkeypatch.context() as damaged:
+            damaged.setattr(HubState, "_thaw", thaw)
+            assert LeaseHub(hub, "shop", fleet.clock).look(state_of) == expected
+        assert len(seen) == 2
+    for data in (b"", b"\x81\xa1x\x01", seen[0][:-9]):
+        assert not HubState._thaw(HubState.__new__(HubState), data)
+    fleet.close()
+
+
+def test_an_unknown_event_is_still_refused(fleet: Fleet, hub: Journal) -> None:
+    hub.transact("shop", lambda transaction: transaction.append("something", b"{}", time=2e9))
+    with pytest.raises(JournalSchemaError):
+        LeaseHub(hub, "shop", fleet.clock).prepare()
+    fleet.close()
