@@ -55,9 +55,8 @@ def measured(address: str, folder: Path, dim: int, actions: int) -> tuple[list[f
     body = {"name": name, "settings": {"dim": dim, **told}, "mode": "guarded", "ledger": "sharded"}
     with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
         assert client.post("/v1/experiments", json=body).status_code == 201
-        asked = [
-            {"actions": [{"id": str(k), "features": row.tolist()} for k, row in enumerate(one)]} for one in rows
-        ]
+        asked = [{"actions": [{"id": str(k), "features": row.tolist()} for k, row in enumerate(one)]} for one in rows]
+        path = f"/v1/experiments/{name}/decisions"
         here, there, learner = list[float](), list[float](), 0
         with new_edge(address, folder, f"till{dim}x{actions}", experiment=name) as edge:
             warm(edge, rows, means)
@@ -65,7 +64,6 @@ def measured(address: str, folder: Path, dim: int, actions: int) -> tuple[list[f
                 made = [edge.decide(rows[n % 64], baseline=0) for n in range(100)]
                 learner += sum(one.source == "learner" for one in made)
                 here += timed(ROUNDS // TURNS, lambda n: edge.decide(rows[n % 64], baseline=0))
-                path = f"/v1/experiments/{name}/decisions"
                 there += timed(40, lambda n: client.post(path, json=asked[n % 64]).raise_for_status())
     return here, there, learner / (100 * TURNS)
 

@@ -42,7 +42,8 @@ def audit(
     shard: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=JOURNAL of a shard, for a journal where shards that share a floor meet. Repeat for all of them."
+            help="NAME=JOURNAL of a shard, for a journal where shards that share a floor meet. Repeat for all of "
+            "them; edges are found there."
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report to this file (.html or .md).")] = None,

@@ -1,4 +1,4 @@
-"""What an edge writes down: one frame per entry, its length and checksum first.
+"""What an edge writes down: one frame per entry, its length, its checksum and that of both first.
 
 Frames of rounds, rewards and leases are handed in as they were written; the others stay in the log.
 """
@@ -15,7 +15,8 @@ from surefoot.arrays import Matrix
 from surefoot.edge.bundle import Bundle
 from surefoot.errors import InputError, JournalCorruptedError
 
-FRAME = struct.Struct("<II")
+FRAME = struct.Struct("<III")
+SIZED = struct.Struct("<II")
 LONGEST = 1 << 28  # bytes of one entry
 
 
@@ -123,22 +124,24 @@ _decode_handed = msgspec.msgpack.Decoder(HandedEntry).decode
 def framed(entry: Entry) -> bytes:
     """An entry as a frame."""
     payload = _encode(entry)
-    return FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+    sized = SIZED.pack(len(payload), zlib.crc32(payload))
+    return b"%b%b%b" % (sized, zlib.crc32(sized).to_bytes(4, "little"), payload)
 
 
 def frames(data: bytes) -> Iterator[tuple[bytes, int]]:
     """The payload of each whole frame, and where it ends; a last one that was cut short is left out."""
     start = 0
     while start + FRAME.size <= len(data):
-        size, checksum = FRAME.unpack_from(data, start)
+        size, checksum, guard = FRAME.unpack_from(data, start)
         if not size and not any(data[start:]):  # a disk may have kept the length of what it had no time to write
             return
         end = start + FRAME.size + size
         payload = data[start + FRAME.size : end]
-        if size > LONGEST or (zlib.crc32(payload) != checksum and end < len(data)):
-            raise JournalCorruptedError(f"The frame at byte {start} must have its checksum, but was altered.")
-        if end > len(data) or zlib.crc32(payload) != checksum:
+        is_sized = size <= LONGEST and zlib.crc32(data[start : start + SIZED.size]) == guard
+        if is_sized and end > len(data):
             return
+        if not is_sized or zlib.crc32(payload) != checksum:
+            raise JournalCorruptedError(f"The frame at byte {start} must have its checksum, but was altered.")
         yield payload, end
         start = end
 

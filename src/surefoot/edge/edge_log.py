@@ -53,6 +53,7 @@ class EdgeLog:
             entries = log._read()
             log._check_file()
             log._check_machine([entry for entry, _ in entries])
+            os.ftruncate(log._file, log.size)  # what was cut short was never answered
             log.opened()
         except BaseException:
             log.close(is_clean=False)
@@ -77,7 +78,6 @@ class EdgeLog:
         if not found or not isinstance(found[0][0], LogHead) or found[0][0].format != FORMAT:
             raise ConfigError(f"`log` must be the log of an edge, or a new file, but {self.path} is neither.")
         self.head, self.size = found[0][0], found[-1][1]
-        os.ftruncate(self._file, self.size)  # what was cut short was never answered
         return found
 
     def _check_file(self) -> None:

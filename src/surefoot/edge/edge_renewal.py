@@ -41,14 +41,16 @@ class EdgeRenewal:
             if answer.bundle is None:
                 raise ServiceError("The service must answer with a first lease, but gave none.")
             self._journal.accept(answer.bundle, self._now())
-        self._take_over()
+            self._take_over(answer.now)
+        else:
+            self._take_over(self._now())
 
-    def _take_over(self) -> None:
-        """Go by the lease that the journal holds now."""
+    def _take_over(self, now: float) -> None:
+        """Go by the lease that the journal holds now; `now` by the service's clock, where it was heard."""
         journal = self._journal
         self._head: BundleHead = journal.bundle.head
         # Whatever the clock is set to: the time that passed since then is known.
-        self._until = time.monotonic() + max(0.0, self._head.expires - self._now())
+        self._until = time.monotonic() + max(0.0, self._head.expires - now)
         self._offset = time.time() - time.monotonic()
         self._offered = None if journal.actions is None else OfferedActions(journal.actions)
 
@@ -171,7 +173,7 @@ class EdgeRenewal:
                 self._journal.acknowledged(part, answer)
                 if answer.bundle is not None:
                     self._journal.accept(answer.bundle, self._now())
-                    self._take_over()
+                    self._take_over(answer.now)
                 self._has_left |= leaves and not self._journal.shard.policy.is_leased
             if not self._journal.unsent or len(part.data) < size / 2 or answer.bundle is not None:
                 return before, answer.now, after
