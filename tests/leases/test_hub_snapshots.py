@@ -13,8 +13,8 @@ from surefoot.experiment import lease_hub
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.lease_hub import HubState, LeaseHub
 from surefoot.journal import Event, Journal
-from surefoot.leases import Coordinator
-from tests.leases.shards import World
+from surefoot.leases import Coordinator, Shard
+from tests.leases.shards import World, new_coordinator
 from tests.leases.test_sharded_experiment import Fleet, play
 
 EVERY = 60
@@ -72,6 +72,11 @@ def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
         watched.setattr(HubState, "apply", counted)
         resumed = LeaseHub(hub, "shop", fleet.clock).look(state_of)
     assert min(applied) == snapshots[-1].number  # and nothing before
+    fresh = LeaseHub(hub, "shop", fleet.clock)
+    fresh.prepare()
+    assert fresh._state is not None
+    assert a.hub._state is not None
+    assert 0 < fresh._state.since == a.hub._state.since  # the next one is taken when it would have been
     assert resumed == from_events(hub, monkeypatch) == a.coordinator(state_of)
     for _ in range(5):
         play(world, a, 6)
@@ -119,3 +124,62 @@ def test_an_unknown_event_is_still_refused(fleet: Fleet, hub: Journal) -> None:
     with pytest.raises(JournalSchemaError):
         LeaseHub(hub, "shop", fleet.clock).prepare()
     fleet.close()
+
+
+def test_a_coordinator_goes_on_from_its_state_whatever_waits() -> None:
+    world = World(np.random.default_rng(2))
+    coordinator = new_coordinator(constraint={"name": "reserve", "granted": 9.0})
+    shards = {name: Shard(coordinator.join(name, now=0.0)) for name in ("a", "b", "c")}
+    for number in range(1, 40):
+        shard = shards["abc"[number % 3]]
+        reward = world.visit(shard, float(number))
+        if number % 4:
+            shard.observe(shard.rounds, reward)
+    shards["a"].renew(coordinator.take(shards["a"].hand_in(40.0), now=40.0))  # it waits for the others
+    assert coordinator._early
+    assert coordinator.members.find("a").waiting
+    assert state_of(Coordinator.from_state(coordinator.state())) == state_of(coordinator)
+    coordinator.lose("c")
+    shards["b"].renew(coordinator.take(shards["b"].hand_in(30.5 + 9.0), now=40.0))
+    alarmed = shards["a"]
+    world.visit(alarmed, 41.0)
+    alarmed.policy.report_breach("reward", "a test")
+    again = Coordinator.from_state(coordinator.state())
+    assert state_of(again) == state_of(coordinator)
+    assert again.proof.value <= coordinator.proof.value
+    given = alarmed.hand_in(42.0)
+    leases = [one.take(given, now=42.0) for one in (again, coordinator)]
+    assert leases[0].amount == leases[1].amount == 0.0
+    assert coordinator._spent > 0.0
+    last = Coordinator.from_state(coordinator.state())
+    assert state_of(last) == state_of(again) == state_of(coordinator)
+    assert (last.leased, last.pot, last.watermark) == (coordinator.leased, coordinator.pot, coordinator.watermark)
+
+
+def test_a_shard_goes_on_from_its_state_to_the_bit() -> None:
+    world, coordinator = (
+        World(np.random.default_rng(3)),
+        new_coordinator(constraint={"name": "reserve", "granted": 9.0}),
+    )
+    shard = Shard(coordinator.join("a", now=0.0))
+    for number in range(1, 30):
+        reward = world.visit(shard, float(number))
+        if number % 5:
+            shard.observe(number, reward)
+        if number % 7 == 0:
+            given = shard.hand_in(number + 0.25)
+            world.visit(shard, number + 0.5)
+            shard.observe(shard.rounds, 0.5)
+            shard.renew(coordinator.take(given, now=number + 0.75))
+            break
+    again = Shard.from_state(shard.state())
+    assert plain(again.state()) == plain(shard.state())
+    assert again.is_due(1) == shard.is_due(1) is True  # a round of the baseline waits to be handed in
+    for number in range(40, 80):
+        one, two = (each.decide(world.rows, baseline=world.baseline, moment=float(number)) for each in (shard, again))
+        assert (one.action, one.round) == (two.action, two.round)
+        for each in (shard, again):
+            each.observe(one.round, 0.4)
+    mine, other = shard.hand_in(90.0), again.hand_in(90.0)
+    assert len(mine.rounds) == len(other.rounds) == 41
+    assert (mine.level, mine.rewards, mine.question.tolist()) == (other.level, other.rewards, other.question.tolist())
