@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from surefoot.audit.audit_text import closest, verdict
 from surefoot.client import ServiceError
 from surefoot.edge import Edge
 from surefoot.errors import DecisionError, InputError, JournalUnavailableError
@@ -42,6 +43,9 @@ def test_an_edge_learns_with_the_others_and_is_audited(shop: Shop) -> None:
     report = shop.audit()
     assert report.is_clean
     assert {name: one.tally.decisions for name, one in report.shards.items()} == {"a": 105, "b": 61, "server": 0}
+    assert report.hub.tally.learner > 0
+    assert verdict(report.hub).startswith("Yes. Each of the learner's")
+    assert "their reports tell" in closest(report.hub)
 
 
 def test_the_shop_goes_on_while_the_service_is_away_and_reports_afterwards(shop: Shop) -> None:

@@ -8,6 +8,7 @@ from surefoot.audit.audit_report import Report
 from surefoot.audit.guard_declarations import GUARDS
 from surefoot.audit.guard_text import CANNOT_SHOW as GUARD_CANNOT_SHOW
 from surefoot.audit.guard_text import guard_promise, guard_rows, guard_verdict
+from surefoot.records import SHARDED
 
 SHOWN = 20
 ANSWERS = {
@@ -106,6 +107,8 @@ def closest(report: Report) -> str:
     """How close it got, in a sentence."""
     near = report.tally.closest
     unit = "reward" if report.coins is None else "the highest reward"
+    if report.created is not None and report.created.format == SHARDED and report.created.shard is None:
+        return "Each shard had its own lease to keep to: their reports tell."
     if not near.round or not math.isfinite(near.margin):
         return "The learner has not played under a floor."
     return (

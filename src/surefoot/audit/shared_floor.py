@@ -86,7 +86,9 @@ class SharedFloor:
         self.tally.events += 1
         if event.time < self._time:
             self.findings.add(event.number, "time", "it was written before the event that it follows")
-        self._time = event.time
+        self._time = self.tally.last_time = event.time
+        if self.tally.events == 1:
+            self.tally.first_time = event.time
         try:
             record = read_payload(event.kind, event.payload)
             if event.key != _key(record):
@@ -179,6 +181,7 @@ class SharedFloor:
     def _take_handed_in(self, event: Event, given: records.HandedIn) -> None:
         shard = self.shards[given.shard]
         self.tally.decisions += len(given.rounds)
+        self.tally.learner += sum(made.is_learner for made in given.rounds)
         problems = RoundProblems()
         level = self._check_segment(shard, given, problems)
         self._receive(shard, given)
