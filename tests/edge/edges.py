@@ -99,10 +99,12 @@ def play(edge: Edge, rounds: int) -> int:
 
 def warmed(edge: Edge) -> None:
     """140 rounds, after which the learner plays all."""
-    for _ in range(6):
-        play(edge, 20)
-        time.sleep(0.06)  # rounds are merged once the server has handed in, too
+    play(edge, 120)
+    deadline = time.monotonic() + 60.0
+    while edge._journal.shard.lease.merged < 120:  # once the server has handed in, too
+        assert time.monotonic() < deadline
         edge.renew()
+        time.sleep(0.02)
     assert play(edge, 20) == 20
 
 

@@ -9,6 +9,7 @@ from surefoot.errors import InputError
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, check_guard, leased_state
 from surefoot.leases.merged_policy import MergedPolicy
 from surefoot.policies import Guard
+from surefoot.policies.guard_settings import read_rewards
 
 AT_MOST = 0.8  # of the bank, in equal shares by pace; the rest is for whoever joins
 CUSHION = 1e-9  # kept back of every bank, for what sums round away
@@ -141,7 +142,7 @@ class GuardCoordinator(MergedPolicy[Guard, GuardHandIn]):
             raise InputError(f"Rewards must be of rounds that were handed in, but some of {given.shard!r} are not.")
         for _, reward in given.rewards:
             if reward is not None:
-                self.policy.check_reward(reward)
+                read_rewards(reward, self.policy.metrics)
         self._costs |= {
             (given.shard, made.number): cost
             for made, cost in zip(given.rounds, costs, strict=True)

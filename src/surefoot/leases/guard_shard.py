@@ -7,7 +7,7 @@ from surefoot.arrays import finite
 from surefoot.errors import DecisionError, InputError
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_settings import is_same
+from surefoot.policies.guard_settings import is_same, read_rewards
 
 
 class GuardShard:
@@ -106,7 +106,7 @@ class GuardShard:
         AssumptionError
             If the reward lies outside of its bounds.
         """
-        self._guard.check_reward(reward)
+        read_rewards(reward, self._guard.metrics)
         self._settle(number, reward)
 
     def abandon(self, number: int) -> None:

@@ -172,16 +172,6 @@ class Guard(BasePolicy):
         """What is proved of the slack of each metric, rewards as shares of the highest."""
         return self._books.banks
 
-    def check_reward(self, reward: Any) -> None:
-        """Raise unless `observe` would take this as a reward.
-
-        Parameters
-        ----------
-        reward : float or mapping
-            The reward; for several metrics their names and numbers.
-        """
-        self._read_reward(reward)
-
     @property
     def lift_intervals(self) -> dict[str, tuple[float, float]]:
         """How much more a proposal earned than the baseline would have, on average: 95% intervals at all times at once.
