@@ -317,7 +317,7 @@ def test_a_killed_edge_has_lost_nothing_that_it_answered(shop: Shop) -> None:
     for life in range(2):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            for line in itertools.islice(process.stdout, 200 * (life + 1)):
+            for line in itertools.islice(process.stdout, 100 * (life + 1)):
                 number, action = line.split()
                 told[int(number.removeprefix("till:"))] = int(action)
             process.kill()
@@ -345,3 +345,9 @@ def test_errors_of_the_log_are_of_this_package(tmp_path: Path, shop: Shop) -> No
             shop.edge(log=path)
     assert digest_of(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     assert issubclass(JournalCorruptedError, JournalError)
+
+
+def test_without_its_packages_an_edge_says_what_to_install() -> None:
+    script = "import sys; sys.modules['httpx'] = None\nimport surefoot.service.edge_leases\nfrom surefoot.edge import Edge"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.stderr.strip().endswith("pip install 'surefoot[edge]'")

@@ -8,9 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
 import numpy as np
 from numpy.typing import ArrayLike
+
+try:
+    import httpx
+except ImportError as error:
+    raise ImportError("The edge needs httpx. Install it with: pip install 'surefoot[edge]'") from error
 
 from surefoot.arrays import LARGEST, Matrix, count, positive
 from surefoot.client.models import Decision, Receipt
