@@ -112,7 +112,9 @@ def test_an_answer_that_is_lost_counts_once(shop: Shop) -> None:
             edge.renew()
         assert play(edge, 4) == 0
         assert "handed in" in edge.decide(ROWS, baseline=0).explanation
+        ended = edge._journal.shard.lease.number
         edge.renew()
+        assert edge._journal.shard.lease.number == ended + 1
         assert play(edge, 3) == 3
         edge.renew()
     report = shop.audit()

@@ -135,7 +135,10 @@ class EdgeRenewal:
             self._renewing.release()
 
     def _send_and_renew(self, leaves: bool) -> None:
+        was_leased = self._journal.shard.policy.is_leased
         before, now, after = self._send()  # before the lease is given up: while nobody answers, it goes on
+        if not was_leased and not leaves:  # what was handed in before is answered by now
+            return
         with self._lock:
             if self._journal.shard.policy.is_leased:
                 half = self._head.skew / 2
