@@ -348,7 +348,7 @@ def test_errors_of_the_log_are_of_this_package(tmp_path: Path, shop: Shop) -> No
 
 
 def test_without_its_packages_an_edge_says_what_to_install() -> None:
-    without = "import sys; sys.modules['httpx'] = None; import surefoot.service.edge_leases"  # a server needs none
+    without = "import sys; sys.modules['httpx'] = None; import surefoot.edge.edge_chain"  # a server needs none
     script = f"{without}; from surefoot.edge import Edge"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert found.stderr.strip().endswith("pip install 'surefoot[edge]'")
