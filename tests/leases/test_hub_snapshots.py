@@ -12,8 +12,9 @@ from surefoot.errors import JournalSchemaError
 from surefoot.experiment import lease_hub
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.lease_hub import HubState, LeaseHub
-from surefoot.journal import Event, Journal
+from surefoot.journal import Event, Journal, Transaction
 from surefoot.leases import Coordinator, Shard
+from surefoot.safety.facts import Linear
 from tests.leases.shards import World, new_coordinator
 from tests.leases.test_sharded_experiment import Fleet, play
 
@@ -116,6 +117,30 @@ def test_a_snapshot_that_is_lost_or_damaged_is_passed_over(
         assert len(seen) == 2
     for data in (b"", b"\x81\xa1x\x01", seen[0][:-9]):
         assert not HubState._thaw(HubState.__new__(HubState), data)
+    fleet.close()
+
+
+def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) -> None:
+    world = World(np.random.default_rng(9))
+    a = fleet.join("a")
+    play(world, a, 30)
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    told = LeaseHub(hub, "shop", fleet.clock)
+    told.prepare()
+    state = told._state
+    assert state is not None
+    state.coordinator._carried = Linear(state.coordinator._carried.normal, 500.0, state.coordinator._carried.name)
+    head = state.head
+
+    def forge(transaction: Transaction) -> None:
+        digest = transaction.attach(state.frozen())
+        record = records.Snapshot(digest=digest, number=head.number, hash=head.hash)
+        transaction.append(records.SNAPSHOT, records.encode(record), time=fleet.clock())
+
+    hub.transact("shop", forge)
+    assert fleet.join("b").coordinator(lambda it: it.members.find("b").amount) > 40.0
+    found = audit_shards(hub, "shop", fleet.journals).hub.findings
+    assert any("is leased in all" in one.text for one in found)
     fleet.close()
 
 
