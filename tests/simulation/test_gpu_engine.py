@@ -42,7 +42,7 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 
-@pytest.mark.parametrize("policy", ["Clucb", pytest.param("SafeLucb", marks=pytest.mark.long)])
+@pytest.mark.parametrize("policy", ["PaperPolicy", pytest.param("SafeLucb", marks=pytest.mark.long)])
 def test_the_core_compiles_for_a_gpu(policy: str) -> None:
     # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
     options = engine_of(policy).options("compute_90")
@@ -53,13 +53,13 @@ def test_the_core_compiles_for_a_gpu(policy: str) -> None:
 
 
 def test_what_does_not_compile_says_why() -> None:
-    engine = replace(engine_of("Lucb"), policy="no_such_policy")
+    engine = replace(engine_of("PaperPolicy"), policy="no_such_policy")
     with pytest.raises(ConfigError, match="no_such_policy"):
         Compiler().compile(source(), sources(), engine.options("compute_90"), kind="PTX")
 
 
 def test_structs_that_the_host_writes_otherwise_do_not_compile() -> None:
-    engine = engine_of("Lucb")
+    engine = engine_of("PaperPolicy")
     wrong = replace(engine, task_bytes=engine.task_bytes + 8)
     with pytest.raises(ConfigError, match="static assertion failed"):
         Compiler().compile(source(), sources(), wrong.options("compute_90"), kind="PTX")
@@ -74,7 +74,7 @@ def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return b"code"
 
     monkeypatch.setattr(Compiler, "compile", compile_)
-    engine = engine_of("Lucb")
+    engine = engine_of("PaperPolicy")
     assert program(engine, "sm_90").read_bytes() == b"code"
     assert program(engine, "sm_90") == program(engine, "sm_90")
     assert len(compiled) == 1
@@ -94,13 +94,13 @@ def test_a_cache_that_cannot_be_written_is_done_without(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     else:  # a folder that belongs to somebody else, who also left something there
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        name = program(engine_of("Lucb"), "sm_70").name
+        name = program(engine_of("PaperPolicy"), "sm_70").name
         (tmp_path / "surefoot" / name).write_bytes(b"not ours")
         monkeypatch.setattr(gpu_program, "_elsewhere", {})
         owner = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: owner)
     architecture = "sm_90" if refused == "mkdir" else "sm_70"
-    assert program(engine_of("Lucb"), architecture).read_bytes() == b"code"
+    assert program(engine_of("PaperPolicy"), architecture).read_bytes() == b"code"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,12 @@ struct Catalogue {
     values.assign(given.first, given.first + static_cast<std::ptrdiff_t>(given.count) * given.dim());
     dim = given.dim();
     columns.assign(given);
-    scores.resize(given.count);
+    begin(ridge);
+  }
+
+  // Scores of rows and columns that are there.
+  void begin(const Ridge<D>& ridge) {
+    scores.resize(actions());
     score(ridge, Solo{});
   }
 
@@ -59,7 +64,7 @@ struct Catalogue {
   // whenever the count has doubled, and in the long run every REFRESH_EVERY observations.
   template <class Team>
   [[gnu::always_inline]] void learn(Ridge<D>& ridge, View<D> x, double reward, const Team& team) {
-    const auto change = ridge.absorb(x, reward);
+    const auto change = ridge.absorb(x, reward, team);
     const auto count = static_cast<long long>(ridge.count);
     asked_beta = -1.0;
     if (count % REFRESH_EVERY == 0 || (count & (count - 1)) == 0) {

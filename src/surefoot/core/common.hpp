@@ -8,4 +8,12 @@ namespace surefoot {
 template <class A>
 using Common = std::vector<A>;
 
+// One for a team, whose lanes write the same into it.
+template <class A>
+using OfTeam = A;
+
+// The same for what a ridge seldom reads, wherever its lanes read it together.
+template <class A>
+using OfRidge = A;
+
 }  // namespace surefoot

@@ -50,16 +50,22 @@ class Engine:
     """One kind of engine: the policy that it plays, and how the device shares its work.
 
     policy: the type of the policy in the core, such as "Clucb"
+    radius: the kind of radius, by its number in the core
+    is_fixed: whether the world has the same rows in every round
     dim: the dimension that it is compiled for; -1 for any, as in the core
     team: lanes that play one run
     block: threads that are started together
+    blocks: how many of those a multiprocessor must have registers for
     task_bytes, rounds_bytes: sizes of the two structs, as the host writes them
     """
 
     policy: str
+    radius: int
+    is_fixed: bool
     dim: int
     team: int
     block: int
+    blocks: int
     task_bytes: int
     rounds_bytes: int
 
@@ -67,9 +73,12 @@ class Engine:
         """What the compiler is told; the architecture is that of a device, such as "sm_90"."""
         given = {
             "POLICY": self.policy,
+            "RADIUS": self.radius,
+            "IS_FIXED": str(self.is_fixed).lower(),
             "DIM": self.dim,
             "TEAM": self.team,
             "BLOCK": self.block,
+            "BLOCKS": self.blocks,
             "TASK_BYTES": self.task_bytes,
             "ROUNDS_BYTES": self.rounds_bytes,
         }

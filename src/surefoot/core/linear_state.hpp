@@ -1,7 +1,6 @@
 // What every linear policy holds: what it was told, what it learned, what was played, what it remembers.
 #pragma once
 #include <cmath>
-#include <optional>
 
 #include "ascent.hpp"
 #include "catalogue.hpp"
@@ -16,12 +15,12 @@ namespace surefoot {
 template <int D>
 struct LinearState {
   static constexpr int Dim = D;
-  LinearSettings settings;
+  Declared<LinearSettings> settings;
   Ridge<D> ridge;
   Ledger<D> ledger;
   Memory<D> memory;
-  std::optional<Catalogue<D>> catalogue;
-  std::optional<Likelihood<D>> likelihood;  // of bounded rewards, where it is used
+  WithFixedRows<Catalogue<D>> catalogue;
+  WithBoundedRewards<Likelihood<D>> likelihood;  // of bounded rewards, where it is used
   // Room to work, without meaning between rounds.
   PaperRadii radii;
   FreshRows<D> fresh;
@@ -61,9 +60,11 @@ struct LinearState {
     const double tries_all = 2.0 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound;
     return larger(std::sqrt(0.5 * likelihood->log_delta), tries_all);
   }
-  [[gnu::always_inline]] double radius() {
+  double radius() { return radius(Solo{}); }
+  template <class Team>
+  [[gnu::always_inline]] double radius(const Team& team) {
     const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
-    return is_by_count ? radii.of(ridge.count, dim(), settings) : radius_of(settings, ridge);
+    return is_by_count ? radii.of(ridge.count, dim(), settings, team) : radius_of(settings, ridge);
   }
   [[gnu::always_inline]] Range range(double radius, View<D> q) const {
     return range_of(settings, ridge, memory, radius, q);
@@ -90,13 +91,13 @@ struct LinearState {
     if (catalogue) {
       catalogue->learn(scored, x, reward, team);
     } else {
-      scored.absorb(x, reward);
+      scored.absorb(x, reward, team);
     }
   }
 
   template <class Team>
   [[gnu::noinline]] void absorb_bounded(View<D> x, double reward, const Team& team) {
-    ridge.absorb(x, reward);
+    ridge.absorb(x, reward, team);
     if (!likelihood->is_possible(reward)) {
       memory.refuted = REFUTED;
       return;
@@ -140,7 +141,7 @@ Offer<D> linear_offer(const Situation& now) {
 template <int D, class Team>
 [[gnu::always_inline]] inline Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record,
                                                        const Team& team) {
-  record.beta = state.radius();
+  record.beta = state.radius(team);
   const double beta = state.likelihood ? state.optimism() : record.beta;
   if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
   return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team, offer.is_checked);

@@ -3,7 +3,9 @@
 #pragma once
 #include <array>
 
+#include "common.hpp"
 #include "radius.hpp"
+#include "team.hpp"
 
 namespace surefoot {
 
@@ -11,13 +13,18 @@ class PaperRadii {
  public:
   static constexpr int AHEAD = 32;  // several registers of them: while one waits for a quotient, the others continue
   // As `paper_radius` has it.
-  [[gnu::always_inline]] double of(double observations, int dim, const LinearSettings& s) {
+  template <class Team>
+  [[gnu::always_inline]] double of(double observations, int dim, const LinearSettings& s, const Team& team) {
     const Told told{s.noise, s.delta, s.ridge, s.theta_bound, s.feature_bound};
     // Written so that a count of NaN is looked at anew.
-    if (!(observations >= first_ && observations < first_ + AHEAD) || told != told_) {
+    if (!(observations >= first_ && observations < first_ + AHEAD) || (SETTINGS_CHANGE && told != told_)) {
       told_ = told;
       first_ = observations;
-      fill(dim, s);
+      if constexpr (std::is_same_v<typename Team::Number, double>) {
+        team.each(AHEAD, [&](int i) { radii_[static_cast<std::size_t>(i)] = paper_radius(first_ + i, dim, s); });
+      } else {
+        fill(dim, s);
+      }
     }
     return radii_[static_cast<std::size_t>(observations - first_)];
   }
@@ -34,7 +41,7 @@ class PaperRadii {
 
   Told told_{};
   double first_ = -AHEAD;
-  std::array<double, AHEAD> radii_{};
+  OfTeam<std::array<double, AHEAD>> radii_{};
 };
 
 }  // namespace surefoot

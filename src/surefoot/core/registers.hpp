@@ -10,10 +10,10 @@
 namespace surefoot {
 
 // Calls `work(number, at)` for each place or, where a team takes eight at once, for as many as a register holds.
-template <class Team, class Work>
+template <bool IsWriting = true, class Team, class Work>
 [[gnu::always_inline]] inline void each_register(const Team& team, int places, int actions, Work work) {
   using Number = Team::Number;
-  team.each(places, [&](int at) __attribute__((always_inline)) {
+  const auto some = [&](int at) __attribute__((always_inline)) {
     if constexpr (std::is_same_v<Number, double>) {
       work(Number{}, at);
     } else if (at + WIDTH<Quad> >= actions && WIDTH<Register> > WIDTH<Quad>) {
@@ -21,7 +21,12 @@ template <class Team, class Work>
     } else {
       for (int k = 0; k < WIDE; k += WIDTH<Register>) work(Register{}, at + k);
     }
-  });
+  };
+  if constexpr (IsWriting) {
+    team.each(places, some);
+  } else {
+    team.look(places, some);
+  }
 }
 
 }  // namespace surefoot

@@ -13,10 +13,12 @@
 #include "archive.hpp"
 #include "blocks.hpp"
 #include "carlson.hpp"
+#include "common.hpp"
 #include "elementary.hpp"
 #include "exact.hpp"
 #include "factor.hpp"
 #include "sums.hpp"
+#include "team.hpp"
 #include "vector.hpp"
 
 namespace surefoot {
@@ -39,8 +41,8 @@ struct Ridge {
   Matrix<D> whitener;
   Vector<D> step;  // V^-1 x for the newest observation x and the V before it: what scores follow
   SumVector<D> moment;
-  Matrix<D> gram, gram_carry;  // V, without the rows that wait
-  Vector<D, RECENT> recent;
+  OfRidge<Matrix<D>> gram, gram_carry;  // V, without the rows that wait
+  OfRidge<Vector<D, RECENT>> recent;
   Vector<D, 2> scratch;
   Carlson<D> carlson;
   Blocks<D> blocks;
@@ -127,7 +129,8 @@ struct Ridge {
   };
 
   // Never inlined: loops that play many rounds have registers for themselves alone.
-  [[gnu::noinline]] Change absorb(View<D> x, double reward) {
+  template <class Team = Solo>
+  [[gnu::noinline]] Change absorb(View<D> x, double reward, const Team& team = {}) {
     const int d = dim();
     const Span block = blocks.join(x);
     const Matrix<D>& before = D == any && handed_over != nullptr ? *handed_over : whitener;
@@ -144,8 +147,8 @@ struct Ridge {
     }
     const double surprise = reward - dot(theta.data(), x.data(), d);
     // Before theta and M change: what counts is the error of the prediction made without this reward.
-    book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage);
-    accumulate(x, reward);
+    book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage, team);
+    accumulate(x, reward, team);
     if (D == any) step.fill(0.0);
     carlson.update(before, scratch.data(), block, whitener, step);
     count += 1.0;
@@ -154,14 +157,15 @@ struct Ridge {
     // Each update adds rounding errors that the conditioning of M amplifies; that may have grown since it was
     // measured, at most as fast as the root of det V.
     drift += (d + 4.0) * EPS * condition * std::sqrt(growth * (1.0 + leverage));
-    if (age >= REFRESH_EVERY || drift > larger(DRIFT_ALLOWED, 2.0 * fresh_drift)) refresh();
+    if (age >= REFRESH_EVERY || drift > larger(DRIFT_ALLOWED, 2.0 * fresh_drift)) refresh(team);
     estimate(std::exchange(is_new_, false) ? Span{0, d} : block);
     return {1.0 / (1.0 + leverage), surprise / (1.0 + leverage)};
   }
 
   // V, once the rows that wait have entered it.
-  Matrix<D> whole_gram() {
-    fold();
+  template <class Team = Solo>
+  Matrix<D> whole_gram(const Team& team = {}) {
+    fold(team);
     Matrix<D> whole(dim());
     for (int i = 0; i < whole.size(); ++i) whole.data()[i] = gram.data()[i] + gram_carry.data()[i];
     return whole;
@@ -169,7 +173,7 @@ struct Ridge {
 
   // x^T V x
   double square_in_gram(const Vector<D>& x) {
-    fold();
+    fold(Solo{});
     double square = 0.0;
     for (int i = 0; i < dim(); ++i) {
       const Span block = blocks.at(i);
@@ -181,9 +185,10 @@ struct Ridge {
   }
 
   // M afresh from V, with a bound on its error; where V is too ill-conditioned to factor, the old M stays.
-  bool refresh() {
+  template <class Team = Solo>
+  bool refresh(const Team& team = {}) {
     const int d = dim();
-    fold();
+    fold(team);
     age = 0.0;
     std::vector<Matrix<D>> fresh;
     LargestSums most;
@@ -257,7 +262,9 @@ struct Ridge {
   }
 
   // Adds e^2 D^2 to `surprises`, as large as rounding lets it be; `size` adds up what e is made of.
-  [[gnu::always_inline]] void book_surprise(View<D> x, double surprise, double size, double leverage) {
+  template <class Team>
+  [[gnu::always_inline]] void book_surprise(View<D> x, double surprise, double size, double leverage,
+                                            const Team& team) {
     const int d = dim();
     double off, share;
     // The center is off by 2 drift sqrt(energy) in the norm of V, so <theta, x> by that times the width of x; a
@@ -267,9 +274,9 @@ struct Ridge {
       share = (1.0 + 3.0 * drift + (d + 8.0) * EPS) * (leverage / (1.0 + leverage));
       // Where that would show in the radius, look closer; rows beyond what was seen are few, and have it largest.
       if (looks_closely && (leverage > 1.0 || !(off <= 1e-4 * std::fabs(surprise) + 1e-6 * size)))
-        off = std::fmin(center_error(x), off);
+        off = std::fmin(center_error(x, team), off);
     } else {
-      off = center_error(x);
+      off = center_error(x, team);
       share = 1.0;
     }
     const double most = std::fabs(surprise) + off + (d + 4.0) * EPS * size;
@@ -278,9 +285,10 @@ struct Ridge {
 
   // By how much <theta, x> may be off, judged by what V theta misses of b, whatever the drift: with r = b - V theta it
   // is <r, V^-1 x>, and no more than ||r|| ||x|| / ridge.
-  double center_error(View<D> x) {
+  template <class Team>
+  double center_error(View<D> x, const Team& team) {
     const int d = dim();
-    const Matrix<D> whole = whole_gram();
+    const Matrix<D> whole = whole_gram(team);
     double reach = 0.0, square = 0.0;
     for (int i = 0; i < d; ++i) reach += std::sqrt(whole(i, i)) * std::fabs(theta[i]);
     for (int i = 0; i < d; ++i) {
@@ -295,7 +303,8 @@ struct Ridge {
     return (std::sqrt(square) / scale) * (length / scale) * (1.0 + (d + 8.0) * EPS);
   }
 
-  [[gnu::always_inline]] void accumulate(View<D> x, double reward) {
+  template <class Team>
+  [[gnu::always_inline]] void accumulate(View<D> x, double reward, const Team& team) {
     const int d = dim();
     double* row = recent.data() + waiting * d;
     side_by_side(d, [&]<class Number>(int i) {
@@ -306,11 +315,21 @@ struct Ridge {
       put(row + i, features);
     });
     waiting += 1;
-    if (waiting == RECENT) fold();
+    if (waiting == RECENT) fold(team);
   }
 
-  // The rows that wait enter V.
-  void fold() {
+  // The rows that wait enter V. Where the lanes of a team have one V, each adds to rows of its own.
+  template <class Team>
+  void fold(const Team& team) {
+    if constexpr (IS_GRAM_SHARED && std::is_same_v<typename Team::Number, double>) {
+      team.each(D, [&](int i) { fold_rows<1>(i, {0, D}); });
+    } else {
+      fold_all();
+    }
+    waiting = 0;
+  }
+
+  void fold_all() {
     const int d = dim();
     for (int i = 0; i < d && waiting > 0;) {
       const Span block = blocks.at(i);
@@ -324,7 +343,6 @@ struct Ridge {
         ++i;
       }
     }
-    waiting = 0;
   }
 
   // Whether no row that waits touches a coordinate.

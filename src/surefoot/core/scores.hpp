@@ -87,15 +87,16 @@ struct Scores {
   }
 };
 
-// <theta, phi> and ||phi||^2_{V^-1} of the actions at a place, Many times a Number side by side, term after term: equal
-// rows have equal scores.
+// <theta, phi> and ||phi||^2_{V^-1} of the actions at some places, each `apart` from the one before, term after term:
+// equal rows have equal scores.
 template <class Number, int Many, int D>
-[[gnu::always_inline]] inline void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at, Scores& scores) {
+[[gnu::always_inline]] inline void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at,
+                                            std::ptrdiff_t apart, Scores& scores) {
   const int d = ridge.dim();
   Number mean[Many] = {}, square[Many] = {};
   const double* first = columns.column(0) + at;
   const std::ptrdiff_t stride = columns.places;
-  const auto entry = [&](int j, int k) { return take<Number>(first + j * stride + k * WIDTH<Number>); };
+  const auto entry = [&](int j, int k) { return take<Number>(first + j * stride + k * apart); };
   if (ridge.count == 0.0) {
     for (int j = 0; j < d; ++j) {
       for (int k = 0; k < Many; ++k) square[k] += entry(j, k) * entry(j, k);
@@ -147,8 +148,8 @@ template <class Number, int Many, int D>
     }
   }
   for (int k = 0; k < Many; ++k) {
-    put(scores.means.data() + at + k * WIDTH<Number>, mean[k]);
-    put(scores.squares.data() + at + k * WIDTH<Number>, square[k]);
+    put(scores.means.data() + at + k * apart, mean[k]);
+    put(scores.squares.data() + at + k * apart, square[k]);
   }
 }
 
@@ -159,15 +160,16 @@ void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores,
     int begin = 0;
     // Two registers together, which share what they read of M.
     for (; begin + 2 * WIDTH<Register> <= columns.actions; begin += 2 * WIDTH<Register>) {
-      score_at<Register, 2>(ridge, columns, begin, scores);
+      score_at<Register, 2>(ridge, columns, begin, WIDTH<Register>, scores);
     }
     using Few = std::conditional_t<(WIDTH<Register> > WIDTH<Quad>), Quad, Register>;
     for (; begin + WIDTH<Few> < columns.actions; begin += WIDTH<Register>) {
-      score_at<Register, 1>(ridge, columns, begin, scores);
+      score_at<Register, 1>(ridge, columns, begin, 0, scores);
     }
-    for (; begin < columns.actions; begin += WIDTH<Few>) score_at<Few, 1>(ridge, columns, begin, scores);
+    for (; begin < columns.actions; begin += WIDTH<Few>) score_at<Few, 1>(ridge, columns, begin, 0, scores);
   } else {
-    team.each(columns.places, [&](int at) { score_at<double, 1>(ridge, columns, at, scores); });
+    team.each_several(columns.places,
+                      [&]<int Many>(int at, int apart) { score_at<double, Many>(ridge, columns, at, apart, scores); });
   }
   for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
 }
@@ -241,14 +243,20 @@ template <int Many, class Number, int D>
 template <int D, class Team>
 void follow(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, Scores& scores,
             const Team& team) {
-  // Sums of a few terms wait for nothing.
-  const int quarter = D == any ? columns.places / (4 * WIDE) * WIDE : 0, behind = 4 * quarter;
-  each_register(team, quarter, quarter, [&]<class Number>(Number, int at) {
-    follow_at<4, Number>(columns, step, change, at, quarter, scores);
-  });
-  each_register(team, columns.places - behind, columns.actions - behind, [&]<class Number>(Number, int at) {
-    follow_at<1, Number>(columns, step, change, behind + at, 0, scores);
-  });
+  if constexpr (std::is_same_v<typename Team::Number, double>) {
+    team.each_several(columns.places, [&]<int Many>(int at, int apart) {
+      follow_at<Many, double>(columns, step, change, at, apart, scores);
+    });
+  } else {
+    // Sums of a few terms wait for nothing.
+    const int quarter = D == any ? columns.places / (4 * WIDE) * WIDE : 0, behind = 4 * quarter;
+    each_register(team, quarter, quarter, [&]<class Number>(Number, int at) {
+      follow_at<4, Number>(columns, step, change, at, quarter, scores);
+    });
+    each_register(team, columns.places - behind, columns.actions - behind, [&]<class Number>(Number, int at) {
+      follow_at<1, Number>(columns, step, change, behind + at, 0, scores);
+    });
+  }
 }
 
 // The same after several observations, one after the other; each row is read once for four of them.
@@ -290,13 +298,14 @@ template <class Team>
   const double *means = scores.means.data(), *squares = scores.squares.data();
   const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(upper);
   int rivals = 0;
-  each_register(team, padded(actions), actions, [&]<class Number>(Number, int at) __attribute__((always_inline)) {
-    const Number mean = take<Number>(means + at);
-    // A row that may reach the bar, rounding included, counts as a rival; so does one that ties: among equals the first
-    // must win, not the last best.
-    const Number gap = larger(Number{} + 0.0, (upper - mean) - 4.0 * EPS * (size + absolute(mean)));
-    rivals += holding(square * take<Number>(squares + at) >= gap * gap);
-  });
+  each_register<false>(
+      team, padded(actions), actions, [&]<class Number>(Number, int at) __attribute__((always_inline)) {
+        const Number mean = take<Number>(means + at);
+        // A row that may reach the bar, rounding included, counts as a rival; so does one that ties: among equals the
+        // first must win, not the last best.
+        const Number gap = larger(Number{} + 0.0, (upper - mean) - 4.0 * EPS * (size + absolute(mean)));
+        rivals += holding(square * take<Number>(squares + at) >= gap * gap);
+      });
   return team.total(rivals) == 1;  // the row itself
 }
 

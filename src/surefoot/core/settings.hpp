@@ -1,11 +1,11 @@
 // What a linear policy was told: checked by the Python class that makes it.
 #pragma once
+#include "compiled_for.hpp"
 #include "sums.hpp"
 
 namespace surefoot {
 
 // Python names each by its number, which may be no larger than `last`.
-enum class Radius { paper, logdet, amm, dual, residual, likelihood, best, last = best };
 enum class Gate { joint, ledger, facts, last = facts };
 enum class Optimism { set, facts, last = facts };
 enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_path, last = realised_path };
@@ -13,7 +13,7 @@ enum class Constraint { cumulative, checkpoints, stagewise, reserve, realised_pa
 struct LinearSettings {
   double noise = 1.0, delta = 0.01, ridge = 1.0, theta_bound = 1.0, feature_bound = 1.0;
   double alpha = 0.0, reward_floor = 0.0;
-  Radius radius = Radius::paper;
+  DeclaredRadius radius = Radius::paper;
   double misfit = 0.0;  // how far a mean may lie from <theta, features>
   double range_low = -INFINITE, range_high = INFINITE;
   double sum_delta = 0.0;                      // for the sum of realised rewards; 0 leaves that fact out

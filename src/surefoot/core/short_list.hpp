@@ -28,7 +28,7 @@ inline constexpr int LIST_LASTS = 8;                          // observations, f
 template <int D>
 struct ShortList {
   using Change = typename Ridge<D>::Change;
-  std::vector<int> rows;
+  Common<int> rows;
   double travel = 0.0, reach = 0.0, bar = 0.0;
   int missed = 0;  // observations since the list was made
 
@@ -94,7 +94,7 @@ struct ShortList {
   }
 
   // A list as it was saved; `missed_` of an older one is not known, and so too many.
-  void restore(Rows<D> all, const Scores& scores, std::vector<int> listed, int missed_) {
+  void restore(Rows<D> all, const Scores& scores, Common<int> listed, int missed_) {
     rows = std::move(listed);
     start(all, scores);
     missed = missed_ < 0 || missed_ > most_kept_ ? most_kept_ + 1 : missed_;

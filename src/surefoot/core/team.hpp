@@ -3,8 +3,7 @@
 // Work over actions is written once, for one number or for eight side by side, and never adds up over actions. So the
 // bits are the same for every team.
 #pragma once
-#include <vector>
-
+#include "common.hpp"
 #include "sums.hpp"
 
 namespace surefoot {
@@ -31,6 +30,11 @@ struct Solo {
   [[gnu::always_inline]] void each(int places, Work work) const {
     for (int at = 0; at < places; at += WIDE) work(at);
   }
+  // The same for work that only reads.
+  template <class Work>
+  [[gnu::always_inline]] void look(int places, Work work) const {
+    each(places, work);
+  }
   // What all lanes have counted.
   int total(int counted) const { return counted; }
   // Over whole groups of eight; `room` holds as many numbers as there are places.
@@ -49,7 +53,7 @@ struct Solo {
   }
   // The places that pass a test, in their order; none, and false, where more than so many do.
   template <class Test>
-  bool pick(int places, int most, std::vector<int>& picked, Test test) const {
+  bool pick(int places, int most, Common<int>& picked, Test test) const {
     picked.clear();
     for (int at = 0; at < places; ++at) {
       if (!test(at)) continue;
@@ -73,6 +77,14 @@ struct Emulated {
       for (int at = lane; at < places; at += lanes) work(at);
     }
   }
+  template <class Work>
+  void each_several(int places, Work work) const {
+    each(places, [&](int at) { work.template operator()<1>(at, lanes); });
+  }
+  template <class Work>
+  void look(int places, Work work) const {
+    each(places, work);
+  }
   int total(int counted) const { return counted; }
   template <class Value>
   Largest largest(int places, double*, Value value) const {
@@ -85,7 +97,7 @@ struct Emulated {
     return found;
   }
   template <class Test>
-  bool pick(int places, int most, std::vector<int>& picked, Test test) const {
+  bool pick(int places, int most, Common<int>& picked, Test test) const {
     return Solo{}.pick(places, most, picked, test);
   }
 };

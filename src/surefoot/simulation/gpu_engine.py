@@ -5,9 +5,9 @@ functions of seed and round, so a GPU makes its own. What it cannot play, `refus
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +21,31 @@ from surefoot.simulation.engine import MEASURES, check_owed, play_chunk, too_lon
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import seed_of_run
-from surefoot.simulation.realisations import Realisation
+from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.rewards import GAUSSIAN
 from surefoot.simulation.worlds import World
 
-TYPES = {"LUCB": "Lucb", "CLUCB": "Clucb", "CLUCB2": "Clucb2", "SafeLUCB": "SafeLucb"}  # in the core
-# Lanes that play one run. Of the paper's policies each lane has a run of its own: lanes that share one share little but
-# its rows, and their states no longer fit into the caches. SafeLUCB's searches keep other runs waiting for less.
-TEAMS = {"Lucb": 1, "Clucb": 1, "Clucb2": 1, "SafeLucb": 4}
+# Their types in `core/gpu/play.cu`: the paper's are one, and each is one `Which` of it.
+TYPES = {"LUCB": "PaperPolicy", "CLUCB": "PaperPolicy", "CLUCB2": "PaperPolicy", "SafeLUCB": "SafeLucb"}
+WHICH = ("LUCB", "CLUCB", "CLUCB2")
+# Lanes that play one run. More would share its rows, and repeat the rest of its rounds.
+TEAMS = {"PaperPolicy": 4, "SafeLucb": 4}
+BLOCKS = {"PaperPolicy": 8, "SafeLucb": 1}  # that a multiprocessor must have registers for
+CARVEOUT = 14  # percent of the memory of a multiprocessor that is not to be a cache
+ARENA_BYTES = 32  # of a thread's shared memory: where it takes room from
 BLOCK = 32  # threads that are started together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
 MOST_TOGETHER = 65_535  # runs: the most that CUDA numbers in a second dimension
 DRAW_THREADS = 256
+WIDE = 8  # places that the core pads actions to
 
 # The structs of `gpu/play.cu`.
 ROUNDS = np.dtype(
     [
         ("rounds", np.int32),
         ("actions", np.int32),
-        ("dim", np.int32),
-        ("is_fixed", np.int32),
         ("checkpoints", np.uint64),
         ("checkpoint_count", np.int32),
         ("watched", np.uint64),
@@ -61,6 +64,7 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
         [
             ("settings", np.void, settings),
             ("features", np.uint64),
+            ("columns", np.uint64),
             ("means", np.uint64),
             ("baselines", np.uint64),
             ("draws", np.uint64),
@@ -68,14 +72,22 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
             ("scale", np.float64),
             ("rewards", np.int32),
             ("is_told", np.int32),
+            ("which", np.int64),
         ]
     )
 
 
-def engine_of(policy: str, *, fixed: bool = True) -> Engine:
-    """The engine for a policy's type in the core, in worlds whose rows stay the same or not."""
+class Kind(NamedTuple):
+    """What a program is compiled for: a policy's type in the core, and a radius."""
+
+    policy: str
+    radius: int
+
+
+def engine_of(policy: str, radius: int = 0, *, fixed: bool = True) -> Engine:
+    """The engine for a policy's type and radius in the core, in worlds whose rows stay the same or not."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
-    return Engine(policy, FIXED, team_of(policy, fixed), BLOCK, task, ROUNDS.itemsize)
+    return Engine(policy, radius, fixed, FIXED, team_of(policy, fixed), BLOCK, BLOCKS[policy], task, ROUNDS.itemsize)
 
 
 def team_of(policy: str, fixed: bool) -> int:
@@ -177,7 +189,7 @@ class _Stage:
         self._checkpoints = cupy.asarray(checkpoints)
         self._columns = len(MEASURES) + len(watched)
         self._architecture = f"sm_{cupy.cuda.Device().compute_capability}"
-        self._loaded: dict[str, tuple[Any, Any]] = {}
+        self._loaded: dict[Kind, Any] = {}
         size = world.actions * world.dim
         self._team_room = 8 * (6 * size + 16 * world.actions) + 16 * 1024
 
@@ -196,61 +208,58 @@ class _Stage:
     def play(self, specs: Sequence[Spec], seed: int, runs: Sequence[int]) -> list[NDArray[np.float64]]:
         cupy = self._cupy
         realisations = list(self._world.realisations(seed, runs))
-        policy, keeps_floor = TYPES[specs[0].policy], any(spec.is_conservative for spec in specs)
-        rounds, problems = self._rounds_of(realisations, seed, runs, keeps_floor, policy)
-        kept = cupy.zeros((len(specs), len(runs), self._checkpoints.size, self._columns))
-        by_type: dict[str, list[int]] = {}
-        for i, spec in enumerate(specs):
-            by_type.setdefault(TYPES[spec.policy], []).append(i)
-        tasks = {
-            policy: np.concatenate([self._tasks(specs[i], problems, realisations, rounds, kept[i]) for i in chosen])
-            for policy, chosen in by_type.items()
-        }
-        for policy in tasks:
-            self._kernels(policy)
-        cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
-        busy = []
-        for policy, those in tasks.items():
-            with cupy.cuda.Stream(non_blocking=True) as stream:
-                busy.append((stream, *self._start(policy, those)))
-        for stream, failed, *_ in busy:
-            stream.synchronize()
-            self._check(failed, realisations)
-        return list(cupy.asnumpy(kept))
-
-    def _rounds_of(
-        self, realisations: list[Realisation], seed: int, runs: Sequence[int], keeps_floor: bool, policy: str
-    ) -> tuple[Any, list[Any]]:
-        """Features, means, baselines and draws of all runs on the device, and what policies are told."""
-        cupy, horizon = self._cupy, self._horizon
-        blocks = [one.take(1 if self._world.fixed else horizon) for one in realisations]
+        blocks = [one.take(1 if self._world.fixed else self._horizon) for one in realisations]
+        if any(spec.is_conservative for spec in specs):
+            for block in blocks:
+                check_owed(block)
         problems = [
             one.problem(block, seed=seed_of_run(seed, run))
             for one, block, run in zip(realisations, blocks, runs, strict=True)
         ]
-        if keeps_floor:
-            for block in blocks:
-                check_owed(block)
+        kinds = [Kind(TYPES[spec.policy], policy_of(spec, problems[0]).core.settings.radius) for spec in specs]
+        rounds = self._rounds_of(realisations, blocks, kinds[0])
+        kept = cupy.zeros((len(specs), len(runs), self._checkpoints.size, self._columns))
+        by_kind: dict[Kind, list[NDArray[np.void]]] = {}
+        for spec, kind, counts in zip(specs, kinds, kept, strict=True):
+            by_kind.setdefault(kind, []).append(self._tasks(spec, problems, realisations, rounds, counts))
+        starts = [self._prepare(kind, np.concatenate(several)) for kind, several in by_kind.items()]
+        cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
+        streams = [cupy.cuda.Stream(non_blocking=True) for _ in starts]
+        for stream, (start, _) in zip(streams, starts, strict=True):
+            with stream:
+                start()
+        for stream, (_, failed) in zip(streams, starts, strict=True):
+            stream.synchronize()
+            self._check(failed, realisations)
+        return list(cupy.asnumpy(kept))
+
+    def _rounds_of(self, realisations: list[Realisation], blocks: list[Block], kind: Kind) -> tuple[Any, ...]:
+        """Features, means, baselines and draws of all runs on the device."""
+        cupy, horizon = self._cupy, self._horizon
         features = cupy.asarray(np.stack([block.features for block in blocks]))
         means = cupy.asarray(np.stack([block.means for block in blocks]))
         if not self._world.fixed:
             baselines = cupy.asarray(np.stack([block.baselines for block in blocks]))
             draws = cupy.asarray(np.stack([block.draws for block in blocks]))
-            return (features, means, list(baselines), draws), problems
+            return features, features, means, list(baselines), draws
         rows = [int(block.baselines[0]) for block in blocks]
         played = {row: cupy.full(horizon, row, dtype=np.int64) for row in set(rows)}
         seeds = cupy.asarray(np.array([one.noise_seed for one in realisations], dtype=np.uint64))
-        draws = cupy.empty((len(runs), horizon))
-        grid = ((horizon + DRAW_THREADS - 1) // DRAW_THREADS, len(runs))
+        draws = cupy.empty((len(blocks), horizon))
+        grid = ((horizon + DRAW_THREADS - 1) // DRAW_THREADS, len(blocks))
         is_normal = np.int32(realisations[0].rewards.kind == GAUSSIAN)
-        kernel = self._kernels(policy)[1]  # each has it
-        kernel(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
-        return (features, means, [played[row] for row in rows], draws), problems
+        module = self._module(kind)  # each has both
+        module.get_function("draw")(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
+        columns = cupy.empty((len(blocks), self._world.dim * (self._world.actions + WIDE)))
+        grid = ((len(blocks) + BLOCK - 1) // BLOCK,)
+        given = (features, *np.int32([self._world.actions, len(blocks)]), np.int64(columns.shape[1]), columns)
+        module.get_function("arrange")(grid, (BLOCK,), given, shared_mem=BLOCK * ARENA_BYTES)
+        return features, columns, means, [played[row] for row in rows], draws
 
     def _tasks(
         self, spec: Spec, problems: list[Any], realisations: list[Realisation], rounds: Any, kept: Any
     ) -> NDArray[np.void]:
-        features, means, baselines, draws = rounds
+        features, columns, means, baselines, draws = rounds
         told = []
         for problem in problems:
             settings = policy_of(spec, problem).core.settings
@@ -258,18 +267,28 @@ class _Stage:
             told.append(settings.raw())
         tasks = np.zeros(len(told), dtype=task_dtype(len(told[0])))
         tasks["settings"] = np.array(told, dtype=tasks.dtype["settings"])
-        for name, array in (("features", features), ("means", means), ("draws", draws), ("kept", kept)):
+        for name, array in (
+            ("features", features),
+            ("columns", columns),
+            ("means", means),
+            ("draws", draws),
+            ("kept", kept),
+        ):
             tasks[name] = array.data.ptr + np.arange(len(told), dtype=np.uint64) * np.uint64(array.strides[0])
         tasks["baselines"] = [array.data.ptr for array in baselines]
         tasks["scale"] = [one.rewards.scale for one in realisations]
         tasks["rewards"] = [one.rewards.kind for one in realisations]
         tasks["is_told"] = spec.knows_baseline
+        tasks["which"] = WHICH.index(spec.policy) if spec.policy in WHICH else 0
         return tasks
 
-    def _start(self, policy: str, tasks: NDArray[np.void]) -> tuple[Any, ...]:
-        """Start the runs of one kind of policy; returns where failures are told, and what must stay in memory."""
+    def _prepare(self, kind: Kind, tasks: NDArray[np.void]) -> tuple[Callable[[], None], Any]:
+        """What starts the runs of one kind of policy, and where failures are told.
+
+        All memory is taken before anything starts: a device takes some only between kernels.
+        """
         cupy, world = self._cupy, self._world
-        team = team_of(policy, world.fixed)
+        team = team_of(kind.policy, world.fixed)
         grid = (tasks.size * team + BLOCK - 1) // BLOCK
         teams = grid * BLOCK // team
         memory = cupy.empty(teams * (team * LANE_ROOM + self._team_room), dtype=np.uint8)
@@ -277,8 +296,6 @@ class _Stage:
         all_[0] = (
             self._horizon,
             world.actions,
-            world.dim,
-            world.fixed,
             self._checkpoints.data.ptr,
             self._checkpoints.size,
             self._watched.data.ptr,
@@ -289,17 +306,21 @@ class _Stage:
         )
         there, shared = cupy.asarray(tasks.view(np.uint8)), cupy.asarray(all_.view(np.uint8))
         failed = cupy.full(tasks.size, -1, dtype=np.int64)
-        kernel = self._kernels(policy)[0]
-        kernel((grid,), (BLOCK,), (there, np.int32(tasks.size), shared, failed), shared_mem=BLOCK * 32)
-        return failed, there, shared, memory
+        kernel = self._module(kind).get_function("play")
+        given = (there, np.int32(tasks.size), shared, failed)
 
-    def _kernels(self, policy: str) -> tuple[Any, Any]:
-        if policy not in self._loaded:
-            module = self._cupy.RawModule(
-                path=str(program(engine_of(policy, fixed=self._world.fixed), self._architecture))
-            )
-            self._loaded[policy] = module.get_function("play"), module.get_function("draw")
-        return self._loaded[policy]
+        def start(_memory: Any = memory) -> None:
+            kernel((grid,), (BLOCK,), given, shared_mem=BLOCK * ARENA_BYTES)
+
+        return start, failed
+
+    def _module(self, kind: Kind) -> Any:
+        if kind not in self._loaded:
+            engine = engine_of(*kind, fixed=self._world.fixed)
+            module = self._cupy.RawModule(path=str(program(engine, self._architecture)))
+            module.get_function("play").preferred_shared_memory_carveout = CARVEOUT
+            self._loaded[kind] = module
+        return self._loaded[kind]
 
     def _check(self, failed: Any, realisations: list[Realisation]) -> None:
         rounds = self._cupy.asnumpy(failed)

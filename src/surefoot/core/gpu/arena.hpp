@@ -10,17 +10,20 @@ struct Arena {
 
 inline constexpr std::size_t GRAIN = 32;  // bytes: what four numbers that are read at once need
 
-// Of this lane: its own, and its copy of the team's, which all lanes move alike.
-inline Arena& arena_of(bool is_shared) {
+enum class Room { own, team, count };
+inline constexpr int ROOMS = static_cast<int>(Room::count);
+
+// Of this lane; that of its team is a copy, which all lanes move alike.
+inline Arena& arena_of(Room where) {
   extern __shared__ Arena arenas[];
-  return arenas[2 * threadIdx.x + (is_shared ? 1 : 0)];
+  return arenas[ROOMS * threadIdx.x + static_cast<int>(where)];
 }
 
 inline std::size_t whole_grains(std::size_t size) { return (size + GRAIN - 1) / GRAIN * GRAIN; }
 
-template <bool Shared>
+template <Room Where>
 void* take_room(std::size_t size) {
-  Arena& arena = arena_of(Shared);
+  Arena& arena = arena_of(Where);
   char* found = arena.next;
   if (static_cast<std::size_t>(arena.last - found) < whole_grains(size)) __trap();  // the host hears of it
   arena.next = found + whole_grains(size);
@@ -28,9 +31,9 @@ void* take_room(std::size_t size) {
 }
 
 // Whatever was taken last can be had again; what lies before it stays until the kernel ends.
-template <bool Shared>
+template <Room Where>
 void give_back(void* first, std::size_t size) {
-  Arena& arena = arena_of(Shared);
+  Arena& arena = arena_of(Where);
   if (first != nullptr && static_cast<char*>(first) + whole_grains(size) == arena.next) {
     arena.next = static_cast<char*>(first);
   }

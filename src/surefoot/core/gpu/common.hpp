@@ -1,10 +1,39 @@
-// In the place of the core's `common.hpp`: vectors that lie at one address for all lanes of a team.
+// In the place of the core's `common.hpp`: vectors that lie at one address for all lanes of a team, and what lies
+// beside the registers. A compiler keeps a state in registers only if no part of it is found by a number that it does
+// not know.
 #pragma once
 #include <vector>
+
+#include "compiled_for.hpp"
 
 namespace surefoot {
 
 template <class A>
 using Common = std::vector<A, true>;
+
+template <class A, gpu::Room Where>
+class Beside {
+ public:
+  template <class... Given>
+  explicit Beside(Given... given) : there_(::new (gpu::take_room<Where>(sizeof(A))) A(given...)) {}
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+  operator const A&() const { return *there_; }
+  auto size() const { return there_->size(); }
+  auto data() const { return there_->data(); }
+  auto row(int i) const { return there_->row(i); }
+  double& operator[](std::size_t i) const { return there_->data()[i]; }
+  double& operator()(int i, int j) const { return (*there_)(i, j); }
+  void identity(double scale) const { there_->identity(scale); }
+
+ private:
+  A* there_;
+};
+
+template <class A>
+using OfTeam = Beside<A, gpu::Room::team>;
+template <class A>
+using OfRidge = Beside<A, IS_GRAM_SHARED ? gpu::Room::team : gpu::Room::own>;
 
 }  // namespace surefoot

@@ -1,9 +1,7 @@
 // Many runs at once: each is played by a team of lanes, with the core's own policies and loop.
 #include "arena.hpp"
-#include "clucb.hpp"
-#include "clucb2.hpp"
 #include "engine.hpp"
-#include "lucb.hpp"
+#include "paper_policy.hpp"
 #include "philox.hpp"
 #include "safe_lucb.hpp"
 #include "warp_team.hpp"
@@ -13,19 +11,19 @@ namespace surefoot::gpu {
 // One run of one policy, as the host writes it down.
 struct Task {
   LinearSettings settings;
-  const double *features, *means;
+  const double *features, *columns, *means;
   const std::int64_t* baselines;
   const double* draws;
   double* kept;
   double scale;
   int rewards;
   int is_told;
+  std::int64_t which;  // of the policies that are one program
 };
 
 // What all runs have in common.
 struct Rounds {
-  int rounds, actions, dim;
-  int is_fixed;
+  int rounds, actions;
   const std::int64_t* checkpoints;
   int checkpoint_count;
   const double* watched;
@@ -37,18 +35,29 @@ struct Rounds {
 // The host writes them as bytes.
 static_assert(sizeof(Task) == TASK_BYTES && sizeof(Rounds) == ROUNDS_BYTES);
 
+inline std::size_t column_numbers(int actions) { return static_cast<std::size_t>(padded(actions)) * DIM; }
+
 template <class P>
 void play_task(const Task& task, const Rounds& all, std::int64_t* failed, const WarpTeam<TEAM>& team) {
-  Player<P> player{typename P::State(all.dim, task.settings), typename P::Record(all.dim), {}};
-  const Rows<P::Dim> rows{task.features, all.actions, all.dim};
-  if (all.is_fixed) player.state.catalogue.emplace().assign(rows, player.state.scoring());
+  Player<P> player{typename P::State(P::Dim, task.settings), typename P::Record(P::Dim), {}};
+  if constexpr (requires { player.state.which; }) player.state.which = static_cast<Which>(task.which);
+  const Rows<P::Dim> rows{task.features, all.actions, P::Dim};
+  if constexpr (IS_FIXED) {
+    Catalogue<P::Dim>& catalogue = player.state.catalogue.emplace();
+    catalogue.values.refer_to(task.features, static_cast<std::size_t>(rows.count) * P::Dim);
+    catalogue.dim = P::Dim;
+    catalogue.columns.actions = rows.count;
+    catalogue.columns.places = padded(rows.count);
+    catalogue.columns.values.refer_to(task.columns, column_numbers(rows.count));
+    catalogue.begin(player.state.scoring());
+  }
   team.meet();  // what one lane still sets up, another must not read
   Tally tally(std::vector<double>(all.watched, all.watched + all.watched_count));
   const Block block{all.rounds,
                     all.actions,
-                    all.dim,
-                    all.is_fixed != 0,
-                    all.is_fixed != 0,
+                    P::Dim,
+                    IS_FIXED,
+                    IS_FIXED,
                     task.features,
                     task.means,
                     task.draws,
@@ -68,8 +77,8 @@ inline void set_up(const Rounds& all) {
   const std::size_t lanes = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   char *own = all.memory + lane * all.lane_room,
        *shared = all.memory + lanes * all.lane_room + lane / TEAM * all.team_room;
-  arena_of(false) = {own, own + all.lane_room};
-  arena_of(true) = {shared, shared + all.team_room};
+  arena_of(Room::own) = {own, own + all.lane_room};
+  arena_of(Room::team) = {shared, shared + all.team_room};
 }
 
 }  // namespace surefoot::gpu
@@ -77,13 +86,22 @@ inline void set_up(const Rounds& all) {
 using namespace surefoot;
 using namespace surefoot::gpu;
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
     play(const Task* tasks, int count, const Rounds* rounds, std::int64_t* failed) {
   const Rounds all = *rounds;
   const int at = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / TEAM);
   if (at >= count) return;
   set_up(all);
   play_task<POLICY<DIM>>(tasks[at], all, failed + at, WarpTeam<TEAM>::here());
+}
+
+// The rows of every run as columns, which all its policies read.
+extern "C" __global__ void arrange(const double* features, int actions, int runs, std::int64_t apart, double* out) {
+  const int run = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (run >= runs) return;
+  Columns<DIM> columns;
+  columns.values.refer_to(out + run * apart, column_numbers(actions));
+  columns.assign({features + static_cast<std::ptrdiff_t>(run) * actions * DIM, actions, DIM});
 }
 
 // The randomness of every round of a run, as `RoundDraws` has it.

@@ -4,6 +4,9 @@
 
 namespace surefoot::gpu {
 
+inline constexpr int SEVERAL =
+    2;  // places that a lane works on side by side; more would take more instructions to keep
+
 template <int W>
 struct WarpTeam {
   using Number = double;
@@ -26,9 +29,27 @@ struct WarpTeam {
     meet();
   }
 
+  // The same, several places side by side: while one waits for memory, the others do, too.
+  template <class Work>
+  void each_several(int places, Work work) const {
+    meet();
+    int at = lane;
+    for (; at + (SEVERAL - 1) * W < places; at += SEVERAL * W) work.template operator()<SEVERAL>(at, W);
+    for (; at < places; at += W) work.template operator()<1>(at, W);
+    meet();
+  }
+
+  // Where nothing is written, nobody waits.
+  template <class Work>
+  void look(int places, Work work) const {
+#pragma unroll SEVERAL
+    for (int at = lane; at < places; at += W) work(at);
+  }
+
   template <class Value>
   Largest largest(int places, double*, Value value) const {
     Largest found{places, -INFINITE};
+#pragma unroll SEVERAL
     for (int at = lane; at < places; at += W) found.take_in({at, value.template operator()<double>(at)});
     for (int apart = W / 2; apart > 0; apart /= 2) {
       found.take_in({__shfl_xor_sync(mask, found.place, apart, W), __shfl_xor_sync(mask, found.value, apart, W)});
@@ -37,17 +58,28 @@ struct WarpTeam {
   }
 
   template <class Test>
-  bool pick(int places, int most, std::vector<int>& picked, Test test) const {
+  bool pick(int places, int most, Common<int>& picked, Test test) const {
     picked.clear();
-    for (int first = 0; first < places; first += W) {
-      const bool passes = first + lane < places && test(first + lane);
-      unsigned votes = __ballot_sync(mask, passes) & mask;
-      for (; votes != 0; votes &= votes - 1) {
-        if (static_cast<int>(picked.size()) == most) {
-          picked.clear();
-          return false;
+    for (int first = 0; first < places; first += 32 * W) {
+      unsigned own = 0;  // a bit for each of this lane's places
+#pragma unroll SEVERAL
+      for (int k = 0; k < 32; ++k) {
+        const int at = first + k * W + lane;
+        if (at < places && test(at)) own |= 1U << k;
+      }
+      if (static_cast<int>(picked.size()) + total(__popc(own)) > most) {
+        picked.clear();
+        return false;
+      }
+      unsigned of[W], left = 0;
+#pragma unroll
+      for (int l = 0; l < W; ++l) left |= of[l] = __shfl_sync(mask, own, l, W);
+      for (; left != 0; left &= left - 1) {
+        const int k = __ffs(static_cast<int>(left)) - 1;
+#pragma unroll
+        for (int l = 0; l < W; ++l) {
+          if ((of[l] >> k & 1U) != 0) picked.push_back(first + k * W + l);
         }
-        picked.push_back(first + (__ffs(static_cast<int>(votes)) - 1) % W);
       }
     }
     return true;
