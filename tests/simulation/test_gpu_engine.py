@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from surefoot.core import gpu_program
 from surefoot.core.gpu_program import Compiler, program, source, sources
 from surefoot.errors import ConfigError, WorkerError
+from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import TYPES, Device, engine_of, refusal
+from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, engine_of, refusal
 from surefoot.simulation.gpu_executor import GpuExecutor
 
 ALPHAS = (0.05, 0.4)
@@ -243,7 +245,31 @@ def test_the_bits_of_the_paper_s_world_are_a_cpu_s() -> None:
 @needs_gpu
 @pytest.mark.long
 def test_the_bits_of_a_world_that_changes_are_a_cpu_s() -> None:
-    equal(ContextualWorld(dim=4), SPECS, 16, 2_000)
+    equal(ContextualWorld(dim=4), [replace(spec, floor_share=0.0) for spec in SPECS], 16, 2_000)
+
+
+@needs_gpu
+@pytest.mark.long
+@pytest.mark.parametrize("radius", ["paper", "logdet", "amm", "dual", "residual"])
+def test_the_bits_of_every_radius_are_a_cpu_s(radius: str) -> None:
+    equal(PaperWorld(), [replace(spec, radius=radius) for spec in SPECS], 32, 4_000)
+
+
+def test_lanes_share_no_set_that_each_chooses_for_itself() -> None:
+    assert engine_of("SafeLucb", RADII["amm"]).team > 1
+    assert engine_of("SafeLucb", RADII["dual"]).team == 1
+    assert engine_of("PaperPolicy", fixed=False).team == 1
+
+
+def test_the_paper_s_policies_are_numbered_as_in_the_core() -> None:
+    (found,) = re.findall(r"enum class Which \{ (.*?) \}", sources()["paper_policy.hpp"])
+    assert tuple(found.upper().split(", ")) == WHICH
+
+
+def test_a_program_is_for_one_radius_and_one_kind_of_rows() -> None:
+    options = engine_of("PaperPolicy", RADII["logdet"], fixed=False).options("sm_90")
+    assert "-DRADIUS=1" in options
+    assert "-DIS_FIXED=false" in options
 
 
 def test_every_policy_is_tried() -> None:

@@ -12,8 +12,4 @@ using Common = std::vector<A>;
 template <class A>
 using OfTeam = A;
 
-// The same for what a ridge seldom reads, wherever its lanes read it together.
-template <class A>
-using OfRidge = A;
-
 }  // namespace surefoot

@@ -8,7 +8,6 @@
 namespace surefoot {
 
 inline constexpr bool SETTINGS_CHANGE = true;  // while a policy plays
-inline constexpr bool IS_GRAM_SHARED = false;  // by the lanes of a team
 
 template <class A>
 using Declared = A;

@@ -20,8 +20,8 @@ namespace surefoot {
 inline constexpr int BUDGET = 32;       // facts that may join in one search
 inline constexpr double PATIENCE = 50;  // refusals in a row for which one round may pass without a search
 inline constexpr double AHEAD =
-    0.25;  // of the rounds that a refusal will last at least, how many pass without a search
-inline constexpr double LONGEST = 4;    // and how many of them in a row, at most
+    0.25;                             // of the rounds that a refusal will last at least, how many pass without a search
+inline constexpr double LONGEST = 4;  // and how many of them in a row, at most
 inline constexpr int CHECK_EVERY = 64;  // observations between two checks whether any theta still satisfies all facts
 
 // Fills in the tangents of the likelihood set, as they stand now.

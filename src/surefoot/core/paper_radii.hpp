@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common.hpp"
+#include "compiled_for.hpp"
 #include "radius.hpp"
 #include "team.hpp"
 

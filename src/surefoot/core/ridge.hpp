@@ -41,8 +41,8 @@ struct Ridge {
   Matrix<D> whitener;
   Vector<D> step;  // V^-1 x for the newest observation x and the V before it: what scores follow
   SumVector<D> moment;
-  OfRidge<Matrix<D>> gram, gram_carry;  // V, without the rows that wait
-  OfRidge<Vector<D, RECENT>> recent;
+  OfTeam<Matrix<D>> gram, gram_carry;  // V, without the rows that wait
+  OfTeam<Vector<D, RECENT>> recent;
   Vector<D, 2> scratch;
   Carlson<D> carlson;
   Blocks<D> blocks;
@@ -318,10 +318,10 @@ struct Ridge {
     if (waiting == RECENT) fold(team);
   }
 
-  // The rows that wait enter V. Where the lanes of a team have one V, each adds to rows of its own.
+  // The rows that wait enter V. The lanes of a team have one V, and each adds to rows of its own.
   template <class Team>
   void fold(const Team& team) {
-    if constexpr (IS_GRAM_SHARED && std::is_same_v<typename Team::Number, double>) {
+    if constexpr (D != any && std::is_same_v<typename Team::Number, double>) {
       team.each(D, [&](int i) { fold_rows<1>(i, {0, D}); });
     } else {
       fold_all();

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from surefoot.core import native
 from surefoot.core.gpu_program import Engine, program
 from surefoot.errors import ConfigError, WorkerError
+from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import MEASURES, check_owed, play_chunk, too_long
@@ -87,12 +88,13 @@ class Kind(NamedTuple):
 def engine_of(policy: str, radius: int = 0, *, fixed: bool = True) -> Engine:
     """The engine for a policy's type and radius in the core, in worlds whose rows stay the same or not."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
-    return Engine(policy, radius, fixed, FIXED, team_of(policy, fixed), BLOCK, BLOCKS[policy], task, ROUNDS.itemsize)
+    team = team_of(policy, radius, fixed=fixed)
+    return Engine(policy, radius, fixed, FIXED, team, BLOCK, BLOCKS[policy], task, ROUNDS.itemsize)
 
 
-def team_of(policy: str, fixed: bool) -> int:
-    """How many lanes play a run; new rows in every round are prepared by one alone."""
-    return TEAMS[policy] if fixed else 1
+def team_of(policy: str, radius: int, *, fixed: bool) -> int:
+    """How many lanes play a run; one alone prepares new rows, and chooses the sets of the `dual` radius."""
+    return TEAMS[policy] if fixed and radius != RADII["dual"] else 1
 
 
 def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:
@@ -288,7 +290,7 @@ class _Stage:
         All memory is taken before anything starts: a device takes some only between kernels.
         """
         cupy, world = self._cupy, self._world
-        team = team_of(kind.policy, world.fixed)
+        team = team_of(*kind, fixed=world.fixed)
         grid = (tasks.size * team + BLOCK - 1) // BLOCK
         teams = grid * BLOCK // team
         memory = cupy.empty(teams * (team * LANE_ROOM + self._team_room), dtype=np.uint8)

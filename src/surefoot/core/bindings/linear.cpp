@@ -75,7 +75,7 @@ void bind_ridge(nb::module_& module) {
       nb::arg("x"), nb::arg("reward"),
       "Takes in one observation: for any q, <theta, q> grows by error <step, q>, and "
       "||q||^2 in V^-1 falls by gain <step, q>^2; returns (gain, error).");
-  type.def("refresh", &R::refresh);
+  type.def("refresh", [](R& r) { return r.refresh(); });
   type.def("predict",
            [](const R& r, const VectorIn& x) { return dot(r.theta.data(), view_of<D>(x, r.dim()).data(), r.dim()); });
   type.def("width", [](const R& r, const VectorIn& q) { return r.width(view_of<D>(q, r.dim())); });

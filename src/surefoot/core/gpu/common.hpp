@@ -4,20 +4,18 @@
 #pragma once
 #include <vector>
 
-#include "compiled_for.hpp"
-
 namespace surefoot {
 
 template <class A>
 using Common = std::vector<A, true>;
 
-template <class A, gpu::Room Where>
-class Beside {
+template <class A>
+class OfTeam {
  public:
   template <class... Given>
-  explicit Beside(Given... given) : there_(::new (gpu::take_room<Where>(sizeof(A))) A(given...)) {}
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
+  explicit OfTeam(Given... given) : there_(::new (gpu::take_room<gpu::Room::team>(sizeof(A))) A(given...)) {}
+  OfTeam(const OfTeam&) = delete;
+  OfTeam& operator=(const OfTeam&) = delete;
 
   operator const A&() const { return *there_; }
   auto size() const { return there_->size(); }
@@ -30,10 +28,5 @@ class Beside {
  private:
   A* there_;
 };
-
-template <class A>
-using OfTeam = Beside<A, gpu::Room::team>;
-template <class A>
-using OfRidge = Beside<A, IS_GRAM_SHARED ? gpu::Room::team : gpu::Room::own>;
 
 }  // namespace surefoot

@@ -5,8 +5,6 @@
 namespace surefoot {
 
 inline constexpr bool SETTINGS_CHANGE = false;
-// Not with the `dual` radius, whose sets are chosen by every lane for itself.
-inline constexpr bool IS_GRAM_SHARED = static_cast<Radius>(RADIUS) != Radius::dual;
 
 // Lies where the host wrote it.
 template <class A>
