@@ -253,9 +253,9 @@ class _Stage:
         module = self._module(kind)  # each has both
         module.get_function("draw")(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
         columns = cupy.empty((len(blocks), self._world.dim * (self._world.actions + WIDE)))
-        grid = ((len(blocks) + BLOCK - 1) // BLOCK,)
-        given = (features, *np.int32([self._world.actions, len(blocks)]), np.int64(columns.shape[1]), columns)
-        module.get_function("arrange")(grid, (BLOCK,), given, shared_mem=BLOCK * ARENA_BYTES)
+        many = ((len(blocks) + BLOCK - 1) // BLOCK,)
+        given = (features, np.int32(self._world.actions), np.int32(len(blocks)), np.int64(columns.shape[1]), columns)
+        module.get_function("arrange")(many, (BLOCK,), given, shared_mem=BLOCK * ARENA_BYTES)
         return features, columns, means, [played[row] for row in rows], draws
 
     def _tasks(
