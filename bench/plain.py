@@ -150,3 +150,27 @@ class PlainLinUCB:
         step = self.inverses[action].dot(context)
         self.inverses[action] -= np.outer(step, step) / (1 + context.dot(step))
         self.moments[action] += reward * context
+
+
+class StackedLinUCB:
+    """The same written for speed: all inverses in one product, and theta and the inverse follow by rank-one steps."""
+
+    def __init__(self, *, actions: int, dim: int, width: float) -> None:
+        self.inverses, self.theta, self.width = np.stack([np.eye(dim)] * actions), np.zeros((actions, dim)), width
+        self.flat = self.inverses.reshape(actions * dim, dim)  # the same memory, as one matrix
+        self.along = np.zeros((actions, dim))
+
+    def decide(self, context: Array) -> int:
+        """The action with the largest upper bound."""
+        self.flat.dot(context, out=self.along.reshape(-1))
+        uppers = np.sqrt(self.along.dot(context))
+        uppers *= self.width
+        uppers += self.theta.dot(context)
+        return int(uppers.argmax())
+
+    def observe(self, action: int, context: Array, reward: float) -> None:
+        """Sherman-Morrison, with the product that the decision made."""
+        step = self.along[action]
+        scaled = step / (1.0 + context.dot(step))
+        self.theta[action] += (reward - context.dot(self.theta[action])) * scaled
+        self.inverses[action] -= step[:, None] * scaled

@@ -53,11 +53,11 @@ struct LinearState {
   // What proposals are scored by: with bounded rewards the model that weighs them by their variance.
   Ridge<D>& scoring() { return likelihood ? likelihood->model : ridge; }
   // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
-  // on it; but a row of half the largest length must promise what was earned so far before it is played, or it never
-  // is.
+  // on it. But a row of two thirds of the largest length must promise what was earned so far, or it is never tried.
   double optimism() const {
-    const double earned = likelihood->low + likelihood->forecaster.rate() / likelihood->scale;
-    const double tries_all = 2.0 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound;
+    const Forecaster& seen = likelihood->forecaster;
+    const double earned = seen.rounds > 0.0 ? likelihood->low + seen.rewards / (seen.rounds * likelihood->scale) : 0.0;
+    const double tries_all = 1.5 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound;
     return larger(std::sqrt(0.5 * likelihood->log_delta), tries_all);
   }
   double radius() { return radius(Solo{}); }
