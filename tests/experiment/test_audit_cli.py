@@ -113,7 +113,7 @@ def test_every_constraint_has_its_promise_in_words(name: str) -> None:
         (("experiment", "export", "{journal}", "shop", "out.xlsx"), "must be one of parquet, csv, dsjson"),
         (("experiment", "create", "{new}", "a", "--policy", "Oracle"), "got 'Oracle'. Known are SafeLUCB, CLUCB"),
         (("experiment", "create", "{new}", "a", "--set", "dim"), "must be key=value"),
-        (("experiment", "create", "{new}", "a", "--set", "dim=2"), "missing 4 required"),
+        (("experiment", "create", "{new}", "a", "--set", "dim=2"), "missing 3 required"),
         (("experiment", "create", "{new}", "a", "--settings", "none.toml"), "must be a TOML file"),
     ],
 )

@@ -77,8 +77,8 @@ class RebuiltLikelihood:
         self._highest = min(1.0, (declared.highest_mean - self._low) * self._scale)
         self._forecasts, self._spent = Forecasts(), UnboundedSum()
         reach = declared.feature_bound * self._scale
-        ridge = max(declared.dim / declared.theta_bound**2, 1e-4 * reach**2)
-        self._gram, self._moment = ridge * np.eye(declared.dim), np.zeros(declared.dim)
+        self._ridge = max(declared.dim / declared.theta_bound**2, 1e-4 * reach**2)
+        self._gram, self._moment = self._ridge * np.eye(declared.dim), np.zeros(declared.dim)
         self._theta: Vector = np.zeros(declared.dim)  # of the linear model
         self._places: dict[bytes, int] = {}
         self._rows = np.zeros((0, declared.dim))
@@ -144,8 +144,13 @@ class RebuiltLikelihood:
 
     def uppers(self, rows: Matrix) -> Vector:
         """What proposals are scored by: the linear model, and a width of its own."""
+        seen, delta = self._forecasts, self._declared.delta
         squares = np.einsum("ij,ji->i", rows, np.linalg.solve(self._gram, rows.T))
-        return np.asarray(rows @ self._theta + math.sqrt(0.5 * math.log(1.0 / self._declared.delta)) * np.sqrt(squares))
+        # A row of two thirds of the largest length promises what was earned so far: else it would never be tried.
+        earned = self._low + seen.rewards / (seen.rounds * self._scale) if seen.rounds else 0.0
+        tries_all = 1.5 * earned * math.sqrt(self._ridge) / self._declared.feature_bound
+        width = max(math.sqrt(0.5 * math.log(1.0 / delta)), tries_all)
+        return np.asarray(rows @ self._theta + width * np.sqrt(squares))
 
     def _make_room(self) -> None:
         """Rows without a reward leave for parabolas, and if that is not enough, the oldest quarter."""
