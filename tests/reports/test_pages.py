@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 import surefoot
 from surefoot.paper.section5 import FULL, paper_sweep
 from surefoot.reports.figure_style import NEUTRAL, SERIES
 from surefoot.reports.frame import FOOTER, stylesheet
+from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
 from surefoot.reports.policy_style import POLICY_STYLES
 from tests.reports import PAGES, page_of, small_plan
 
@@ -106,3 +109,15 @@ def test_the_plan_says_on_its_page_what_it_says_in_the_terminal() -> None:
     for answer in found.answers:
         assert f"<td>{answer.gained:+,.0f} ± {1.96 * answer.gained_stderr:,.0f}</td>" in text
         assert f"α = {answer.alpha:g}" in text
+
+
+def test_words_of_a_figure_keep_their_digits_and_places_lose_those_that_nobody_sees() -> None:
+    figure = Figure(figsize=(4, 3))
+    axes = figure.add_subplot()
+    axes.plot([0.0, 0.003], [1.0, 2.0], label="α = 0.125")
+    axes.set_xticks([0.0025], labels=["0.0025"])
+    axes.legend()
+    with rc_context(SVG_STYLE):
+        text = inline_svg(figure, "figure", "a line")
+    assert {"α = 0.125", "0.0025"} <= set(re.findall(r">([^<>]+)</text>", text))
+    assert re.search(r"\d\.\d{3}", re.sub(r">[^<]*<", "><", text)) is None

@@ -25,6 +25,7 @@ DOCUMENT = re.compile(r"^.*?(?=<svg)|<metadata>.*?</metadata>|<style.*?</style>|
 # Words stay words, in the letters of whoever shows them; beyond hundredths of a point nobody sees a difference.
 LETTERS = re.compile(r"'DejaVu Sans'[^;\"]*")
 FINE = re.compile(r"(?<=\d\.\d\d)\d+")
+TAG = re.compile(r"<[^>]*>")  # matplotlib escapes what stands in attributes
 SIZED = re.compile(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>')
 
 
@@ -45,8 +46,8 @@ def inline_svg(figure: "Figure", name: str, label: str, *, tones: Mapping[str, s
 
 
 def slim(text: str, letters: str = "sans-serif") -> str:
-    """An SVG as matplotlib writes it, in other letters, and without digits that nobody sees."""
-    return FINE.sub("", LETTERS.sub(letters, text))
+    """An SVG as matplotlib writes it, in other letters, and without digits of places that nobody sees."""
+    return TAG.sub(lambda found: FINE.sub("", LETTERS.sub(letters, found[0])), text)
 
 
 def _themed(what: str, colour: str, dark: Mapping[str, str]) -> str:
