@@ -75,3 +75,20 @@ def test_charts_are_drawn_for_paper_and_for_the_screen_again(tab: Tab, tmp_path:
     assert set(tab.run(WIDTHS)) == {640}
     tab.run("window.dispatchEvent(new Event('afterprint'))")
     tab.wait(f"JSON.stringify({WIDTHS}) === '{str(before).replace(' ', '')}'")
+
+
+# Of each chart, top and bottom of what stands below its axis, in this order: none may reach into the next.
+STACKED = """[...document.querySelectorAll('.chart')].map((chart) => {
+  const parts = [...['.xtitle', '.legend'].map((one) => chart.querySelector(one)), chart.closest('figure').lastElementChild];
+  return parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom]);
+})"""
+
+
+def test_titles_legends_and_captions_of_charts_stand_below_each_other_at_any_width(tab: Tab, tmp_path: Path) -> None:
+    opened(tab, "paper", tmp_path)
+    for width in (700, 360, 1100):  # one after the other, as a window that is resized
+        tab.size(width, 900)
+        tab.wait(f"{WIDTHS}.every((found) => found < {width} && found > {width} - 120)")
+        for (_, title), legend, (caption, _) in tab.run(STACKED):
+            assert title <= legend[0] + 1
+            assert legend[1] <= caption + 1

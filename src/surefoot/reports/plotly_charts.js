@@ -26,8 +26,8 @@
       font: { color: named("ink"), family: "system-ui, sans-serif", size: small ? 11 : 13 }, hovermode: "closest",
       margin: { l: 10, r: 12, t: 16, b: 10 },
       height: printing ? PRINTED.height : narrow ? 400 + 12 * chart.data.length : 460,
-      width: printing ? width : undefined,
-      legend: { orientation: "h", x: 0, xanchor: "left", y: printing ? -0.32 : -0.22, yanchor: "top",
+      width: width,
+      legend: { orientation: "h", x: 0, xanchor: "left", yref: "container", y: 0, yanchor: "bottom",
         font: { size: small ? 10 : 12 } },
       xaxis: Object.assign({}, axis, chart.layout.xaxis), yaxis: Object.assign({}, axis, chart.layout.yaxis) };
   }
@@ -38,17 +38,18 @@
       var place = document.getElementById(id), chart = charts[id];
       Plotly.react(place, chart.data.map(function (trace) { return styled(trace, dark); }),
         layout(chart, printing ? PRINTED.width : place.clientWidth, printing),
-        { responsive: true, displaylogo: false, displayModeBar: false });
+        { displaylogo: false, displayModeBar: false });
     });
   }
 
   draw();
   darkness.addEventListener("change", draw);
+  // Left to Plotly, a chart would keep its height and legend, and its place would not.
+  window.addEventListener("resize", draw);
   // Paper is white and narrow, whatever the screen was: charts are drawn for it, and for the screen again after.
   window.addEventListener("beforeprint", function () { root.setAttribute("data-printing", ""); draw(); });
   window.addEventListener("afterprint", function () {
     root.removeAttribute("data-printing");
     draw();
-    Object.keys(charts).forEach(function (id) { Plotly.Plots.resize(id); });
   });
 }());
