@@ -1,4 +1,7 @@
-"""Single numbers: the checks that each passes once, where it enters. The client needs them, and no NumPy."""
+"""Single numbers: the checks that each passes once, where it enters; and shares as people read them.
+
+The client needs them, and no NumPy.
+"""
 
 import math
 from numbers import Integral
@@ -61,3 +64,14 @@ def _number(name: str, value: float) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"`{name}` must be a number, but got {name}={value!r}.") from None
+
+
+def precisely(share: float) -> str:
+    """A share in percent, with as many digits as tell it from 1: nothing is 100% certain.
+
+    >>> precisely(0.95), precisely(0.999), precisely(0.99999)
+    ('95%', '99.9%', '99.999%')
+    """
+    apart = abs(1.0 - share)
+    digits = max(2, math.ceil(-math.log10(apart)) - 1) if apart else 2
+    return f"{100 * share:.{digits}f}".rstrip("0").rstrip(".") + "%"

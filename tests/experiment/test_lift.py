@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
 from typing import Any
@@ -164,3 +165,18 @@ def test_a_guards_lift_is_of_its_first_floor_and_is_its_own_interval() -> None:
     assert (status.lift.low, status.lift.high) == status.guard.lift_intervals["sales"]
     assert status.lift.estimate == pytest.approx(0.5)
     assert status.lift.confidence == 0.95
+    assert status.lift.kind == "floor"
+
+
+def test_of_a_cost_less_is_what_pays() -> None:
+    guard = surefoot.Guard(delta=0.1, metrics={"cost": surefoot.ceiling(0, 4, alpha=0.5, reserve=50)}, seed=1)
+    models = Experiment.create(surefoot.open_journal("memory:"), "models", guard, mode="guarded")
+    for _ in range(400):
+        answer = models.decide(baseline="old", proposal="new")
+        models.reward(answer.decision_id, {"cost": 0.0 if answer.source == "learner" else 4.0})
+    lift = models.status().lift
+    assert lift is not None
+    assert lift.high < 0
+    assert (lift.kind, lift.is_paying, lift.is_costing) == ("ceiling", True, False)
+    worse = replace(lift, low=-lift.high, high=-lift.low)
+    assert (worse.is_paying, worse.is_costing) == (False, True)

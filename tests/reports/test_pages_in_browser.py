@@ -79,7 +79,8 @@ def test_charts_are_drawn_for_paper_and_for_the_screen_again(tab: Tab, tmp_path:
 
 # Of each chart, top and bottom of what stands below its axis, in this order: none may reach into the next.
 STACKED = """[...document.querySelectorAll('.chart')].map((chart) => {
-  const parts = [...['.xtitle', '.legend'].map((one) => chart.querySelector(one)), chart.closest('figure').lastElementChild];
+  const [title, legend] = ['.xtitle', '.legend'].map((one) => chart.querySelector(one));
+  const parts = [title, legend, chart.closest('figure').lastElementChild];
   return parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom]);
 })"""
 

@@ -134,7 +134,9 @@ def test_features_are_called_by_their_names_and_estimates_have_a_band(tab: Tab, 
 
 
 LIFT = {"metric": "reward", "estimate": 0.1, "low": 0.05, "high": 0.2, "decisions": 40, "confidence": 0.95}
-CEILING = {"metrics": [{"name": "cost", "kind": "ceiling"}]}
+COST = {"metric": "cost", "kind": "ceiling"}
+GUARD = {"metrics": [{"name": "cost", "kind": "ceiling"}]}
+AGAIN = {"restarts": 1, "promise_round": 3}
 EACH = "On average a decision of the learner earns"
 SURE = "the baseline would have: 95% sure, however often you look"
 
@@ -151,18 +153,47 @@ SURE = "the baseline would have: 95% sure, however often you look"
         ({"lift": LIFT | {"low": -0.3, "high": -0.2}}, [], "no", f"It is not paying. {EACH} 0.2 to 0.3 less than"),
         ({"lift": LIFT}, [-0.1, 0.01, -0.1, 0.02, 0.05], "yes", "since decision 4, "),
         ({"lift": LIFT}, [0.01, 0.05], "yes", "since decision 1 or earlier, "),
-        ({"lift": LIFT | {"metric": "cost"}, "guard": CEILING}, [], "no", "On average a proposal earns, in cost, 0.05"),
+        (
+            {"lift": LIFT | COST, "guard": GUARD},
+            [],
+            "no",
+            "On average a proposal's cost is 0.05 to 0.2 higher than the baseline's: 95%",
+        ),
+        (
+            {"lift": LIFT | COST | {"low": -0.2, "high": -0.1}, "guard": GUARD},
+            [],
+            "yes",
+            "On average a proposal's cost is 0.1 to 0.2 lower than the baseline's: 95%",
+        ),
+        ({"lift": LIFT | {"confidence": 0.99999}}, [], "yes", "99.999% sure"),
+        (AGAIN | {"lift": None, "floor": 0.1, "margin": None}, [], "open", "not played since it started over"),
+        (AGAIN | {"lift": LIFT}, [(0.1, {}), (0.1, {}), (0.1, AGAIN), (0.1, AGAIN)], "yes", "since decision 3, "),
+        ({"lift": LIFT}, [(0.1, {}), (0.1, {"decisions": 9}), (0.1, {"decisions": 12})], "yes", "since decision 2, "),
     ],
 )
 def test_the_first_line_says_whether_it_pays_since_when_and_how_sure(
-    tab: Tab, shop: str, standing: dict[str, Any], points: list[float], answer: str, words: str
+    tab: Tab, shop: str, standing: dict[str, Any], points: list[Any], answer: str, words: str
 ) -> None:
     tab.open(shop)
     given = {"rounds": 99, "learner_rounds": 40, "is_refuted": False, **standing}
-    past = [{"rounds": 1 + at, "time": 1.6e9, "lift": LIFT | {"low": low}} for at, low in enumerate(points)]
+    past = []
+    for at, point in enumerate(points):
+        low, told = point if isinstance(point, tuple) else (point, {})
+        past.append({"rounds": 1 + at, "time": 1.6e9, "lift": LIFT | {"low": low} | told, **told})
     found = tab.run(f"import('/static/lift.js').then((lift) => lift.liftLine({json.dumps(given)}, {json.dumps(past)}))")
     assert found["answer"] == answer
     assert words in f"{found['verdict']} {found['text']}"
+
+
+def test_midnight_is_hour_0_and_nothing_is_certain(tab: Tab, shop: str) -> None:
+    tab.call("Emulation.setTimezoneOverride", timezoneId="UTC")
+    tab.call("Emulation.setLocaleOverride", locale="en-US")
+    tab.open(shop)
+    said = "import('/static/words.js').then(({ clock, when, precisely }) => [clock(86400), when(86400), ...%s])"
+    shares = "[0.95, 0.999, 0.99975, 0.99999, 1 - 1e-12].map(precisely)"
+    assert tab.run(said % shares) == [
+        "00:00:00", "Jan 2, 1970, 00:00", "95%", "99.9%", "99.975%", "99.999%", "99.9999999999%",
+    ]  # fmt: skip
 
 
 def test_on_paper_the_page_is_light_and_has_no_buttons(tab: Tab, shop: str) -> None:

@@ -17,7 +17,7 @@ from surefoot.cli.experiment_changes import correct, fork
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.policy_settings import read_pairs
 from surefoot.errors import ConfigError
-from surefoot.experiment import MODES, Experiment, Lift, Status, read_configuration
+from surefoot.experiment import MODES, Experiment, Status, read_configuration
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
@@ -25,6 +25,7 @@ from surefoot.experiment.removal import archive as write_archive
 from surefoot.experiment.removal import delete as remove
 from surefoot.journal import Journal, open_journal
 from surefoot.records import ModeName, Response
+from surefoot.scalars import precisely
 
 experiment = typer.Typer(help="Create and inspect experiments in a journal.", no_args_is_help=True)
 for _verb in (fork, correct):
@@ -120,7 +121,7 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
             status.mode,
             f"{status.rounds:,}",
             f"{status.learner_share:.1%}",
-            _lift(status.lift)[0],
+            _lift(status)[0],
             _number(status.margin),
             f"{status.pending:,}",
             _alarm(status),
@@ -307,7 +308,7 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
     refused = ", ".join(f"{count:,} {reason}" for reason, count in status.refused.items())
     worst = f"round {status.worst_round:,}" if status.worst_round else "the learner has not played"
     return [
-        ("lift", *_lift(status.lift)),
+        ("lift", *_lift(status)),
         ("mode", status.mode, _MODES[status.mode]),
         ("alarm", _alarm(status), "whether the data contradict what was declared"),
         ("floor", _number(status.floor), "what must have been earned by now, by the newest estimate of the baseline"),
@@ -326,12 +327,17 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
     ]
 
 
-def _lift(lift: Lift | None) -> tuple[str, str]:
+def _lift(status: Status) -> tuple[str, str]:
+    lift, is_guard = status.lift, status.guard is not None
     if lift is None:
-        return "-", "what a decision of the learner earns beyond the baseline; not known"
+        who = "a proposal" if is_guard else "a decision of the learner"
+        return "-", f"what {who} earns beyond the baseline; not known"
     pays = "it is paying" if lift.is_paying else "it is not paying" if lift.is_costing else "not known yet if it pays"
-    ends = f"{_number(lift.low)} to {_number(lift.high)} a decision of the learner"
-    return f"{lift.estimate:+,.4g}", f"{pays}: {ends}, {lift.confidence:.0%} sure at all times"
+    # A guard's interval is about proposals, played or not.
+    of = f"in the {lift.metric} of a proposal" if is_guard else "a decision of the learner"
+    ends = f"{_number(lift.low)} to {_number(lift.high)} {of}"
+    estimate = f"{lift.estimate:+,.4g}" if math.isfinite(lift.estimate) else "-"
+    return estimate, f"{pays}: {ends}, {precisely(lift.confidence)} sure at all times"
 
 
 def _restarts(status: Status) -> list[tuple[str, str, str]]:

@@ -38,6 +38,7 @@ from surefoot.replay.fitted_configuration import configuration_of
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 from surefoot.replay.propensity_model import estimate_propensities, with_estimates
+from surefoot.scalars import precisely
 
 
 def fit_baseline(
@@ -135,7 +136,7 @@ def _print(found: Fit, name: str, out: Path | None) -> None:
         ("noise (standard deviation)", found.noise, f"{found.declared.noise:.4g}"),
         ("||theta||", found.theta_norm, f"{found.theta_bound:.4g}"),
     ):
-        interval = f"{estimate.low:.4g} to {estimate.high:.4g} ({estimate.level:.0%})"
+        interval = f"{estimate.low:.4g} to {estimate.high:.4g} ({precisely(estimate.level)})"
         table.add_row(what, f"{estimate.value:.4g}", interval, declared)
     table.add_row("length of features", "", "", f"{found.feature_bound:.4g}")
     table.add_row("rewards", "", f"{low:.4g} to {high:.4g}", "")

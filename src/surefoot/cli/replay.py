@@ -55,6 +55,7 @@ from surefoot.replay.rehearsal import told as told_wait
 from surefoot.replay.replay_outcome import ReplayOutcome
 from surefoot.replay.replay_text import shown, verdict_of
 from surefoot.replay.replayed_policy import PLAYABLE, Declared
+from surefoot.scalars import precisely
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.contestants import Entry
 from surefoot.simulation.policy_specs import Spec
@@ -330,7 +331,7 @@ def _print(
         errors.print(f"left out, line {line:,}: {reason}", highlight=False)
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"
     level = outcomes[0].main["baseline"].level
-    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round; ±: {level:.0%} interval"
+    caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round; ±: {precisely(level)} interval"
     table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("", "rounds", "learner", "free from", "below floor", "reward", "lift"):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)

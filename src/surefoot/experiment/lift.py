@@ -14,6 +14,7 @@ from surefoot.policies import Guard
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.safe_lucb import SafeLUCB
+from surefoot.safety.metric import MetricKind
 
 Interval: TypeAlias = tuple[float, float]
 Means: TypeAlias = dict[str, float]
@@ -37,6 +38,8 @@ class Lift:
         The learner's decisions so far; those before a restart are not counted, and the interval is not about them.
     confidence : float
         The probability that the interval holds, at all times at once, if what was declared is true.
+    kind : {"floor", "ceiling"}
+        Of a guard, whether more of its metric is better, or less, as of costs.
 
     Examples
     --------
@@ -51,16 +54,17 @@ class Lift:
     high: float
     decisions: int
     confidence: float
+    kind: MetricKind = "floor"
 
     @property
     def is_paying(self) -> bool:
-        """Whether the learner earns more than the baseline, by the interval."""
-        return self.low > 0
+        """Whether the learner does better than the baseline, by the interval."""
+        return self.high < 0 if self.kind == "ceiling" else self.low > 0
 
     @property
     def is_costing(self) -> bool:
-        """Whether it earns less, by the interval."""
-        return self.high < 0
+        """Whether it does worse, by the interval."""
+        return self.low > 0 if self.kind == "ceiling" else self.high < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def guard_lift(guard: Guard, learner_means: Means, baseline_means: Means, decisi
     metrics = guard.metrics
     name = next((name for name, metric in metrics.items() if metric.kind == "floor"), next(iter(metrics)))
     estimate = learner_means[name] - baseline_means[name]
-    return Lift(name, estimate, *guard.lift_intervals[name], decisions, GUARD_CONFIDENCE)
+    return Lift(name, estimate, *guard.lift_intervals[name], decisions, GUARD_CONFIDENCE, metrics[name].kind)
 
 
 class LedgerBounds:

@@ -12,6 +12,7 @@ from surefoot.replay.replay_text import HEADS, shown, table_rows
 from surefoot.reports.frame import Verdict, bullets, figure
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.tables import row, table
+from surefoot.scalars import precisely
 
 CAPTIONS = {
     "lift": "What each policy earns beyond the baseline, a round: the estimate, and its interval. Right of 0 it pays.",
@@ -44,9 +45,9 @@ def side_by_side(outcomes: Sequence[ReplayOutcome]) -> Iterator[Html]:
     yield _table("Policies side by side", HEADS, table_rows(outcomes))
     yield tag(
         "p",
-        f"Numbers in brackets are {outcomes[0].main['reward'].level:.0%} intervals. “Free from round”: no baseline "
-        "round after it, if that leaves at least a fifth of the rounds. “Below the floor”: rounds after which less "
-        "than (1 − α) of the baseline's reward had been earned.",
+        f"Numbers in brackets are {precisely(outcomes[0].main['reward'].level)} intervals. “Free from round”: no "
+        "baseline round after it, if that leaves at least a fifth of the rounds. “Below the floor”: rounds after which "
+        "less than (1 − α) of the baseline's reward had been earned.",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from surefoot.replay.guarded_lucb import GUARD
 from surefoot.replay.intervals import Estimate
 from surefoot.replay.replay_outcome import ReplayOutcome
+from surefoot.scalars import precisely
 
 HEADS = (
     "Policy",
@@ -105,7 +106,7 @@ def pays(outcome: ReplayOutcome, per_day: float | None = None) -> str:
         free += f", after {outcome.free_from / per_day:.3g} days of your traffic"
     return (
         f"{answer}: {outcome.spec.label} has a lift of {gain.value:+.4f} a round{share} "
-        f"({gain.low:+.4f} to {gain.high:+.4f}), {gain.level:.0%} sure{free}."
+        f"({gain.low:+.4f} to {gain.high:+.4f}), {precisely(gain.level)} sure{free}."
     )
 
 

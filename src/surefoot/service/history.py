@@ -52,6 +52,9 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     learned: int
     is_refuted: bool
+    restarts: int = 0
+    promise_round: int = 1
+    debt: float = 0.0
     lift: LiftStanding | None
     floor: float | None
     guaranteed: float | None
@@ -86,6 +89,9 @@ class GuardPoint(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     learned: int
     is_refuted: bool
+    restarts: int = 0
+    promise_round: int = 1
+    debt: float = 0.0
     lift: LiftStanding | None
     share: float
     allowed: float
@@ -99,7 +105,7 @@ AnyPoint: TypeAlias = Point | GuardPoint
 # What both kinds of point take from a status as it stands there.
 SHARED = (
     "time", "events", "mode", "rounds", "learner_rounds", "baseline_rounds", "learner_share", "pending", "waiting",
-    "learned", "is_refuted",
+    "learned", "is_refuted", "restarts", "promise_round", "debt",
 )  # fmt: skip
 FLOOR = ("floor", "guaranteed", "margin", "proposed_margin", "worst_margin")
 

@@ -3,6 +3,7 @@
 import msgspec
 
 from surefoot.experiment import Lift
+from surefoot.safety.metric import MetricKind
 from surefoot.service.numbers import finite
 
 
@@ -12,6 +13,7 @@ class LiftStanding(msgspec.Struct, frozen=True):
     metric:      of a guard, its first floor
     low, high:   hold at all times at once with probability `confidence`, if what was declared is true
     decisions:   the learner's so far, without those before a restart
+    kind:        of a ceiling, such as costs, less is better
     """
 
     metric: str
@@ -20,10 +22,13 @@ class LiftStanding(msgspec.Struct, frozen=True):
     high: float
     decisions: int
     confidence: float
+    kind: MetricKind = "floor"
 
 
 def lift_standing(lift: Lift | None) -> LiftStanding | None:
     """A lift as the API tells it; null where there is none."""
     if lift is None:
         return None
-    return LiftStanding(lift.metric, finite(lift.estimate), lift.low, lift.high, lift.decisions, lift.confidence)
+    return LiftStanding(
+        lift.metric, finite(lift.estimate), lift.low, lift.high, lift.decisions, lift.confidence, lift.kind
+    )

@@ -2,7 +2,7 @@
 
 import { drawBank } from "./guard_chart.js";
 import { liftTile } from "./lift.js";
-import { count, element, exactly, number, percent } from "./words.js";
+import { count, element, exactly, number, percent, precisely } from "./words.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const LONGEST_ACTION = 120;
@@ -39,11 +39,11 @@ function standing(guard, mode) {
 function promise({ metrics, promise: kind }, { delta }) {
   const kept = metrics.map(keeps).join(" and ");
   const how = kind === "mean" ? "On average over the guard's own coins" : "In what was played";
-  return `${how}, ${kept} at every moment. That is ${exactly(1 - delta)} certain, if rewards keep to their bounds and the coin is fair.`;
+  return `${how}, ${kept} at every moment. That is ${precisely(1 - delta)} certain, if rewards keep to their bounds and the coin is fair.`;
 }
 
 const keeps = ({ name, kind, alpha }) =>
-  kind === "floor" ? `${name} is at least ${exactly(1 - alpha)} of the baseline's` : `${name} is at most ${exactly(1 + alpha)} of the baseline's`;
+  kind === "floor" ? `${name} is at least ${precisely(1 - alpha)} of the baseline's` : `${name} is at most ${precisely(1 + alpha)} of the baseline's`;
 
 export function tiles(summary, recentShare, tile) {
   const { guard } = summary, binding = guard.metrics.find((metric) => metric.binds);
@@ -69,7 +69,7 @@ function metricRow(metric, binds, points) {
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", `The bank of ${name} over the decisions`);
   drawBank(picture, points, name);
-  const rule = kind === "floor" ? `at least ${exactly(1 - alpha)} of the baseline's` : `at most ${exactly(1 + alpha)} of the baseline's`;
+  const rule = kind === "floor" ? `at least ${precisely(1 - alpha)} of the baseline's` : `at most ${precisely(1 + alpha)} of the baseline's`;
   const size = Math.max(Math.abs(learner ?? 0), Math.abs(baseline ?? 0));
   const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)]];
   return element(

@@ -1,10 +1,10 @@
 // The first line of the page: is it paying, since when, and how sure is that.
 
-import { count, element, exactly, number, signed, when } from "./words.js";
+import { count, element, number, precisely, signed, when } from "./words.js";
 
 // Which answer an interval gives; of a ceiling, such as costs, less is better.
-function answerOf({ low, high }, isCeiling) {
-  const [worst, best] = isCeiling ? [-high, -low] : [low, high];
+function answerOf({ low, high, kind }) {
+  const [worst, best] = kind === "ceiling" ? [-high, -low] : [low, high];
   return worst > 0 ? "yes" : best < 0 ? "no" : "open";
 }
 
@@ -16,33 +16,42 @@ export function liftLine(standing, points) {
   if (!rounds) return line("open", "No decisions yet.", "");
   if (standing.is_refuted && !guard) return line("no", "Not known whether it pays.", "The data contradict what was declared.");
   if (!played) return line("open", "Nothing gained and nothing lost:", "the learner has not played yet.");
+  if (!lift && hasStartedOver(standing)) return line("open", ANSWERS.open, "The learner has not played since it started over.");
   if (!lift) return line("open", "Not known whether it pays.", "This policy has no interval for the lift over the baseline.");
-  const isCeiling = guard?.metrics.find(({ name }) => name === lift.metric)?.kind === "ceiling";
-  const answer = answerOf(lift, isCeiling);
-  // A guard's interval is about proposals, played or not.
-  const who = guard ? `On average a proposal earns, in ${lift.metric},` : "On average a decision of the learner earns";
-  const sure = `${exactly(lift.confidence)} sure, however often you look`;
-  return line(answer, ANSWERS[answer], `${who} ${between(lift)} the baseline would have: ${sure}.${since(answer, isCeiling, points)}`);
+  const answer = answerOf(lift);
+  const sure = `${precisely(lift.confidence)} sure, however often you look`;
+  return line(answer, ANSWERS[answer], `${guard ? ofProposals(lift) : ofDecisions(lift)}: ${sure}.${since(answer, standing, points)}`);
 }
+
+// Only a policy with a floor has margins, and none of before a restart.
+const hasStartedOver = ({ restarts, floor, margin }) => restarts > 0 && floor != null && margin == null;
+
+const ofDecisions = (lift) => `On average a decision of the learner earns ${between(lift, "less", "more")} than the baseline would have`;
+// A guard's interval is about proposals, played or not, and its metric may be a cost.
+const ofProposals = (lift) => `On average a proposal's ${lift.metric} is ${between(lift, "lower", "higher")} than the baseline's`;
 
 const line = (answer, verdict, text) => ({ answer, verdict, text });
 
-function between({ low, high }) {
+function between({ low, high }, less, more) {
   const size = Math.max(Math.abs(low), Math.abs(high)), say = (value) => number(Math.abs(value), size);
-  if (low >= 0) return `${say(low)} to ${say(high)} more than`;
-  if (high <= 0) return `${say(high)} to ${say(low)} less than`;
-  return `between ${say(low)} less and ${say(high)} more than`;
+  if (low >= 0) return `${say(low)} to ${say(high)} ${more}`;
+  if (high <= 0) return `${say(high)} to ${say(low)} ${less}`;
+  return `between ${say(low)} ${less} and ${say(high)} ${more}`;
 }
 
-// From which point on every one gives the same answer; the history may begin later than the experiment.
-function since(answer, isCeiling, points) {
+// From which point on every one gives the same answer, about the same learner: a restart begins anew, also with its
+// decisions. The history may begin later than the experiment.
+function since(answer, standing, points) {
   if (answer === "open") return "";
-  let first = points.length;
-  while (first && points[first - 1].lift && answerOf(points[first - 1].lift, isCeiling) === answer) first -= 1;
+  let first = points.length, later = standing;
+  while (first && isSame(answer, points[first - 1], later)) later = points[--first];
   if (first >= points.length) return "";
   const { rounds, time } = points[first];
   return ` Shown since decision ${count(rounds)}${first ? "" : " or earlier"}, ${when(time)}.`;
 }
+
+const isSame = (answer, { lift, restarts, promise_round: promise }, later) =>
+  lift && answerOf(lift) === answer && restarts === later.restarts && promise === later.promise_round && lift.decisions <= later.lift.decisions;
 
 export function showLiftLine(place, { answer, verdict, text }) {
   const told = `${verdict} ${text}`;
@@ -56,5 +65,5 @@ export const cardLift = ({ lift }) => (lift?.estimate == null ? "" : `, lift ${s
 export function liftTile({ lift }, tile) {
   if (!lift) return tile("Lift per decision", "\u2013", "learner less baseline");
   const size = Math.max(Math.abs(lift.low), Math.abs(lift.high)), say = (value) => signed(value, size);
-  return tile("Lift per decision", say(lift.estimate), `${say(lift.low)} to ${say(lift.high)}, ${exactly(lift.confidence)} sure`);
+  return tile("Lift per decision", say(lift.estimate), `${say(lift.low)} to ${say(lift.high)}, ${precisely(lift.confidence)} sure`);
 }

@@ -2,7 +2,7 @@
 
 import * as guards from "./guard_parts.js";
 import { cardLift, liftTile } from "./lift.js";
-import { MODES, clock, count, element, exactly, number, percent, value, when } from "./words.js";
+import { MODES, clock, count, element, number, percent, precisely, value, when } from "./words.js";
 
 export const MOST_DECISIONS = 12;
 const MOST_BELIEFS = 40;
@@ -68,9 +68,9 @@ export function verdict(summary, declared) {
   if (summary.debt && summary.margin == null) return `The learner started over after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays again, and may never manage to.`;
   if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
-  const floor = `the floor, ${exactly(1 - declared.alpha)} of what the baseline would have earned`;
+  const floor = `the floor, ${precisely(1 - declared.alpha)} of what the baseline would have earned`;
   if (summary.margin != null) {
-    return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${exactly(1 - declared.delta)} certain, if what was declared is true.${since(summary)}`;
+    return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${precisely(1 - declared.delta)} certain, if what was declared is true.${since(summary)}`;
   }
   const proposed = summary.proposed_margin, by = marginOf(summary, Math.abs(proposed));
   const why = proposed < 0 ? `could have left us ${by} below` : `would have kept us at least ${by} above`;
@@ -126,7 +126,7 @@ function certificate(rows) {
 export function beliefsNote({ kind, confidence, observations }) {
   if (kind === "none") return "What was believed then is not kept.";
   const what = kind === "arm" ? "The mean reward of each arm" : "The weight of each feature";
-  const sure = confidence == null ? "" : ` All intervals hold at once, in every round, with ${exactly(confidence)} certainty.`;
+  const sure = confidence == null ? "" : ` All intervals hold at once, in every round, with ${precisely(confidence)} certainty.`;
   return `${what}, from ${count(observations)} rewards.${sure}`;
 }
 

@@ -31,12 +31,18 @@ export const $set = (id, text) => {
 export const count = (value) => whole.format(value);
 export const percent = (value) => (value == null ? "–" : share.format(value));
 export const exactly = (value) => fine.format(value);
-export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
+export const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hourCycle: "h23" }); // hour12: false may say 24:00
+
+// With as many digits as tell it from 1: nothing is 100% certain.
+export function precisely(value) {
+  const digits = Math.min(16, Math.max(2, Math.ceil(-Math.log10(Math.abs(1 - value))) - 1));
+  return value.toLocaleString("en", { style: "percent", maximumFractionDigits: digits });
+}
 
 // Of a lift or a margin, with its sign.
 export const signed = (value, size) => (value == null ? "\u2013" : `${value > 0 ? "+" : ""}${number(value, size)}`);
 
-export const when = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hour12: false });
+export const when = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 
 export function value(given) {
   if (given === null) return "none";
