@@ -1,17 +1,21 @@
 """The lift and its interval: true at all times at once, whenever somebody looks, and silent where nothing is known."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binom
+from typer.testing import CliRunner
 
 import surefoot
+from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
 from surefoot.experiment.lift import LedgerBounds, earnings_of
 from surefoot.linear.ellipsoid import Ball
@@ -180,3 +184,37 @@ def test_of_a_cost_less_is_what_pays() -> None:
     assert (lift.kind, lift.is_paying, lift.is_costing) == ("ceiling", True, False)
     worse = replace(lift, low=-lift.high, high=-lift.low)
     assert (worse.is_paying, worse.is_costing) == (False, True)
+
+
+def shown(path: Path, name: str) -> str:
+    """What the command line says of an experiment, in one line."""
+    done = CliRunner().invoke(app, ["experiment", "status", str(path), name], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
+
+
+def test_the_command_line_says_what_a_guards_lift_is_about(tmp_path: Path) -> None:
+    guard = surefoot.Guard(delta=0.1, metrics={"cost": surefoot.ceiling(0, 4, alpha=0.5, reserve=50)}, seed=1)
+    path = tmp_path / "models.db"
+    with surefoot.open_journal(path) as journal:
+        models = Experiment.create(journal, "models", guard, mode="guarded")
+        assert "lift │ - │ what a proposal earns beyond the baseline; not known" in shown(path, "models")
+        answers = [models.decide(baseline="old", proposal="new") for _ in range(400)]
+        assert "lift │ - │ not known yet if it pays: -4 to 4 in the cost of a proposal, 95% sure" in shown(
+            path, "models"
+        )
+        for answer in answers:
+            models.reward(answer.decision_id, {"cost": 0.0 if answer.source == "learner" else 4.0})
+        assert re.search(
+            r"lift │ -4 │ it is paying: -\S+ to -\S+ in the cost of a proposal, 95%", shown(path, "models")
+        )
+
+
+def test_the_command_line_is_never_certain(tmp_path: Path) -> None:
+    policy = surefoot.SafeLUCB(noise=NOISE, **TOLD | {"delta": 1e-5, "alpha": 0.9})
+    with surefoot.open_journal(tmp_path / "shop.db") as journal:
+        shop = Experiment.create(journal, "shop", policy, mode="guarded")
+        for _ in range(200):
+            answer = shop.decide(np.eye(DIM), baseline=0)
+            shop.reward(answer.decision_id, (0.3, 0.6, 0.1)[answer.action])
+        assert "a decision of the learner, 99.999% sure" in shown(tmp_path / "shop.db", "shop")

@@ -72,6 +72,10 @@ def test_an_alarm_is_raised_answered_and_told_openly(shop: tuple[httpx.Client, P
     assert decide(client, "e")["source"] == "learner"
     text = client.get("/metrics").text
     assert 'surefoot_experiment_restarts{experiment="shop"} 2.0' in text
+    points = client.get("/v1/experiments/shop/history").json()["points"]
+    stood = [(point["restarts"], point["promise_round"], point["debt"] > 0) for point in points]
+    assert (stood[0], stood[-1]) == ((0, 1, False), (2, 5, False))
+    assert (1, 1, True) in stood
     with open_journal(path, read_only=True) as journal:
         report = audit(journal, "shop")
     assert report.is_clean, list(report.findings)

@@ -327,8 +327,14 @@ def test_an_alarm_is_answered_on_the_page_and_the_new_promise_is_said_openly(tab
             tab.press("Enter", 13)
             tab.wait(f"!document.getElementById('confirm-dialog').open && ({alarm}).includes({words!r})")
         tab.wait("document.getElementById('answers').hidden")
+        tab.wait("document.getElementById('answer').textContent.includes('has not played since it started over')")
         client.post("/v1/experiments/shop/decisions", json={**asked, "decision_id": "b"}).raise_for_status()
         tab.wait("document.getElementById('verdict').textContent.includes('it counts from decision 2 on')")
+        tab.run("document.getElementById('look').focus()")
+        tab.press("Home", 36)  # where nobody knew of another promise yet
+        tab.wait("!document.getElementById('back').hidden")
+        assert "above" in (then := tab.run("document.getElementById('verdict').textContent")) or "more than" in then
+        assert "it counts from decision" not in then
     assert tab.complaints == []
 
 
