@@ -1,6 +1,7 @@
 """The commands: several policies side by side, files that appear whole, and mistakes that end in a sentence."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,21 @@ def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
     # The same in JSON, which writes nothing.
     printed = json.loads(run("replay", str(path), *args[:-2], "--json"))
     assert printed == kept
+
+
+def test_the_lift_is_never_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
+    path = clicks(tmp_path / "clicks.csv")
+    args = ["replay", str(path), "--baseline", "banner", "--alpha", "0.125,0.3", "--out", str(tmp_path / "out")]
+    for policy in ("LUCB", "SafeLUCB"):
+        args += ["--policy", policy]
+    for width, columns in ((120, 6), (80, 5), (50, 3)):
+        done = CliRunner().invoke(app, args, env={"COLUMNS": str(width)}, catch_exceptions=False)
+        lines = [line for line in done.output.splitlines() if line.startswith(("LUCB", "SafeLUCB"))]
+        assert len(lines) == 3
+        for line in lines:
+            assert re.match(r"\S+( 0\.\d+)? +[+-]\d\.\d{3}±\d\.\d{3}", line), line
+            assert "…" not in line
+            assert len(re.split(r"  +", line.replace(" / ", "/"))) > columns
 
 
 def test_every_evaluator_has_its_way_on_the_command_line(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +63,8 @@ from surefoot.simulation.workers import workers_on
 
 FREE = "LUCB"
 PER_DAY = "per_day is how many rounds your traffic has a day."
+DISPENSABLE = ("reward", "rounds", "free from", "below floor")  # baseline and lift tell the reward, too
+UNLIMITED = 10_000  # columns of a terminal
 GUARD_ROWS = 20_000  # of a log up to which a guard is played unasked
 
 
@@ -332,11 +334,8 @@ def _print(
     title = f"{log.name}: {outcomes[0].rows:,} rows by {outcomes[0].evaluator}"
     level = outcomes[0].main["baseline"].level
     caption = f"baseline: {shown(outcomes[0].main['baseline'])} a round; ±: {precisely(level)} interval"
-    table = Table(title=title, caption=caption, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("", "rounds", "learner", "free from", "below floor", "reward", "lift"):
-        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
-    for outcome in outcomes:
-        table.add_row(*_cells(outcome))
+    table = _fitting(console, [_cells(outcome) for outcome in outcomes])
+    table.title, table.caption = title, caption
     console.print(table)
     if any(outcome.spec.alpha is None for outcome in outcomes):
         alphas = ", ".join(f"{alpha:g}" for alpha in next(o.below for o in outcomes if o.spec.alpha is None))
@@ -347,18 +346,33 @@ def _print(
     console.print(f"Wrote report.html, replay.json and the figures to {folder}/", highlight=False)
 
 
-def _cells(outcome: ReplayOutcome) -> tuple[str, ...]:
-    """A row that fits into eighty columns; intervals in full are in the report."""
+def _fitting(console: Console, rows: Sequence[Mapping[str, str]]) -> Table:
+    """The rows as a table of the columns that the terminal has room for."""
+    columns = list(rows[0])
+    for dispensable in (None, *DISPENSABLE):
+        columns = [name for name in columns if name != dispensable]
+        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        for name in columns:
+            table.add_column(name, justify="left" if not name else "right", no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[name] for name in columns))
+        if console.measure(table, options=console.options.update(width=UNLIMITED)).maximum <= console.width:
+            break
+    return table
+
+
+def _cells(outcome: ReplayOutcome) -> dict[str, str]:
+    """A row by its columns, the answer first; intervals in full are in the report."""
     alpha = outcome.spec.alpha
-    return (
-        outcome.spec.policy if alpha is None else f"{outcome.spec.policy} {alpha:g}",
-        f"{outcome.rounds:,}",
-        f"{outcome.learner_share:.0%}" if outcome.rounds else "–",
-        "not yet" if outcome.free_from is None else f"{outcome.free_from:,}",
-        " / ".join(f"{number:,}" for number in outcome.below.values()),
-        _short(outcome.main["reward"]),
-        _short(outcome.main["gain"], signed=True),
-    )
+    return {
+        "": outcome.spec.policy if alpha is None else f"{outcome.spec.policy} {alpha:g}",
+        "lift": _short(outcome.main["gain"], signed=True),
+        "reward": _short(outcome.main["reward"]),
+        "learner": f"{outcome.learner_share:.0%}" if outcome.rounds else "–",
+        "free from": "not yet" if outcome.free_from is None else f"{outcome.free_from:,}",
+        "below floor": " / ".join(f"{number:,}" for number in outcome.below.values()),
+        "rounds": f"{outcome.rounds:,}",
+    }
 
 
 def _short(estimate: Estimate, *, signed: bool = False) -> str:
