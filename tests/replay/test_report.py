@@ -14,6 +14,7 @@ from surefoot.replay.estimators import ASSUMES, replay
 from surefoot.replay.replay_figures import FIGURES, draw
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
 from surefoot.replay.replay_report import report_html
+from surefoot.replay.replay_text import HEADS, shown, table_rows
 from surefoot.reports.figure_style import FLOOR
 from surefoot.simulation.policy_specs import Spec
 from tests.replay.logs import linear_log
@@ -132,3 +133,12 @@ def test_a_tally_in_parts_is_a_tally_at_once_and_counts_every_round_below_the_fl
     for name in first.curves:
         np.testing.assert_allclose(first.curves[name], second.curves[name])
     assert first.curves["round"][-1] == 5_000
+
+
+def test_the_answer_stands_beside_the_policy_where_the_table_is_cut_off_last(outcomes: list[ReplayOutcome]) -> None:
+    assert HEADS[:2] == ("Policy", "Lift")
+    for row, outcome in zip(table_rows(outcomes), outcomes, strict=True):
+        told = dict(zip(HEADS, row, strict=True))
+        assert told["Lift"] == shown(outcome.main["gain"], signed=True)
+        assert told["Mean reward"] == shown(outcome.main["reward"])
+        assert told["Rounds"] == f"{outcome.rounds:,}"

@@ -12,13 +12,13 @@ from surefoot.scalars import precisely
 
 HEADS = (
     "Policy",
-    "Rounds",
+    "Lift",
+    "Mean reward",
     "Learner",
     "Free from round",
     "Below the floor",
     "Least earned / owed",
-    "Mean reward",
-    "Lift",
+    "Rounds",
 )
 
 
@@ -27,13 +27,13 @@ def table_rows(outcomes: Sequence[ReplayOutcome]) -> list[tuple[str, ...]]:
     return [
         (
             outcome.spec.label,
-            f"{outcome.rounds:,}",
+            shown(outcome.main["gain"], signed=True),
+            shown(outcome.main["reward"]),
             f"{outcome.learner_share:.0%}" if outcome.rounds else "–",
             "not yet" if outcome.free_from is None else f"{outcome.free_from:,}",
             below(outcome),
             f"{outcome.worst_share:.1%}" if math.isfinite(outcome.worst_share) else "–",
-            shown(outcome.main["reward"]),
-            shown(outcome.main["gain"], signed=True),
+            f"{outcome.rounds:,}",
         )
         for outcome in outcomes
     ]
