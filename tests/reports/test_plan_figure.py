@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from surefoot.reports.figure_style import FLOOR, LINES
+from surefoot.reports.figure_style import FLOOR, LINES, legend_below
 from surefoot.reports.plan_figure import plan_figure
 from surefoot.reports.plan_page import plan_html
 from surefoot.simulation.rollout_plan import plan
@@ -39,6 +39,18 @@ def test_the_picture_shows_medians_and_floors() -> None:
     levels = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in axes.get_lines()}
     assert {-10.0, -40.0} <= levels
     assert [text.get_text() for text in axes.texts] == ["floor for α = 0.1", "floor for α = 0.4"]
+
+
+def test_the_legend_has_room_for_every_pattern_of_lines() -> None:
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    for place, look in enumerate(LINES):
+        axes.plot([0, 1], [place, place], linestyle=look, linewidth=1.6, label=str(place))
+    axes.legend()
+    legend_below(axes, figure)
+    (legend,) = figure.legends
+    patterns = [line._unscaled_dash_pattern[1] or () for line in axes.get_lines()]  # type: ignore[attr-defined]
+    assert legend.handlelength * legend._fontsize >= 1.6 * max(map(sum, patterns))  # type: ignore[attr-defined]
 
 
 def test_of_clicks_the_picture_shows_freedom_and_the_limit() -> None:

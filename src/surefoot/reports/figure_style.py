@@ -54,4 +54,7 @@ def legend_below(ax: "Axes", figure: "Figure") -> None:
     """Move the legend beneath the axes, where it hides nothing and takes no width from a phone."""
     if (legend := ax.get_legend()) is not None:
         legend.remove()
-        figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
+        # Long enough for the longest pattern of `LINES`, whose first dash alone would pass for a line.
+        figure.legend(
+            *ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, handlelength=3.4
+        )
