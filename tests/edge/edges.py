@@ -1,5 +1,6 @@
 """Keys, servers and visits for the tests of edges."""
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,3 +112,9 @@ def warmed(edge: Edge) -> None:
 def findings(report: SharedReport) -> list[Any]:
     """All findings, of all chains."""
     return [found for one in (report.hub, *report.shards.values()) for found in one.findings]
+
+
+def crash(edge: Edge) -> None:
+    """As if the process had ended."""
+    os.close(edge._journal._log._file)
+    edge._service.close()

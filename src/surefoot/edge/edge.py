@@ -27,7 +27,7 @@ from surefoot.experiment.question import read_actions, read_baseline, read_basel
 from surefoot.journal.signatures import PublicKey
 
 ENDED = "Played the baseline: the lease is handed in, and the next one is on its way."
-UNWRITTEN = "Played the baseline, which is not counted: the log cannot be written ({})."
+UNWRITTEN = "Played the baseline, which is not counted: the log cannot be written. {}"
 
 
 class Edge(EdgeRenewal):
@@ -238,11 +238,18 @@ class Edge(EdgeRenewal):
         -------
         Receipt
             Accepted and queued, or refused: "unknown", "conflict" where it is settled, "out_of_range".
+
+        Raises
+        ------
+        JournalFullError
+            If the log cannot be written; the reward is not kept.
+        JournalUnavailableError
+            If the edge was closed, or belongs to the process that this one was forked from.
         """
         reward = float(value)
         with self._lock:
             round_ = self._round_of(decision_id)
-            if round_ is None or self._journal.error is not None:
+            if round_ is None:
                 return Receipt(decision_id, reward, "unknown")
             if not self._journal.shard.policy.settlement.awaits(round_):
                 return Receipt(decision_id, reward, "conflict")
@@ -263,6 +270,8 @@ class Edge(EdgeRenewal):
         ------
         DecisionError
             If there is no such decision, or it is settled.
+        JournalError
+            If the log cannot be written, as of `reward`.
         """
         with self._lock:
             round_ = self._round_of(decision_id)

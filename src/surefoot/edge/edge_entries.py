@@ -40,7 +40,7 @@ class Decided(Entry, tag="decided", frozen=True):
 
     def matrix(self) -> Matrix:
         """One row per action."""
-        if self.actions < 1 or len(self.rows) % (8 * self.actions):
+        if self.actions < 1 or not self.rows or len(self.rows) % (8 * self.actions):
             raise InputError(f"`rows` must be those of {self.actions} actions, but has {len(self.rows)} bytes.")
         return np.frombuffer(self.rows).reshape(self.actions, -1)
 
@@ -69,13 +69,19 @@ class LeaseHandedIn(Entry, tag="ended", frozen=True):
 
 
 class LogHead(Entry, tag="log", frozen=True):
-    """Whose log it is, the secret that its bundles are bound to, and the file that it was written as."""
+    """Whose log it is, the secret that its bundles are bound to, and the file that it was written as.
+
+    mark:   name of the mark beside the file
+    before: bytes of the files that this one took the place of
+    """
 
     format: int
     experiment: str
     shard: str
     token: str
     file: str
+    mark: str
+    before: int
 
 
 class Received(Entry, tag="bundle", frozen=True):
@@ -133,14 +139,14 @@ def frames(data: bytes) -> Iterator[tuple[bytes, int]]:
     start = 0
     while start + FRAME.size <= len(data):
         size, checksum, guard = FRAME.unpack_from(data, start)
-        if not size and not any(data[start:]):  # a disk may have kept the length of what it had no time to write
-            return
         end = start + FRAME.size + size
         payload = data[start + FRAME.size : end]
         is_sized = size <= LONGEST and zlib.crc32(data[start : start + SIZED.size]) == guard
         if is_sized and end > len(data):
             return
         if not is_sized or zlib.crc32(payload) != checksum:
+            if not any(data[end - 1 if is_sized else start + FRAME.size :]):
+                return  # a disk may have kept the length of what it had no time to write
             raise JournalCorruptedError(f"The frame at byte {start} must have its checksum, but was altered.")
         yield payload, end
         start = end

@@ -24,7 +24,7 @@ from surefoot.edge.edge_entries import (
 )
 from surefoot.edge.edge_log import EdgeLog
 from surefoot.edge.edge_messages import EdgeLease
-from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, SurefootError
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalUnavailableError, SurefootError
 from surefoot.experiment.snapshots import pack, unpack
 from surefoot.journal.signatures import PublicKey
 from surefoot.leases import Shard
@@ -59,7 +59,7 @@ class EdgeJournal:
     @classmethod
     def open(cls, path: Path, key: PublicKey, *, experiment: str, shard: str, token: str, sync: bool) -> "EdgeJournal":
         """A new log with this token, or the log of an earlier process, which has its own."""
-        if not path.exists():
+        if not path.exists() or (path.is_file() and not path.stat().st_size):  # made, and the process was ended
             log = EdgeLog.begin(path, experiment=experiment, shard=shard, token=token, sync=sync)
             return cls(log, key, experiment, shard)
         log, entries = EdgeLog.resume(path, sync=sync)
@@ -93,6 +93,8 @@ class EdgeJournal:
 
     def write(self, entry: Entry) -> None:
         """Append an entry, after which the shard is where it says; where that fails, nothing counts any more."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)
         try:
             self._log.append(entry)
         except JournalError as error:
@@ -240,6 +242,17 @@ class EdgeJournal:
                     f"{entry.action} where {again.action} is played. The log was altered."
                 )
 
+    def leave_to_parent(self) -> None:
+        """In a fork: the log is the parent's, or two processes would spend one lease."""
+        self.error = JournalUnavailableError(
+            "An edge must be used by the process that opened it, but this one is a fork of it. Open an edge in each "
+            "process, with a log and a name of its own."
+        )
+        self._log.close(is_clean=False)
+
     def close(self) -> None:
         """Close the log."""
-        self._log.close(is_clean=self.error is None)
+        is_clean = self.error is None
+        if self.error is None:
+            self.error = JournalUnavailableError("An edge must be open, but this one was closed.")
+        self._log.close(is_clean=is_clean)

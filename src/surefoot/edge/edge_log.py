@@ -13,8 +13,18 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from surefoot.edge.edge_entries import HANDED, AnyEntry, Closed, Entry, LogHead, Opened, framed, read_entries
-from surefoot.errors import ConfigError, JournalBusyError, JournalError, JournalFullError
+from surefoot.edge.log_mark import LogMark
+from surefoot.errors import (
+    ConfigError,
+    JournalBusyError,
+    JournalCorruptedError,
+    JournalError,
+    JournalFullError,
+    JournalUnavailableError,
+)
 
 FORMAT = 1
 CHUNK = 1 << 20  # bytes read at once
@@ -23,26 +33,29 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class EdgeLog:
-    """One file, which is locked while it is open."""
+    """One file, which is locked while it is open, and the mark beside it."""
 
-    def __init__(self, path: Path, *, sync: bool) -> None:
+    def __init__(self, path: Path, *, sync: bool, is_new: bool = False) -> None:
         self.path, self._sync = path, sync
-        self._file = self._locked(path, os.O_RDWR | os.O_APPEND)
+        self._file = self._locked(path, os.O_RDWR | os.O_APPEND | (os.O_CREAT if is_new else 0))
+        self._mark: LogMark | None = None  # none yet of a file that is to take the place of another
         self.head: LogHead
         self.size = 0
 
     @classmethod
     def begin(cls, path: Path, *, experiment: str, shard: str, token: str, sync: bool) -> "EdgeLog":
-        """A new file."""
+        """A new file, or one that nothing was written to."""
+        log = cls(path, sync=sync, is_new=True)
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except OSError as error:
-            raise ConfigError(f"`log` must be a file that can be made, but {path} cannot: {error}.") from None
-        log = cls(path, sync=sync)
-        log.head = LogHead(FORMAT, experiment, shard, token, _identity(log._file))
-        log.append(log.head)
-        log.opened()
-        log.flush()
+            if os.fstat(log._file).st_size:
+                raise JournalBusyError(f"An edge's log must be open once, but another one has just begun {path}.")
+            log._mark = LogMark.begin(_beside(path))
+            log._begin(LogHead(FORMAT, experiment, shard, token, _identity(log._file), log._mark.name, 0))
+            log.flush()
+            _flush_folder(path)
+        except BaseException:
+            log.close(is_clean=False)
+            raise
         return log
 
     @classmethod
@@ -53,12 +66,20 @@ class EdgeLog:
             entries = log._read()
             log._check_file()
             log._check_machine([entry for entry, _ in entries])
+            log._mark = LogMark.open(_beside(path))
+            log._check_mark(log._mark)
             os.ftruncate(log._file, log.size)  # what was cut short was never answered
             log.opened()
+            log.flush()  # or else a power cut would leave a log that ends as it was closed
         except BaseException:
             log.close(is_clean=False)
             raise
         return log, entries
+
+    def _begin(self, head: LogHead) -> None:
+        self.head = head
+        self.append(head)
+        self.opened()
 
     def _locked(self, path: Path, flags: int) -> int:
         try:
@@ -87,6 +108,14 @@ class EdgeLog:
                 "spend one lease twice. Begin a new log, by a new name; the lease of the old one stays charged."
             )
 
+    def _check_mark(self, mark: LogMark) -> None:
+        if mark.name != self.head.mark or self.head.before + self.size < mark.reached:
+            raise ConfigError(
+                f"An edge's log must be as it was left, but {self.path} is an earlier state of it, such as from a "
+                "backup, or could not be written to its end: its lease would be spent twice. Begin a new log, by a new "
+                "name; the lease of this one stays charged."
+            )
+
     def _check_machine(self, entries: list[AnyEntry]) -> None:
         before = next(entry for entry in reversed(entries) if isinstance(entry, Opened))
         if not (before.is_synced or before.boot == _boot() or isinstance(entries[-1], Closed)):
@@ -101,48 +130,69 @@ class EdgeLog:
         self.append(Opened(_boot(), self._sync))
 
     def append(self, entry: Entry) -> bytes:
-        """Write an entry, whole or not at all as far as anybody is told; returns its frame."""
+        """Write an entry, whole or not at all; returns its frame."""
         frame = framed(entry)
+        if self._file < 0:
+            raise JournalUnavailableError(f"An edge's log must be open to be written, but {self.path} is closed.")
         try:
             if os.write(self._file, frame) != len(frame):
                 raise JournalFullError(f"There must be room for an edge's log, but {self.path} is full.")
             if self._sync:
                 os.fdatasync(self._file)
-        except OSError as error:
-            raise (
-                error
-                if isinstance(error, JournalError)
-                else JournalFullError(
-                    f"An edge's log must be written before a decision is answered, but {self.path} cannot: {error}."
-                )
+            if self._mark is not None:
+                self._mark.reach(self.head.before + self.size + len(frame))
+        except BaseException as error:
+            self._take_back()
+            if isinstance(error, JournalError) or not isinstance(error, OSError):
+                raise
+            raise JournalFullError(
+                f"An edge's log must be written before a decision is answered, but {self.path} cannot: {error}."
             ) from None
         self.size += len(frame)
         return frame
+
+    def _take_back(self) -> None:
+        """Remove what a failed write has left: it was not answered, so nobody played it."""
+        try:
+            os.ftruncate(self._file, self.size)
+            if self._sync:
+                os.fdatasync(self._file)
+            if self._mark is not None:
+                self._mark.reach(self.head.before + self.size)
+        except OSError:
+            if self._mark is not None:
+                with contextlib.suppress(OSError):
+                    self._mark.spoil()
 
     def handed_after(self, start: int) -> Iterator[tuple[bytes, int]]:
         """Frames of what is to be handed in, from a place in the file on, and where each ends."""
         chunk = CHUNK
         while start < self.size:
-            data, ended = os.pread(self._file, min(chunk, self.size - start), start), 0
+            wanted = min(chunk, self.size - start)
+            data, ended = os.pread(self._file, wanted, start), 0
             for entry, end in read_entries(data):
                 if isinstance(entry, HANDED):
                     yield data[ended:end], start + end
                 ended = end
+            if not ended and (len(data) < wanted or start + wanted == self.size):
+                raise JournalCorruptedError(f"{self.path} must hold what was written to it, but does not from {start}.")
             start, chunk = start + ended, CHUNK if ended else 2 * chunk
 
     def flush(self) -> None:
         """Have the disk write everything."""
         os.fsync(self._file)
+        if self._mark is not None:
+            self._mark.flush()
 
     def replace(self, entries: list[Entry]) -> None:
         """Begin the file anew with these entries, all at once."""
         path = self.path.with_name(self.path.name + ".new")
         with contextlib.suppress(FileNotFoundError):
             path.unlink()  # of a process that was ended on the way
-        made = EdgeLog.begin(
-            path, experiment=self.head.experiment, shard=self.head.shard, token=self.head.token, sync=self._sync
-        )
+        made = EdgeLog(path, sync=self._sync, is_new=True)
         try:
+            before = self.head.before + self.size
+            made._begin(msgspec.structs.replace(self.head, file=_identity(made._file), before=before))
             for entry in entries:
                 made.append(entry)
             made.flush()
@@ -153,6 +203,11 @@ class EdgeLog:
         self._file, old = made._file, self._file
         self.head, self.size = made.head, made.size
         os.close(old)
+        assert self._mark is not None
+        with contextlib.suppress(OSError):  # either of the two is enough: the old file is behind the mark
+            self._mark.reach(before + self.size)
+            self._mark.flush()
+            _flush_folder(path)
 
     def close(self, *, is_clean: bool = True) -> None:
         """Close the file; with everything on the disk if nothing went wrong."""
@@ -165,6 +220,21 @@ class EdgeLog:
         finally:
             os.close(self._file)
             self._file = -1
+            if self._mark is not None:
+                self._mark.close()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".mark")
+
+
+def _flush_folder(path: Path) -> None:
+    """Have the disk write the names in the folder of a file."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _identity(file: int) -> str:

@@ -1,8 +1,10 @@
 """How an edge renews its lease: entries first, while it goes on, then its end, and the next one with the answer."""
 
 import logging
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from surefoot.client.service_error import ServiceError
@@ -34,6 +36,11 @@ class EdgeRenewal:
         self._lock, self._renewing = threading.Lock(), threading.Lock()
         self._error: SurefootError | None = None
         self._has_left, self._asked = False, time.monotonic()
+        _OPEN.add(self)
+
+    def _forked(self) -> None:
+        self._lock, self._renewing = threading.Lock(), threading.Lock()  # as they were, a thread may have held them
+        self._journal.leave_to_parent()
 
     def _join(self, catalogue: str | None) -> None:
         if not self._journal.is_joined:  # by the log's token: a second time, if an answer was lost
@@ -119,6 +126,8 @@ class EdgeRenewal:
             time.sleep(0.01)
 
     def _hand_in(self, *, leaves: bool) -> bool:
+        if self._journal.error is not None:
+            raise self._journal.error.with_traceback(None)
         if not self._renewing.acquire(blocking=False):
             return False
         try:
@@ -180,3 +189,14 @@ class EdgeRenewal:
                 self._has_left |= leaves and not self._journal.shard.policy.is_leased
             if not self._journal.unsent or len(part.data) < size / 2 or answer.bundle is not None:
                 return before, answer.now, after
+
+
+_OPEN: weakref.WeakSet[EdgeRenewal] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for edge in list(_OPEN):
+        edge._forked()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
