@@ -191,21 +191,6 @@ def test_an_edge_leaves_for_good_once_nothing_is_open(shop: Shop) -> None:
     assert shop.audit().is_clean
 
 
-def test_a_clock_that_is_wrong_is_told_and_what_it_stamped_is_not_learned(shop: Shop) -> None:
-    away = 0.0
-    with shop.edge(clock=lambda: time.time() + away) as edge:
-        warmed(edge)
-        away = 30.0
-        play(edge, 5)
-        with pytest.raises(ServiceError, match="clock"):
-            edge.renew()
-        assert play(edge, 2) == 0
-        away = 0.0
-        with pytest.raises(ServiceError, match="clock"):  # its rounds are in the future
-            edge.renew()
-    assert shop.audit().is_clean
-
-
 def test_registered_actions_and_their_map_travel_with_the_lease(server: tuple[str, object], shop: Shop) -> None:
     shop = Shop(shop.address, shop.keys, shop.folder, shop.name + "map")
     shop.create(settings={"dim": 6, "feature_bound": 2.0})

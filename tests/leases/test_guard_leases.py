@@ -229,3 +229,19 @@ def test_what_cannot_be_shared_is_refused() -> None:
     assert (shard.share, shard.decide(baseline=0, proposal=1, moment=8.0).source) == (0.0, "baseline")
     with pytest.raises(InputError, match="once"):
         shard.hand_in(9.0)
+
+
+def test_a_shard_that_has_left_hands_in_nothing_more() -> None:
+    coordinator = new_coordinator(reserve=10.0)
+    shard = GuardShard(coordinator.join("a", now=0.0), seed=1)
+    shard.decide(baseline="old", proposal="new", moment=1.0)
+    given = shard.hand_in(2.0)
+    coordinator.leave(given, now=2.0)
+    for call in (coordinator.leave, coordinator.take):
+        with pytest.raises(InputError, match="none any more"):
+            call(GuardHandIn("a", 1, (), (), 3.0), now=3.0)
+    for call in (coordinator.leave, coordinator.take):
+        with pytest.raises(InputError, match="GuardHandIn"):
+            call(None, now=3.0)  # type: ignore[arg-type]
+    assert coordinator.leased == (0.0,)
+    assert coordinator.policy.rounds == 1

@@ -89,6 +89,17 @@ def test_a_lease_is_not_granted_twice() -> None:
     assert coordinator.leased <= coordinator.pot
 
 
+def test_a_shard_that_has_left_hands_in_nothing_more() -> None:
+    coordinator = new_coordinator(constraint=RESERVE)
+    shard = Shard(coordinator.join("berlin", now=0.0))
+    given = shard.hand_in(1.0)
+    coordinator.leave(given, now=1.0)
+    for call in (coordinator.leave, coordinator.take):
+        with pytest.raises(InputError, match="none any more"):
+            call(given, now=1.0)
+    assert coordinator.leased == 0.0
+
+
 def test_two_clocks_differ_by_the_skew_at_most() -> None:
     coordinator = new_coordinator(skew=0.9)
     ahead, behind = (Shard(coordinator.join(name, now=0.0)) for name in ("ahead", "behind"))

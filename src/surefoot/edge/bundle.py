@@ -24,7 +24,7 @@ from surefoot.records_of_leases import LeaseRecord
 
 FORMAT = b"surefoot-lease/1\n"
 MapKind = Literal["shared", "interactions"]
-Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 
 
 class BundleHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,6 +36,7 @@ class BundleHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reward_bounds: a reward outside of these raises the alarm
     skew:          seconds by which two clocks may differ
     expires:       from then on only the baseline plays, by the edge's clock
+    entry_bytes:   size of an entry that the service takes in
     actions:       SHA-256 of the actions; None where each decision brings its own
     """
 
@@ -47,6 +48,7 @@ class BundleHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     mode: ModeName
     skew: float
     expires: float
+    entry_bytes: int
     reward_bounds: tuple[float, float] | None = None
     actions: Hash | None = None
 

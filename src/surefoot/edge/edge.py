@@ -26,6 +26,8 @@ from surefoot.errors import DecisionError, InputError, JournalError, SurefootErr
 from surefoot.experiment.question import read_actions, read_baseline, read_baseline_reward
 from surefoot.journal.signatures import PublicKey
 
+SPARE = 1000  # bytes of an entry beside its rows and names, at most
+LONGEST_NAME = 1000  # and of a name
 ENDED = "Played the baseline: the lease is handed in, and the next one is on its way."
 UNWRITTEN = "Played the baseline, which is not counted: the log cannot be written. {}"
 
@@ -162,6 +164,7 @@ class Edge(EdgeRenewal):
         row = read_baseline(0 if baseline is None else baseline, names, len(rows))
         assert row is not None
         known = read_baseline_reward(baseline_reward)
+        self._check_size(rows, names)
         with self._lock:
             made = self._decide(rows, names, row, known)
         if self._in_background:
@@ -173,7 +176,7 @@ class Edge(EdgeRenewal):
         if journal.error is not None:
             return self._uncounted(row, names, journal.error)
         now = self._now()
-        is_expired = now >= head.expires or time.monotonic() >= self._until
+        is_expired = max(now, self._clock()) >= head.expires or time.monotonic() >= self._until
         is_held = is_expired or head.mode != "guarded"
         decision = journal.shard.decide(rows, baseline=row, baseline_reward=known, moment=now, hold=is_held)
         action, is_learner = decision.action, decision.source == "learner"
@@ -195,6 +198,18 @@ class Edge(EdgeRenewal):
             self._explained(is_expired),
             is_fallback=is_expired,
         )
+
+    def _check_size(self, rows: Matrix, names: list[str] | None) -> None:
+        """Raise where a decision could be made and never be handed in."""
+        most, least = self._head.entry_bytes - SPARE, rows.nbytes
+        if least + LONGEST_NAME * len(rows) <= most:
+            return
+        size = least + (0 if names is None else sum(len(name.encode()) + 5 for name in names))
+        if size > most:
+            raise InputError(
+                f"`actions` must fit into one request to the service, {most} bytes, but these have {size}. "
+                "Offer fewer, or raise the server's `body_bytes`."
+            )
 
     def _explained(self, is_expired: bool) -> str:
         if is_expired:

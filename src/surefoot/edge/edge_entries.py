@@ -97,6 +97,14 @@ class Opened(Entry, tag="opened", frozen=True):
     is_synced: bool
 
 
+class Timed(Entry, tag="timed", frozen=True):
+    """By the clock that nobody can set, since the machine was switched on: what to add for the time, and the expiry."""
+
+    boot: str
+    offset: float
+    until: float
+
+
 class Acknowledged(Entry, tag="kept", frozen=True):
     """The service has taken in so many entries in all; the head of its chain is the receipt."""
 
@@ -120,7 +128,7 @@ class Closed(Entry, tag="closed", frozen=True):
 
 
 HandedEntry: TypeAlias = Decided | Rewarded | LeaseBegan | LeaseHandedIn
-AnyEntry: TypeAlias = HandedEntry | LogHead | Received | Opened | Acknowledged | Saved | Closed
+AnyEntry: TypeAlias = HandedEntry | LogHead | Received | Opened | Timed | Acknowledged | Saved | Closed
 HANDED = (Decided, Rewarded, LeaseBegan, LeaseHandedIn)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_any = msgspec.msgpack.Decoder(AnyEntry).decode

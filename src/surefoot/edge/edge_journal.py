@@ -21,8 +21,9 @@ from surefoot.edge.edge_entries import (
     Received,
     Rewarded,
     Saved,
+    Timed,
 )
-from surefoot.edge.edge_log import EdgeLog
+from surefoot.edge.edge_log import EdgeLog, boot
 from surefoot.edge.edge_messages import EdgeLease
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalUnavailableError, SurefootError
 from surefoot.experiment.snapshots import pack, unpack
@@ -50,11 +51,12 @@ class EdgeJournal:
         self.bundle: OpenedBundle
         self.shard: Shard
         self.actions: bytes | None = None
+        self.timed: Timed | None = None  # of the present lease
         self.moment = 0.0  # nothing is written before
-        self.follows, self._kept = 1, 0  # event and number of entries that the service has
+        self.follows, self.kept = 1, 0  # event and number of entries that the service has
         self._carried: list[bytes] = []  # entries from before the file began, not sent
         self._position = 0  # where entries begin in the file that were not sent
-        self._handed = 0  # entries to be handed in, sent or not
+        self.handed = 0  # entries to be handed in, sent or not
 
     @classmethod
     def open(cls, path: Path, key: PublicKey, *, experiment: str, shard: str, token: str, sync: bool) -> "EdgeJournal":
@@ -89,7 +91,7 @@ class EdgeJournal:
     @property
     def unsent(self) -> int:
         """Entries that the service does not have."""
-        return self._handed - self._kept
+        return self.handed - self.kept
 
     def write(self, entry: Entry) -> None:
         """Append an entry, after which the shard is where it says; where that fails, nothing counts any more."""
@@ -104,7 +106,7 @@ class EdgeJournal:
             self.error = JournalError(f"An entry of an edge's log must be plain data, but: {error}.")
             raise
         if isinstance(entry, HANDED):
-            self._handed += 1
+            self.handed += 1
             self.moment = entry.moment
 
     def settle(self, entry: Rewarded) -> None:
@@ -128,9 +130,14 @@ class EdgeJournal:
         self.write(entry)
         self.shard.hand_in(now)
 
+    def time(self, offset: float, until: float) -> None:
+        """Note the time, and when the lease expires, for a process that goes on with the log."""
+        self.timed = Timed(boot(), offset, until)
+        self.write(self.timed)
+
     def accept(self, bundle: Bundle, now: float) -> None:
         """Go on under a lease, if it is the next one, is signed and has not expired."""
-        opened = self._opened(bundle)
+        opened = self.opened(bundle)
         number = self.shard.lease.number + 1 if self.is_joined else 1
         if opened.head.lease.number != number or (self.is_joined and self.shard.policy.is_leased):
             raise ConfigError(
@@ -143,13 +150,15 @@ class EdgeJournal:
                 "Set the clock, or ask for a new one."
             )
         self.write(Received(bundle))
+        self.timed = None
         began = LeaseBegan(number, max(now, self.moment, opened.head.lease.since))
         self.write(began)
         self._begin(opened)
         if self._log.size > LARGEST_LOG:
             self._save()
 
-    def _opened(self, bundle: Bundle) -> OpenedBundle:
+    def opened(self, bundle: Bundle) -> OpenedBundle:
+        """A bundle for this log, if it is signed and whole."""
         return OpenedBundle(bundle, self._key, experiment=self.experiment, shard=self.name, token=self.token)
 
     def _begin(self, opened: OpenedBundle) -> None:
@@ -181,13 +190,13 @@ class EdgeJournal:
         self.follows = answer.number
         if part.entries:
             del self._carried[: part.entries]
-            self._position, self._kept = part.end, self._kept + part.entries
-            self.write(Acknowledged(self._kept, answer.number, answer.hash))
+            self._position, self.kept = part.end, self.kept + part.entries
+            self.write(Acknowledged(self.kept, answer.number, answer.hash))
 
     def _save(self) -> None:
         """Begin the file anew: what was handed in is the service's to keep."""
         left = [frame for frame, _ in self._unsent()]
-        saved = Saved(pack(self.shard.state()), self._kept, self.follows, self.moment, left)
+        saved = Saved(pack(self.shard.state()), self.kept, self.follows, self.moment, left)
         bundle = msgspec.structs.replace(self.bundle.bundle, actions=self.actions)
         try:
             self._log.replace([Received(bundle), saved])
@@ -202,22 +211,24 @@ class EdgeJournal:
         before = 0  # such entries before the file began
         for entry, end in entries:
             if isinstance(entry, Received):
-                waiting = self._opened(entry.bundle)
+                waiting, self.timed = self.opened(entry.bundle), None
+            elif isinstance(entry, Timed):
+                self.timed = entry if entry.boot == boot() else None
             elif isinstance(entry, Acknowledged):
-                self._kept, self.follows = entry.entries, entry.number
+                self.kept, self.follows = entry.entries, entry.number
             elif isinstance(entry, Saved) and waiting is not None:
                 self.bundle, self.actions, self.moment = waiting, waiting.bundle.actions, entry.moment
                 self.shard = Shard.from_state(unpack(entry.shard, dict[str, Any]))
-                self._kept, self.follows, self._carried = entry.entries, entry.follows, list(entry.unsent)
+                self.kept, self.follows, self._carried = entry.entries, entry.follows, list(entry.unsent)
                 before, self._position = entry.entries + len(entry.unsent), end
             elif isinstance(entry, HANDED):
                 self._do_again(entry, waiting)
                 self.moment = entry.moment
                 handed.append(end)
-        self._handed = before + len(handed)
-        del self._carried[: max(0, len(self._carried) - max(0, before - self._kept))]
-        if self._kept > before:
-            self._position = handed[self._kept - before - 1]
+        self.handed = before + len(handed)
+        del self._carried[: max(0, len(self._carried) - max(0, before - self.kept))]
+        if self.kept > before:
+            self._position = handed[self.kept - before - 1]
 
     def _do_again(self, entry: Any, waiting: OpenedBundle | None) -> None:
         if isinstance(entry, LeaseBegan):

@@ -118,7 +118,7 @@ class EdgeLog:
 
     def _check_machine(self, entries: list[AnyEntry]) -> None:
         before = next(entry for entry in reversed(entries) if isinstance(entry, Opened))
-        if not (before.is_synced or before.boot == _boot() or isinstance(entries[-1], Closed)):
+        if not (before.is_synced or before.boot == boot() or isinstance(entries[-1], Closed)):
             raise ConfigError(
                 f"The machine must not have been switched off since {self.path} was written, but it was: rounds may be "
                 "missing that were played. Begin a new log, by a new name; the lease of this one stays charged. "
@@ -127,7 +127,7 @@ class EdgeLog:
 
     def opened(self) -> None:
         """Note which process goes on from here."""
-        self.append(Opened(_boot(), self._sync))
+        self.append(Opened(boot(), self._sync))
 
     def append(self, entry: Entry) -> bytes:
         """Write an entry, whole or not at all; returns its frame."""
@@ -246,7 +246,8 @@ def _identity(file: int) -> str:
     return f"{os.fstat(file).st_ino}.{generation}"
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Which time the machine was switched on."""
     try:
         return BOOT.read_text().strip()
     except OSError:  # nobody can tell, so every time is another one

@@ -12,11 +12,13 @@ ShardName = Annotated[
     Meta(
         min_length=1,
         max_length=90,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
         description="Letters, digits and . _ -, beginning with a letter or digit.",
     ),
 ]
-Secret = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$", description="32 hexadecimal digits, drawn for the log.")]
+Secret = Annotated[
+    str, Meta(pattern=r"^[0-9a-f]{32}$", max_length=32, description="32 hexadecimal digits, drawn for the log.")
+]
 
 
 class JoinEdge(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

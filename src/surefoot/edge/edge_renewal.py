@@ -1,6 +1,7 @@
 """How an edge renews its lease: entries first, while it goes on, then its end, and the next one with the answer."""
 
 import logging
+import math
 import os
 import threading
 import time
@@ -8,11 +9,11 @@ import weakref
 from collections.abc import Callable
 
 from surefoot.client.service_error import ServiceError
-from surefoot.edge.bundle import BundleHead, OfferedActions
+from surefoot.edge.bundle import Bundle, BundleHead, OfferedActions
 from surefoot.edge.edge_journal import EdgeJournal
 from surefoot.edge.edge_messages import HandInEntries, JoinEdge
 from surefoot.edge.edge_service import EdgeService
-from surefoot.errors import DecisionError, SurefootError
+from surefoot.errors import AssumptionError, DecisionError, SurefootError
 
 LOG = logging.getLogger("surefoot.edge")
 PART = 600_000  # bytes of entries in one request
@@ -36,6 +37,7 @@ class EdgeRenewal:
         self._lock, self._renewing = threading.Lock(), threading.Lock()
         self._error: SurefootError | None = None
         self._has_left, self._asked = False, time.monotonic()
+        self._offset, self._half = clock() - time.monotonic(), math.inf  # no lease says yet what is too far off
         _OPEN.add(self)
 
     def _forked(self) -> None:
@@ -44,25 +46,43 @@ class EdgeRenewal:
 
     def _join(self, catalogue: str | None) -> None:
         if not self._journal.is_joined:  # by the log's token: a second time, if an answer was lost
+            before = self._clock()
             answer = self._service.join(JoinEdge(shard=self.shard, token=self._journal.token, catalogue=catalogue))
             if answer.bundle is None:
                 raise ServiceError("The service must answer with a first lease, but gave none.")
-            self._journal.accept(answer.bundle, self._now())
-            self._take_over(answer.now)
+            half = self._journal.opened(answer.bundle).head.skew / 2
+            if before > answer.now + half or self._clock() < answer.now - half:
+                raise AssumptionError(
+                    f"The clock of an edge must agree with the service's within half of skew={2 * half:g} seconds, but "
+                    f"says {before!r} at {answer.now!r}. Set it, and open the edge again."
+                )
+            self._begin(answer.bundle, answer.now)
         else:
-            self._take_over(self._now())
+            self._take_over(self._clock())
+
+    def _begin(self, bundle: Bundle, now: float) -> None:
+        """Go on under a lease that has come; `now` is the service's clock, which this one agrees with."""
+        self._offset = self._clock() - time.monotonic()
+        self._journal.accept(bundle, self._now())
+        self._take_over(now)
+        self._journal.time(self._offset, self._until)
 
     def _take_over(self, now: float) -> None:
-        """Go by the lease that the journal holds now; `now` by the service's clock, where it was heard."""
+        """Go by the lease that the journal holds."""
         journal = self._journal
         self._head: BundleHead = journal.bundle.head
+        self._half = self._head.skew / 2
         # Whatever the clock is set to: the time that passed since then is known.
         self._until = time.monotonic() + max(0.0, self._head.expires - now)
-        self._offset = time.time() - time.monotonic()
+        if journal.timed is not None:  # by a process before this one
+            self._offset, self._until = journal.timed.offset, journal.timed.until
         self._offered = None if journal.actions is None else OfferedActions(journal.actions)
 
     def _now(self) -> float:
-        return max(self._clock(), self._journal.moment)
+        """The time; by the clock that nobody sets where the other one was set, or one jump would hold for ever."""
+        steady = time.monotonic() + self._offset
+        told = self._clock()
+        return max(steady if abs(told - steady) > self._half else told, self._journal.moment)
 
     @property
     def lease_error(self) -> SurefootError | None:
@@ -150,15 +170,14 @@ class EdgeRenewal:
             return
         with self._lock:
             if self._journal.shard.policy.is_leased:
-                half = self._head.skew / 2
-                was_set = self._clock is time.time and abs(time.time() - time.monotonic() - self._offset) > half
-                is_untimed = was_set or before > now + half or after < now - half
-                self._journal.end_lease(self._now(), is_untimed=is_untimed)
+                was_set = abs(self._clock() - time.monotonic() - self._offset) > self._half
+                is_wrong = before > now + self._half or after < now - self._half
+                self._journal.end_lease(self._now(), is_untimed=was_set or is_wrong)
         self._send(leaves=leaves)
 
     def _send(self, *, leaves: bool = False) -> tuple[float, float, float]:
         """Send what the service does not have; its clock, between two looks at this one."""
-        size = PART
+        size, everything = PART, self._journal.handed  # and what is decided meanwhile, the next time
         while True:
             with self._lock:
                 part = self._journal.part(size)
@@ -184,11 +203,11 @@ class EdgeRenewal:
             with self._lock:
                 self._journal.acknowledged(part, answer)
                 if answer.bundle is not None:
-                    self._journal.accept(answer.bundle, self._now())
-                    self._take_over(answer.now)
-                self._has_left |= leaves and not self._journal.shard.policy.is_leased
-            if not self._journal.unsent or len(part.data) < size / 2 or answer.bundle is not None:
-                return before, answer.now, after
+                    self._begin(answer.bundle, answer.now)
+                    return before, answer.now, after
+                if self._journal.kept >= everything:
+                    self._has_left |= leaves and not self._journal.shard.policy.is_leased
+                    return before, answer.now, after
 
 
 _OPEN: weakref.WeakSet[EdgeRenewal] = weakref.WeakSet()

@@ -135,6 +135,10 @@ class GuardCoordinator(MergedPolicy[Guard, GuardHandIn]):
         self._take_in(given, now, sent, leaves=True)
 
     def _take_in(self, given: GuardHandIn, now: float, sent: float | None, *, leaves: bool) -> None:
+        if not isinstance(given, GuardHandIn):
+            raise InputError(
+                f"What is handed in must be a GuardHandIn, but got {given!r:.80}. `GuardShard.hand_in` makes one."
+            )
         clock = given.through if sent is None else finite("sent", sent, hint="It is the shard's clock.")
         member = self.members.check(given, finite("now", now, hint="It is the coordinator's clock."), clock)
         costs = self._check_spent(given)

@@ -93,23 +93,23 @@ class Members:
     def find(self, name: str) -> Member:
         """A shard that has joined."""
         if name not in self.all:
-            raise InputError(f"A shard must join before it hands anything in, but {name!r} has not.")
+            raise InputError(f"There must be a shard of that name, but none has joined as {name!r}.")
         return self.all[name]
 
     def check(self, given: Handed, now: float, sent: float) -> Member:
         """The shard that hands in, if all that it says can be true; `sent` is its clock now."""
         member = self.find(given.shard)
-        if given.lease != member.lease:
+        if given.lease != member.lease or not member.is_leased:
             raise InputError(
-                f"Shard {given.shard!r} must hand in its lease {member.lease}, but got lease {given.lease}. "
-                "What was handed in counts once."
+                f"Shard {given.shard!r} must hand in its lease {member.lease}, once, but got lease {given.lease}"
+                f"{'' if member.is_leased else ' and has none any more'}. What was handed in counts once."
             )
         if not (abs(sent - now) <= self.skew / 2 and given.through <= now + self.skew / 2):
             raise AssumptionError(
                 f"The clock of shard {given.shard!r} must agree with the coordinator's within half of "
-                f"skew={self.skew:g} seconds, since two shards may differ by twice that, but says {sent!r} at {now!r}. "
-                "Set its clock, or hand in again if the message was slow: rounds are learned in the order of their "
-                "moments."
+                f"skew={self.skew:g} seconds, since two shards may differ by twice that, but says {sent!r}, and "
+                f"through={given.through!r}, at {now!r}. Set its clock, or hand in again if the message was slow or "
+                "once `through` has passed: rounds are learned in the order of their moments."
             )
         moments = [member.since, *(made.moment for made in given.rounds), given.through]
         is_ordered = all(before <= after for before, after in pairwise(moments))

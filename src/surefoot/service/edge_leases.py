@@ -1,20 +1,23 @@
 """The edges of a server: signed leases out, logs in."""
 
 import threading
+from collections.abc import Sequence
 
 import msgspec
 
 from surefoot.edge.bundle import Bundle, BundleHead, digest_of, read_head, sign
 from surefoot.edge.edge_chain import EdgeChain
-from surefoot.edge.edge_entries import read_handed
+from surefoot.edge.edge_entries import HandedEntry, read_handed
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
-from surefoot.errors import ConfigError, JournalError
+from surefoot.errors import AssumptionError, ConfigError, JournalError
 from surefoot.experiment import Experiment, ShardedExperiment
 from surefoot.journal import Head
 from surefoot.journal.signatures import SigningKey
 from surefoot.records import LeaseRecord
 from surefoot.service.registry import Registry
 from surefoot.service.shards import sharded
+
+AROUND = 4096  # bytes of a request around its entries, at most
 
 
 class Edges:
@@ -43,6 +46,7 @@ class Edges:
             raise ConfigError(f"Edge {shard!r} of {shop.name!r} must hand in by its own lease, but this is another's.")
         chain = self._chain(shop, shard, given.token, told.lease.since)
         entries, lease = read_handed(given.entries), told.lease.number
+        _check_moments(entries, shop.hub.now(), told.skew)
         head, due = chain.take_in(entries, follows=given.follows, lease=lease, mode=told.mode)
         if due is None:
             return self._answer(shop, head)
@@ -64,6 +68,7 @@ class Edges:
             mode=shop.status().mode,
             skew=created.skew or 0.0,
             expires=shop.hub.now() + self._registry.settings.edge_seconds,
+            entry_bytes=max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4,  # in base64
             reward_bounds=created.reward_bounds,
             actions=actions,
         )
@@ -94,6 +99,16 @@ class Edges:
         if key is None:
             raise ConfigError("`signing_key` must be set for a server with edges: they check whose lease they go by.")
         return key
+
+
+def _check_moments(entries: Sequence[HandedEntry], now: float, skew: float) -> None:
+    """Raise for what is from the future: nothing of the edge could be taken in until then, were it in its chain."""
+    latest = max((entry.moment for entry in entries), default=now)
+    if not latest <= now + skew / 2:
+        raise AssumptionError(
+            f"An edge's clock must agree with the service's within half of skew={skew:g} seconds, but an entry is of "
+            f"moment={latest!r}, and it is {now!r}. Set its clock; what it has stamped is taken in once it has passed."
+        )
 
 
 def _whole(state: bytes | None) -> bytes:
