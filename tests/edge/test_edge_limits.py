@@ -1,6 +1,7 @@
 """What an edge cannot hand in it does not decide, and what the service cannot read it refuses in words."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ from surefoot.edge import edge_renewal
 from surefoot.edge.edge_entries import Decided, framed, read_entries
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.errors import InputError, JournalUnavailableError
-from tests.edge.edges import ROWS, Shop, findings, play, warmed
+from surefoot.service.settings import Limits
+from tests.edge.edges import ROWS, Shop, findings, new_keys, play, settings_of, warmed
+from tests.service.servers import running
 
 
 def test_a_decision_that_fits_into_no_request_is_refused(shop: Shop) -> None:
@@ -71,6 +74,22 @@ def test_an_edge_has_left_once_the_service_has_its_last_entry(shop: Shop, monkey
     found = shop.ask("GET", f"/v1/experiments/{shop.name}/shards").json()["shards"]
     assert [one["is_away"] for one in found if one["name"] == "till"] == [True]
     assert findings(shop.audit()) == []
+
+
+def test_a_server_lets_only_so_many_edges_in(tmp_path: Path) -> None:
+    new_keys(tmp_path)
+    with running(settings_of(tmp_path, limits=Limits(edges=2))) as address:
+        shop = Shop(address, tmp_path, tmp_path)
+        shop.create()
+        with shop.edge("a") as edge:  # beside the server itself
+            with pytest.raises(ServiceError, match="At most 2 shards"):
+                shop.edge("b")
+            edge.leave()
+        with shop.edge("b") as edge:
+            assert play(edge, 1) == 0
+        assert {shard["name"] for shard in shop.ask("GET", "/v1/experiments/shop/shards").json()["shards"]} == {
+            "a", "b", "server",
+        }  # fmt: skip
 
 
 def test_rows_that_are_none_are_refused_in_words(shop: Shop) -> None:

@@ -47,7 +47,8 @@ class Edge(EdgeRenewal):
     shard : str
         A name that no shard of it has had.
     log : Path or str
-        The edge's own file: a new one, or that of an earlier process, which needs no service to go on.
+        The edge's own file: a new one, or that of an earlier process, which needs no service to go on. Its mark lies
+        beside it, by the same name and `.mark`.
     key : Path or str
         The service's public key (PEM), which leases are checked with.
     token : str, optional
@@ -70,7 +71,9 @@ class Edge(EdgeRenewal):
     Raises
     ------
     ConfigError
-        If the log is a copy, or another edge's, or the lease is forged.
+        If the log is a copy or an earlier state, or another edge's, or the lease is forged.
+    AssumptionError
+        If the log is new, and the clock is not that of the service.
     JournalUnavailableError
         If the log is new, and the service cannot be reached.
 
@@ -158,7 +161,7 @@ class Edge(EdgeRenewal):
         Raises
         ------
         InputError
-            If the question breaks a rule; nothing is written then.
+            If the question breaks a rule, or is too large to be handed in; nothing is written then.
         """
         rows, names = self._rows_of(actions, context_features)
         row = read_baseline(0 if baseline is None else baseline, names, len(rows))
@@ -300,7 +303,11 @@ class Edge(EdgeRenewal):
         return int(number) if is_known and 0 < int(number) <= self._journal.shard.rounds else None
 
     def close(self) -> None:
-        """Hand in what can be, within one request's time, and close the log; another process may go on with it."""
+        """Hand in what can be, and close the log; another process may go on with it.
+
+        Every 600 kB of entries are a request of their own, which takes up to `timeout` seconds; the first that fails is
+        the last. A renewal that is under way is waited for.
+        """
         with self._renewing:
             if self._journal.error is None and self._error is None and self.unsent:
                 try:

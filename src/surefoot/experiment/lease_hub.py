@@ -143,13 +143,22 @@ class LeaseHub:
                 return
         self.now()
 
-    def join(self, shard: str, token: str) -> tuple[LeaseRecord, bytes | None]:
-        """Let a shard in, and give its first lease; the same one again, if its answer was lost."""
+    def join(self, shard: str, token: str, *, most: int | None = None) -> tuple[LeaseRecord, bytes | None]:
+        """Let a shard in, and give its first lease; the same one again, if its answer was lost.
+
+        Where so many as `most` have joined and not left, nobody else is let in.
+        """
         self.prepare()
         now = self.now()
 
-        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None]:
+        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | SurefootError:
             if transaction.find(f"j:{shard}") is None:
+                present = sum(not member.is_away for member in state.coordinator.members.all.values())
+                if most is not None and present >= most:
+                    return ConfigError(
+                        f"At most {most} shards must share a floor for an edge to join, but there are {present}. Have "
+                        "some leave, stop waiting for those that are lost, or raise the server's `limits.edges`."
+                    )
                 state.coordinator.admit(shard, now=now)
                 since = state.coordinator.members.find(shard).through
                 joined = Joined(shard=shard, since=since, token=token)
@@ -159,7 +168,7 @@ class LeaseHub:
                 self._check_place(state, transaction, shard, token, 1, is_ended=False)
             return self._lease(state, transaction, shard, 1, now)
 
-        return self._transact(work, [f"j:{shard}", f"l:{shard}:1", f"h:{shard}:1"])
+        return or_raise(self._transact(work, [f"j:{shard}", f"l:{shard}:1", f"h:{shard}:1"]))
 
     def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
         """Raise unless a shard that is opened again stands where the hub has it: its lease may be spent already."""

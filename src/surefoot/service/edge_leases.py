@@ -31,7 +31,7 @@ class Edges:
     def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None) -> EdgeLease:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
         shop, key = self._shared(experiment), self._key()
-        record, state = shop.hub.join(asked.shard, asked.token)
+        record, state = shop.hub.join(asked.shard, asked.token, most=self._registry.settings.limits.edges)
         digest = None if actions is None else digest_of(actions)
         chain = self._chain(shop, asked.shard, asked.token, record.since)
         head = self._head(shop, asked.token, record, digest)

@@ -56,6 +56,8 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         Size of the head of a request: its line and its headers.
     connections, connections_per_address : int
         Open at a time, and from one address; a new one takes the place of the one that has been idle longest.
+    edges : int
+        Shards of one experiment that have not left, edges included; beyond, no other edge is let in.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     head_bytes: Count = 32_768
     connections: Count = 2_000
     connections_per_address: Count = 1_000
+    edges: Count = 1_000
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
