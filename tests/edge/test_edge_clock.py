@@ -68,6 +68,17 @@ def test_an_edge_does_not_begin_by_a_wrong_clock(shop: Shop) -> None:
     assert findings(shop.audit()) == []
 
 
+def test_every_lease_goes_by_the_clock_that_the_service_agreed_with(shop: Shop) -> None:
+    clock = Clock()
+    with shop.edge(clock=clock) as edge:
+        play(edge, 1)
+    with shop.edge(clock=clock) as again:
+        until, clock.ahead = again._until, 0.3
+        again.renew()
+        assert again._until > until
+        assert time.monotonic() + again._offset - time.time() == pytest.approx(0.3, abs=0.1)
+
+
 def test_entries_from_the_future_are_refused_before_they_are_in_the_chain(shop: Shop) -> None:
     with shop.edge() as edge:
         play(edge, 2)

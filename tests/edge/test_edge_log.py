@@ -10,7 +10,7 @@ import pytest
 
 from surefoot.edge import edge_journal, edge_log
 from surefoot.edge.edge_entries import Decided, Opened, framed, read_entries
-from surefoot.errors import ConfigError, JournalCorruptedError, JournalUnavailableError
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalFullError, JournalUnavailableError
 from tests.edge.edges import ROWS, Shop, crash, findings, play, warmed
 
 
@@ -45,7 +45,7 @@ def test_a_log_without_its_own_mark_is_refused(shop: Shop) -> None:
             play(edge, 2)
     mark = shop.folder / "till.log.mark"
     kept = mark.read_bytes()
-    for other in (None, b"", kept[:16], (shop.folder / "else.log.mark").read_bytes()):
+    for other in (None, b"", kept[:16], (shop.folder / "else.log.mark").read_bytes()[:16] + bytes(8)):
         mark.unlink()
         if other is not None:
             mark.write_bytes(other)
@@ -133,6 +133,7 @@ def test_what_could_not_be_synced_is_not_handed_in(
 ) -> None:
     edge = shop.edge(sync=True)
     warmed(edge)
+    waits = edge.decide(ROWS, baseline=0).decision_id
     sync, calls = os.fdatasync, list[int]()
 
     def once(file: int) -> None:
@@ -145,13 +146,16 @@ def test_what_could_not_be_synced_is_not_handed_in(
             disk.setattr(os, "ftruncate", failing)
         made = edge.decide(ROWS, baseline=0)
     assert (made.source, made.decision_id) == ("baseline", "")
+    with pytest.raises(JournalFullError, match="Input/output"):  # though the disk is well again
+        edge.reward(waits, 0.8)
     edge.close()
     if also_truncate:  # the round is still there, and nobody played it
         with pytest.raises(ConfigError, match="written to its end"):
             shop.edge()
         return
     with shop.edge() as again:
-        assert again.rounds == 140
+        assert again.rounds == 141
+        assert again.reward(waits, 0.8).is_accepted
         assert play(again, 3) == 3
         again.renew()
     assert findings(shop.audit()) == []
