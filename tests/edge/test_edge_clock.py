@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.client import ServiceError
 from surefoot.edge import edge_log
-from surefoot.edge.edge_entries import framed, read_entries
+from surefoot.edge.edge_entries import LeaseHandedIn, framed, read_entries
 from surefoot.edge.edge_messages import HandInEntries
 from surefoot.errors import AssumptionError
 from tests.edge.edges import ROWS, Shop, findings, play, warmed
@@ -53,6 +53,8 @@ def test_a_clock_that_stays_wrong_is_told_until_it_is_set(shop: Shop) -> None:
         edge.renew()
         assert play(edge, 2) == 2
         edge.renew()
+    entries = [entry for entry, _ in read_entries((shop.folder / "till.log").read_bytes())]
+    assert [entry.is_untimed for entry in entries if isinstance(entry, LeaseHandedIn)][-2:] == [True, False]
     assert findings(shop.audit()) == []
 
 

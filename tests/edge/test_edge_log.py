@@ -10,7 +10,7 @@ import pytest
 
 from surefoot.edge import edge_journal, edge_log
 from surefoot.edge.edge_entries import Decided, Opened, framed, read_entries
-from surefoot.errors import ConfigError, JournalCorruptedError, JournalFullError, JournalUnavailableError
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalFullError, JournalUnavailableError
 from tests.edge.edges import ROWS, Shop, crash, findings, play, warmed
 
 
@@ -159,6 +159,18 @@ def test_what_could_not_be_synced_is_not_handed_in(
         assert play(again, 3) == 3
         again.renew()
     assert findings(shop.audit()) == []
+
+
+def test_a_disk_that_cannot_sync_is_told_when_a_log_is_opened(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    with shop.edge() as edge:
+        play(edge, 2)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", failing)
+        for shard in ("till", "new"):
+            with pytest.raises(JournalError, match="The disk must write"):
+                shop.edge(shard)
+    with shop.edge() as edge:
+        assert edge.rounds == 2
 
 
 def test_a_last_entry_that_a_power_cut_left_half_written_is_left_out(shop: Shop) -> None:

@@ -180,9 +180,12 @@ class EdgeLog:
 
     def flush(self) -> None:
         """Have the disk write everything."""
-        os.fsync(self._file)
-        if self._mark is not None:
-            self._mark.flush()
+        try:
+            os.fsync(self._file)
+            if self._mark is not None:
+                self._mark.flush()
+        except OSError as error:
+            raise JournalError(f"The disk must write an edge's log, {self.path}, but: {error}.") from None
 
     def replace(self, entries: list[Entry]) -> None:
         """Begin the file anew with these entries, all at once."""
@@ -229,10 +232,11 @@ def _beside(path: Path) -> Path:
 
 
 def _flush_folder(path: Path) -> None:
-    """Have the disk write the names in the folder of a file."""
+    """Have the disk write the names in the folder of a file, where the file system can."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        with contextlib.suppress(OSError):
+            os.fsync(folder)
     finally:
         os.close(folder)
 

@@ -27,9 +27,9 @@ class LogMark:
         name = secrets.token_bytes(NAME)
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.pwrite(file, name + REACHED.pack(0), 0)
         except OSError as error:
             raise ConfigError(f"There must be room for a mark beside an edge's log, but: {error}.") from None
-        os.pwrite(file, name + REACHED.pack(0), 0)
         return cls(file, name)
 
     @classmethod
