@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -110,9 +111,12 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps([_plain(status) for status in found], indent=2))
         return
-    table = Table("experiment", "policy", "mode", title=f"Experiments in {journal}")
+    # Nine columns in 80 characters: lines between them would cut the numbers.
+    table = Table(title=f"Experiments in {journal}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in ("experiment", "policy", "mode"):
+        table.add_column(column, overflow="fold")
     for column in ("rounds", "learner", "lift", "margin", "pending"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("alarm")
     for status in found:
         table.add_row(
