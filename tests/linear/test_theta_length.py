@@ -81,6 +81,7 @@ def test_a_policy_that_is_told_its_actions_needs_no_bound(declared: dict[str, An
         ({"actions": np.eye(3)}, "need `reward_bounds` or `reward_range`"),
         ({"actions": np.eye(3), "theta_bound": 1.0, "reward_bounds": (0, 1)}, "in place of `theta_bound`"),
         ({"actions": np.eye(4), "reward_bounds": (0, 1)}, "dim=3 columns"),
+        ({"actions": 100 * np.eye(3), "reward_bounds": (0, 1)}, "rows that can be played"),
         ({"actions": np.eye(3)[:2], "reward_bounds": (0, 1)}, "a direction open"),
         ({"actions": np.eye(3), "reward_range": (0, 1, 2)}, "`reward_range` must be (low, high)"),
         ({"actions": np.eye(3), "reward_range": (0, 1), "misspecification": np.nan}, "`misspecification` must"),

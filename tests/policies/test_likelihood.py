@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.safety import rare_clicks
 from scipy.optimize import minimize_scalar
 
 import surefoot
 from surefoot.errors import ConfigError, InputError, ProofError
 from surefoot.safety.likelihood import LIKELIHOOD, Tangent
 from surefoot.safety.proof import Proof
+from surefoot.simulation import Spec, simulate
 from tests.policies.safe_runs import most_allowed
 
 Draw = Callable[[np.random.Generator, float], float]
@@ -354,3 +356,10 @@ def test_rows_that_were_never_played_are_proposed_however_high_rewards_are(bound
         proposed.append(decision.certificate.proposal)
         policy.observe(decision, float(np.clip(mean + 0.1 * (high - low) * rng.normal(), low, high)))
     assert {1, 2} <= set(proposed)
+
+
+def test_rare_rewards_on_rows_that_never_repeat_let_the_learner_in_early() -> None:
+    """Proposals that look around more than they must keep the baseline twice as long here."""
+    spec = Spec("SafeLUCB", alpha=0.2, reward_bounds=(0.0, 1.0))
+    (found,) = simulate(rare_clicks(), [spec], runs=4, horizon=4_000)
+    assert found.measures["baseline_rounds"][:, -1].mean() < 1_400

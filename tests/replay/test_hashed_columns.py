@@ -155,3 +155,9 @@ def test_a_configuration_with_other_buckets_is_refused(tmp_path: Path, buckets: 
     (tmp_path / "other.toml").write_text(text)
     with pytest.raises(ConfigError, match="buckets"):
         read_configuration(tmp_path / "other.toml")
+
+
+@pytest.mark.parametrize("levels", [("False", "True"), ("false", "true")])
+def test_a_truth_value_is_found_however_the_log_spelt_it(levels: tuple[str, ...]) -> None:
+    encoder = Encoder((CategoricalColumn("member", levels),))
+    assert encoder.encode_one({"member": True}).tolist() == encoder.encode_one({"member": levels[1]}).tolist() != [0, 0]

@@ -334,14 +334,17 @@ class LinearChecks:
         if self.declared.is_exact or not self.declared.proposes_by_set:
             return
         if self._likelihood is not None and self.estimate.count:
-            uppers, share = self._likelihood.uppers(round_.rows), 1e-6
+            scores, share = self._likelihood.uppers(round_.rows), 1e-6
         elif self.estimate.count:
             known = self.estimate.optimistic()
-            uppers, share = known.uppers(round_.rows), known.widest_guard + 1e3 * known.rounding
+            scores, share = [known.uppers(round_.rows)], known.widest_guard + 1e3 * known.rounding
         else:
-            uppers, share = self.declared.knowledge.theta_bound * np.linalg.norm(round_.rows, axis=1), 1e-9
-        best, chosen = float(uppers.max()), float(uppers[round_.proposal])
-        if not near(round_.optimism, chosen, abs(best), share) or not near(chosen, best, 0.0, share):
+            scores, share = [self.declared.knowledge.theta_bound * np.linalg.norm(round_.rows, axis=1)], 1e-9
+        found = [(float(uppers.max()), float(uppers[round_.proposal])) for uppers in scores]
+        if not any(
+            near(round_.optimism, chosen, abs(best), share) and near(chosen, best, 0.0, share) for best, chosen in found
+        ):
+            best, chosen = found[0]
             problems.add(
                 "proposal",
                 f"action {round_.proposal} may be worth {chosen:.9g} and the best {best:.9g}, "

@@ -18,6 +18,8 @@ LIKELIHOOD = "likelihood of the rewards"
 ROOM = 1024  # distinct rows whose losses are kept exactly
 EDGE = 1e-6  # below it -ln x is continued by its parabola
 LEAST = 1e-6  # of a forecast, and from 1
+RARE = 0.2  # rewards, in units of their bounds: below it proposals have no need to promise more
+FEW = 64.0  # rounds that do not tell yet whether rewards are rare
 
 
 @dataclass(frozen=True)
@@ -142,15 +144,19 @@ class RebuiltLikelihood:
         size = float(np.abs(heights).sum()) + abs(gone) + allowed + reach
         return [LinearFact(normal, level, 64 * EPS * size, level + 1e-9 * size)]
 
-    def uppers(self, rows: Matrix) -> Vector:
-        """What proposals are scored by: the linear model, and a width of its own."""
-        seen, delta = self._forecasts, self._declared.delta
+    def uppers(self, rows: Matrix) -> list[Vector]:
+        """What proposals may have been scored by: the linear model and one of two widths. No promise rests on it."""
         squares = np.einsum("ij,ji->i", rows, np.linalg.solve(self._gram, rows.T))
-        # A row of two thirds of the largest length promises what was earned so far: else it would never be tried.
-        earned = self._low + seen.rewards / (seen.rounds * self._scale) if seen.rounds else 0.0
-        tries_all = 1.5 * earned * math.sqrt(self._ridge) / self._declared.feature_bound
-        width = max(math.sqrt(0.5 * math.log(1.0 / delta)), tries_all)
-        return np.asarray(rows @ self._theta + width * np.sqrt(squares))
+        return [np.asarray(rows @ self._theta + width * np.sqrt(squares)) for width in self._widths()]
+
+    def _widths(self) -> list[float]:
+        seen, width = self._forecasts, math.sqrt(0.5 * math.log(1.0 / self._declared.delta))
+        if seen.rewards < RARE * (seen.rounds + FEW):
+            return [width]
+        # A row of two thirds of the largest length promises what was earned so far, or it would never be tried.
+        earned = self._low + seen.rewards / (seen.rounds * self._scale)
+        # Journals that were begun before that was so have the plain width.
+        return [max(width, 1.5 * earned * math.sqrt(self._ridge) / self._declared.feature_bound), width]
 
     def _make_room(self) -> None:
         """Rows without a reward leave for parabolas, and if that is not enough, the oldest quarter."""

@@ -12,6 +12,9 @@
 
 namespace surefoot {
 
+inline constexpr double RARE = 0.2;  // rewards, in units of their bounds
+inline constexpr double FEW = 64.0;  // rounds that do not tell yet whether rewards are rare
+
 template <int D>
 struct LinearState {
   static constexpr int Dim = D;
@@ -53,12 +56,14 @@ struct LinearState {
   // What proposals are scored by: with bounded rewards the model that weighs them by their variance.
   Ridge<D>& scoring() { return likelihood ? likelihood->model : ridge; }
   // How optimistic they are. The likelihood set has no one width: that of a single direction serves, as nothing rests
-  // on it. But a row of two thirds of the largest length must promise what was earned so far, or it is never tried.
+  // on it. But unless rewards are rare a row of two thirds of the largest length must promise what was earned so far,
+  // or it is never tried. Rare ones need no help, and a wider look around would cost many rounds on the baseline.
   double optimism() const {
     const Forecaster& seen = likelihood->forecaster;
-    const double earned = seen.rounds > 0.0 ? likelihood->low + seen.rewards / (seen.rounds * likelihood->scale) : 0.0;
-    const double tries_all = 1.5 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound;
-    return larger(std::sqrt(0.5 * likelihood->log_delta), tries_all);
+    const double width = std::sqrt(0.5 * likelihood->log_delta);
+    if (seen.rewards < RARE * (seen.rounds + FEW)) return width;
+    const double earned = likelihood->low + seen.rewards / (seen.rounds * likelihood->scale);
+    return larger(width, 1.5 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound);
   }
   double radius() { return radius(Solo{}); }
   template <class Team>

@@ -180,7 +180,10 @@ def _value(part: Column, context: Mapping[str, Any]) -> Any:
         return math.nan if isinstance(part, NumericColumn) else GAP
     if isinstance(part, NumericColumn):
         return finite(part.name, given, hint="The log had numbers there.")
-    return _label(given)
+    label = _label(given)
+    # A log of text may spell it True.
+    is_capital = isinstance(part, CategoricalColumn) and label not in part.levels and label in ("true", "false")
+    return label.capitalize() if is_capital else label
 
 
 def _label(value: Any) -> str:

@@ -134,7 +134,7 @@ class SafeLUCB(WatchedPolicy):
         bounds = None if reward_bounds is None else read_bounds(reward_bounds)
         noise, radius = spread_and_radius(noise, radius, bounds)
         means = bounds if reward_range is None else reward_range
-        theta_bound = length_of_theta(dim, theta_bound, actions, means, misspecification)
+        theta_bound = length_of_theta(dim, theta_bound, actions, means, misspecification, feature_bound)
         if ridge is None:
             ridge = suitable_ridge(dim, noise, theta_bound, feature_bound)
         super().__init__(

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import finite, finite_array, positive
 from surefoot.errors import ConfigError
 from surefoot.linear.radius import BY_LIKELIHOOD
+from surefoot.linear.scores import LENGTH_TOLERANCE
 from surefoot.linear.theta_length import bound_theta
 from surefoot.policies.linear_settings import MOST_RESOLVED, spread_of
 from surefoot.safety.alarm import RESTART_SHARE, delta_of
@@ -45,6 +47,7 @@ def length_of_theta(
     actions: ArrayLike | None,
     means: Sequence[float] | None,
     misspecification: float,
+    feature_bound: float,
 ) -> float:
     """B as it was declared, or as the actions prove it whose means lie in a range."""
     if actions is None:
@@ -66,6 +69,12 @@ def length_of_theta(
     if rows.shape[1] != dim:
         raise ConfigError(
             f"`actions` must have dim={dim} columns, but got shape {rows.shape}. Give one row per action."
+        )
+    longest = float(np.linalg.norm(rows, axis=1).max(initial=0.0))
+    if not longest <= feature_bound * (1.0 + LENGTH_TOLERANCE):
+        raise ConfigError(
+            f"`actions` must be rows that can be played, but one has length {longest:.6g}, beyond "
+            f"feature_bound={feature_bound:.6g}. Give them as `decide` gets them."
         )
     return bound_theta(rows, (low - off, high + off))
 
