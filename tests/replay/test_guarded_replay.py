@@ -29,7 +29,7 @@ def test_a_guard_gains_on_a_log_and_its_gain_covers_no_less_than_it_could() -> N
     best = float((truth.means.max(axis=1) - truth.means[:, 0]).mean())
     assert 0 < outcome.main["gain"].low < best
     text, is_good = verdict_of([outcome], per_day=100) or ("", False)
-    assert text.startswith("It pays: Guard, α = 0.1 gains")
+    assert text.startswith("It pays: Guard, α = 0.1 has a lift of")
     assert is_good
 
 

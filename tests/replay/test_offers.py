@@ -102,7 +102,7 @@ def test_every_format_reads_the_same_offers(tmp_path: Path) -> None:
     columns = Columns(propensity="propensity", context=("x",), offered="slots")
     np.testing.assert_array_equal(next(opened(renamed, columns=columns).batches()).offered, masks[0])
     renamed.with_columns(pl.col("slots").list.join("|")).write_csv(tmp_path / "slots.csv")
-    assert "gain" in run(
+    assert "lift" in run(
         "replay", str(tmp_path / "slots.csv"), "--baseline", "b", "--offered", "slots", "--policy", "LUCB", "--out",
         str(tmp_path / "out"),
     )  # fmt: skip

@@ -53,7 +53,7 @@ def lift_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
             ax.plot([lift.value], [place], "o", color=look["color"], ms=6)
     ax.axvline(0.0, color=GREY, lw=1.0, zorder=1)
     ax.set_yticks(range(len(outcomes)), [outcome.spec.label for outcome in outcomes])
-    ax.set_ylim(len(outcomes) - 0.5, -0.5)
+    ax.set_ylim(max(len(outcomes), 1) - 0.5, -0.5)
     ax.set_xlabel("Lift over the baseline, reward a round")
     return ax
 
