@@ -42,8 +42,8 @@ def audit(
     shard: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=JOURNAL of a shard, for a journal where shards that share a floor meet. Repeat for all of "
-            "them; edges are found there."
+            help="NAME=JOURNAL of a shard, for the hub of shards that share a floor. Repeat for each shard; "
+            "edges are found by themselves."
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a report to this file (.html or .md).")] = None,

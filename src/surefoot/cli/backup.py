@@ -15,7 +15,7 @@ def backup(
 ) -> None:
     """Copy a SQLite journal while it is in use, check every event of the copy, and print its heads.
 
-    Keep the heads, one JSON object a line, away from the copy: `surefoot restore --expect` tells by them what is lost.
+    Keep the heads (JSON lines) away from the copy: `surefoot restore --expect` uses them to tell what is lost.
     """
     from surefoot.audit import ExpectedHead
     from surefoot.journal.copying import backup as copy

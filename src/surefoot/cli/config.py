@@ -12,7 +12,7 @@ config = typer.Typer(help="Inspect the service's settings without starting it.",
 
 @config.command()
 def check(config: ConfigOption = None) -> None:
-    """Check the settings of a file and of the environment, and what a server needs: its journal, its tokens, its port.
+    """Check the settings in a file and the environment, and what a server needs: its journal, its tokens, its port.
 
     Exit code 0: a server can start now; 2: it cannot, and the message says why. Nothing is changed.
     """
@@ -33,13 +33,13 @@ def show(config: ConfigOption = None) -> None:
 
 @config.command()
 def alerts() -> None:
-    """Print alert rules for Prometheus, to be named in its `rule_files`."""
+    """Print alert rules for Prometheus; list the file under its `rule_files`."""
     typer.echo(_monitoring("alerts.yml"), nl=False)
 
 
 @config.command()
 def dashboard() -> None:
-    """Print a dashboard for Grafana, to be imported there."""
+    """Print a dashboard to import into Grafana."""
     typer.echo(_monitoring("dashboard.json"), nl=False)
 
 

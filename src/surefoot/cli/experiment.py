@@ -43,7 +43,7 @@ def create(
     name: NameArgument,
     config: Annotated[
         Path | None,
-        typer.Option(help="experiment.toml, as fit-baseline writes it, in place of --policy and its settings."),
+        typer.Option(help="experiment.toml, as fit-baseline writes it, instead of --policy and its settings."),
     ] = None,
     policy: Annotated[
         str | None, typer.Option(help=f"One of {', '.join(POLICIES)}, or Guard; SafeLUCB by default.")
@@ -60,19 +60,18 @@ def create(
     reward_bounds: Annotated[str | None, typer.Option(help="LOW,HIGH: a reward outside raises the alarm.")] = None,
     confirm_within: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds until a learner's action that nobody says was played counts at its worst; without a window."
-        ),
+        typer.Option(help="Seconds until a learner round that nobody confirms counts at its worst; not with a window."),
     ] = None,
     description: Annotated[str, typer.Option(help="What the experiment is about.")] = "",
     despite_doubt: Annotated[
-        bool, typer.Option("--despite-doubt", help="Begin guarded although the log spoke against a linear model.")
+        bool,
+        typer.Option("--despite-doubt", help="Start in guarded mode although the log casts doubt on a linear model."),
     ] = False,
     feature_names: Annotated[
         str | None, typer.Option(help="What the page calls the features or arms: NAME,NAME,...")
     ] = None,
     sealed: Annotated[
-        bool, typer.Option(help="Keep ids, names and contexts beside the chain, so that they can be erased.")
+        bool, typer.Option(help="Keep ids, names and contexts outside the chain, so that they can be erased.")
     ] = True,
 ) -> None:
     """Create an experiment, and the journal if there is none."""
@@ -193,11 +192,11 @@ def erase(
 def archive(
     journal: JournalArgument,
     name: NameArgument,
-    file: Annotated[Path, typer.Argument(help="A new SQLite file, which can be audited as any other.")],
+    file: Annotated[Path, typer.Argument(help="A new SQLite file, which can be audited like any other.")],
     by: By,
     reason: Why,
 ) -> None:
-    """Move an experiment to a journal of its own, and leave a tombstone. Of a SQLite file, with its server stopped."""
+    """Move an experiment to its own journal, and leave a tombstone. With a SQLite file, stop the server first."""
     with open_journal(journal) as opened:
         head = write_archive(opened, name, file, by=by, reason=reason)
     typer.echo(f"{name!r} is in {file}, up to event {head.number:,}, hash {head.hash}.")
@@ -209,9 +208,9 @@ def delete(
     name: NameArgument,
     by: By,
     reason: Why,
-    yes: Annotated[bool, typer.Option("--yes", help="Yes, for good.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that it is removed for good.")] = False,
 ) -> None:
-    """Remove an experiment for good, and leave a tombstone. Of a SQLite file, with its server stopped."""
+    """Remove an experiment for good, and leave a tombstone. With a SQLite file, stop the server first."""
     if not yes:
         raise ConfigError("Deleting cannot be undone: say `--yes`, or `surefoot experiment archive` it.")
     with open_journal(journal) as opened:
@@ -228,7 +227,7 @@ def void(
         str | None, typer.Option(help="What was played, by name or index; of a guard as JSON. The baseline by default.")
     ] = None,
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
-    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+    by: Annotated[str, typer.Option(help="Who reports it.")] = "",
 ) -> None:
     """Say that a round was not played as decided, so that ledger and later proofs are about what was played.
 
@@ -253,7 +252,7 @@ def acknowledge(
     name: NameArgument,
     response: Annotated[str, typer.Argument(help="stay, relearn or renew.")],
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")],
-    by: Annotated[str, typer.Option(help="Who answers.")] = "",
+    by: Annotated[str, typer.Option(help="Who responds.")] = "",
 ) -> None:
     """Answer the alarm: stay on the baseline, relearn under the same promise, or start a new promise (renew).
 

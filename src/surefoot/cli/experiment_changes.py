@@ -28,16 +28,16 @@ def fork(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="experiment.toml in place of the old settings; rows are made from the contexts."),
+        typer.Option(help="experiment.toml instead of the old settings; rows are recomputed from the contexts."),
     ] = None,
     correct: Annotated[
         list[str] | None,
-        typer.Option(help="DECISION=VALUE: a reward that was learned wrongly, as it should be; repeat for several."),
+        typer.Option(help="DECISION=VALUE: the right value of a reward that was learned wrong; repeat for several."),
     ] = None,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned; as before.")] = None,
 ) -> None:
-    """Begin a new experiment with what another has learned, and say what is lost. The old one stays: pause it."""
+    """Start a new experiment from what another has learned, and say what is lost. The old one stays: pause it."""
     if config is not None and set_:
         raise ConfigError("`--config` must not be given beside --set: the file has the settings.")
     told: dict[str, Any] = {} if reward_window is None else {"reward_window": reward_window}

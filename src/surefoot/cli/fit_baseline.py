@@ -72,7 +72,7 @@ def fit_baseline(
     max_bad: MaxBad = 0,
     out: Annotated[Path | None, typer.Option(help="Write the configuration to this TOML file.")] = None,
     despite_doubt: Annotated[
-        bool, typer.Option("--despite-doubt", help="Write it although the log speaks against a linear model.")
+        bool, typer.Option("--despite-doubt", help="Write it although the log casts doubt on a linear model.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:

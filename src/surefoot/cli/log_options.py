@@ -13,7 +13,7 @@ from surefoot.replay.log_files import format_of
 from surefoot.replay.table_reader import open_table
 
 LogArgument = Annotated[
-    list[Path], typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON; several files are one log.")
+    list[Path], typer.Argument(help="Parquet, CSV, JSON lines (.gz too) or VW's DSJSON; several files make one log.")
 ]
 BaselineOption = Annotated[str, typer.Option(help="Today's action, or 'logged' for the strategy that wrote the log.")]
 ActionColumn = Annotated[str | None, typer.Option("--action", help="Column of the action that was played.")]
@@ -39,7 +39,9 @@ ActionFeatures = Annotated[
 ]
 Hashed = Annotated[
     list[str] | None,
-    typer.Option("--hash", help="Context column of very many labels and its buckets, user_agent:64; repeat."),
+    typer.Option(
+        "--hash", help="Context column with very many labels, and buckets: user_agent:64; repeat for several."
+    ),
 ]
 RewardBounds = Annotated[
     str | None,
@@ -47,10 +49,10 @@ RewardBounds = Annotated[
 ]
 EstimatePropensities = Annotated[
     bool,
-    typer.Option("--estimate-propensities", help="Estimate from the context with which chance each action was played."),
+    typer.Option("--estimate-propensities", help="Estimate the propensity of each action from the context."),
 ]
 FormatOption = Annotated[str | None, typer.Option(help="parquet, csv, jsonl or dsjson; by the file's name by default.")]
-MaxBad = Annotated[int, typer.Option(help="Number of bad rows to leave out before giving up.")]
+MaxBad = Annotated[int, typer.Option(help="Number of bad rows to skip before giving up.")]
 
 
 def columns_of(

@@ -7,12 +7,12 @@ import typer
 
 def move(
     source: Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...; no server may use it.")],
-    target: Annotated[str, typer.Argument(help="The same, new or begun by a move that was interrupted.")],
+    target: Annotated[str, typer.Argument(help="The same; new, or from an interrupted move.")],
 ) -> None:
     """Copy every event of a journal to another one, with the same hashes; the source stays as it is.
 
-    Stop every server first. Receipts that were kept stay valid: the chains are the same. A move that was interrupted
-    continues where it stopped.
+    Stop every server first. Receipts stay valid: the chains are the same. If interrupted, it continues where it
+    stopped.
     """
     from surefoot.errors import JournalCorruptedError
     from surefoot.journal import open_journal

@@ -24,21 +24,20 @@ PICTURES = (".png", ".pdf", ".svg")
 def plan(
     config: Annotated[
         Path | None,
-        typer.Option(
-            help="experiment.toml: features, actions, noise, baseline, alpha and delta, where not given here."
-        ),
+        typer.Option(help="experiment.toml: features, actions, noise, baseline, alpha and delta, unless given here."),
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Features of an action; 4.")] = None,
     actions: Annotated[int | None, typer.Option(help="Actions to choose from; 20.")] = None,
     noise: Annotated[float | None, typer.Option(help="Noise of a reward; 0.5 for clicks and sales.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="Mean reward of today's strategy; 0.3.")] = None,
-    gain: Annotated[float, typer.Option("--lift", "--gain", help="Lift hoped for, as a share: 0.1 is 10% more.")] = 0.1,
+    gain: Annotated[float, typer.Option("--lift", "--gain", help="Expected lift, as a share: 0.1 is 10% more.")] = 0.1,
     per_day: Annotated[float, typer.Option(help="Decisions a day.")] = 1_000,
     alpha: Annotated[
-        str | None, typer.Option(help="Share of the baseline you accept losing; several between commas; 0.05,0.1,0.2.")
+        str | None,
+        typer.Option(help="Share of the baseline you accept losing; several separated by commas; 0.05,0.1,0.2."),
     ] = None,
     delta: Annotated[float | None, typer.Option(help="Chance that the guarantee fails; 0.001.")] = None,
-    days: Annotated[float, typer.Option(help="How far to look ahead.")] = 30,
+    days: Annotated[float, typer.Option(help="Days to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
     clicks: Annotated[
         bool, typer.Option("--clicks", help="Rewards are 0 or 1, without --noise; shows what any method needs.")
@@ -48,7 +47,9 @@ def plan(
     ] = None,
     policy: Annotated[
         str,
-        typer.Option(help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), guard; with commas."),
+        typer.Option(
+            help="safe (SafeLUCB, recommended), paper (CLUCB, or CLUCB2 with --unknown), guard; separated by commas."
+        ),
     ] = "safe,paper",
     runs: Annotated[int, typer.Option(help="Number of simulated worlds.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the worlds.")] = 0,

@@ -72,7 +72,9 @@ def replay(
     log: LogArgument,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help=f"Policy to replay; repeat for several: {', '.join(PLAYABLE)}, {GUARD} (LUCB under one)."),
+        typer.Option(
+            help=f"Policy to replay; repeat for several: {', '.join(PLAYABLE)}, {GUARD} (LUCB under a guard)."
+        ),
     ] = None,
     alpha: Annotated[
         str | None,
@@ -101,15 +103,15 @@ def replay(
         Path | None,
         typer.Option(help="experiment.toml, as fit-baseline writes it: its policy is played. Fitted now by default."),
     ] = None,
-    noise: Annotated[float | None, typer.Option(help="Noise of a reward, in place of the fitted one.")] = None,
-    theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, in place of the fitted one.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Noise of a reward, instead of the fitted one.")] = None,
+    theta_bound: Annotated[float | None, typer.Option(help="Bound on ||theta||, instead of the fitted one.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="The baseline's mean reward, if known.")] = None,
     reward_bounds: RewardBounds = None,
     delta: Annotated[float | None, typer.Option(help="Probability that the guarantee fails; 0.001.")] = None,
     ridge: Annotated[float | None, typer.Option(help="Regulariser of the policies; 1.")] = None,
     exploration: Annotated[
         float | None,
-        typer.Option(help="LUCB's radius as a constant, LinUCB's alpha, in place of one that holds at all times."),
+        typer.Option(help="LUCB's radius as a constant (LinUCB's alpha), instead of one that holds at all times."),
     ] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
@@ -117,7 +119,7 @@ def replay(
     seed: Annotated[int, typer.Option(help="Seed of the rejection of rows.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder; results/replay-NAME by default.")] = None,
     per_day: Annotated[
-        float | None, typer.Option(help="Rounds of your traffic a day, to tell the wait in days.")
+        float | None, typer.Option(help="Your traffic in rounds a day, to show the wait in days.")
     ] = None,
     on: OnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,

@@ -43,7 +43,7 @@ def reproduce(
 ) -> None:
     """Reproduce Section 5 of the paper: figures 1 to 4, results.csv and report.html.
 
-    Interrupted, the same command continues where it stopped.
+    If interrupted, run the same command again: it continues where it stopped.
     """
     base = QUICK if quick else FULL
     scale = replace(

@@ -14,7 +14,8 @@ def restore(
     by: Annotated[str, typer.Option(help="Who restores it; kept in the journal.")],
     reason: Annotated[str, typer.Option(help="Why; kept in the journal.")],
     copy: Annotated[
-        Path | None, typer.Option("--from", help="A backup to put there; without one the journal is there already.")
+        Path | None,
+        typer.Option("--from", help="The backup to put there; leave it out if the journal is already there."),
     ] = None,
     expect: Annotated[
         list[Path] | None,
@@ -24,10 +25,10 @@ def restore(
         bool, typer.Option("--accept-loss", help="Continue although events are lost, or no head is known.")
     ] = False,
 ) -> None:
-    """Take an older copy of a journal into use: say what is lost, write that down, and pause what may play.
+    """Put an older copy of a journal into use: say what is lost, record it, and pause every guarded experiment.
 
-    Without `--accept-loss` the copy must hold every head that is expected, and nothing is changed otherwise. A server
-    starts on it again; an admin lets each learner in again by its mode.
+    If the copy lacks an expected head, nothing is changed, unless you pass `--accept-loss`. Servers can start on it
+    afterwards; an admin lets each learner play again by setting its mode.
     """
     from surefoot.audit.expected_heads import newest_heads, read_expected
     from surefoot.experiment.restored_journal import check_loss

@@ -21,7 +21,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     tokens: Annotated[str | None, typer.Option(help="Token file, as `surefoot token` writes it.")] = None,
     heads: Annotated[
-        str | None, typer.Option(help="File that heads are appended to, and held against at a start.")
+        str | None, typer.Option(help="File to which heads are appended, and checked against at startup.")
     ] = None,
 ) -> None:
     """Serve decisions over HTTP until told to stop (Ctrl-C, or SIGTERM)."""

@@ -27,7 +27,7 @@ def simulate(
 ) -> None:
     """Run the sweep of a TOML file: results.csv, results.parquet, figures and report.html.
 
-    Interrupted, the same command continues where it stopped.
+    If interrupted, run the same command again: it continues where it stopped.
     """
     sweep = read_sweep(file)
     folder = out or f"results/{file.stem}"

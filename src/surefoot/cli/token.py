@@ -25,13 +25,13 @@ def create(
     role: Annotated[list[str], typer.Option(help=f"One of {', '.join(ROLES)}; repeat for several.")],
     tokens: FileOption = DEFAULT,
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
-    owner: Annotated[str, typer.Option(help="Who answers for what is done with it; events name them.")] = "",
-    days: Annotated[float | None, typer.Option(help="After so many days it is refused; never by default.")] = None,
+    owner: Annotated[str, typer.Option(help="Who is responsible for its use; events name them.")] = "",
+    days: Annotated[float | None, typer.Option(help="Days until it expires; never by default.")] = None,
     experiment: Annotated[
         list[str] | None, typer.Option(help="The only experiment that it may be used for; repeat for several.")
     ] = None,
 ) -> None:
-    """Create a token and print it, this once. A running server accepts it within a second."""
+    """Create a token and print it, only this once. A running server accepts it within a second."""
     if note and len(note) > 200:
         raise ConfigError(f"`--note` must have at most 200 characters, but got {len(note)}.")
     expires = None if days is None else time.time() + 86_400.0 * days
