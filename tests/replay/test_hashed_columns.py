@@ -141,7 +141,41 @@ def test_times_are_not_hashed(tmp_path: Path, is_guess: bool) -> None:
         read_log(table, baseline="a", columns=Columns(hashed={"seen": 8}, is_guess=is_guess))
 
 
-@pytest.mark.parametrize("given", ["agent", "agent:", ":64", "agent:many", "agent:6.5"])
+@pytest.mark.parametrize("hashed", [{"action": 8}, {"reward": 8}, {"propensity": 8}])
+def test_what_has_a_meaning_is_not_hashed(tmp_path: Path, hashed: Mapping[str, int]) -> None:
+    with pytest.raises(LogError, match="must be part of the context"):
+        read_log(visits(tmp_path), baseline="a", columns=Columns(propensity="propensity", hashed=hashed))
+
+
+@pytest.mark.parametrize("buckets", ["8", 8.0, None, True])
+def test_buckets_are_a_whole_number(buckets: Any) -> None:
+    with pytest.raises(ConfigError, match="must hold for the hashed column 'x', but got"):
+        HashedColumn("x", buckets)
+
+
+def test_a_column_is_hashed_once(tmp_path: Path) -> None:
+    twice = ["--hash", "agent:4", "--hash", "agent:8"]
+    done = CliRunner().invoke(app, ["fit-baseline", str(visits(tmp_path)), "--baseline", "a", *twice])
+    assert "must name every column once" in str(done.exception) + done.output
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ("buckets = 16", 'buckets = 16\nhash = "murmur3"'),
+        ("buckets = 16", 'buckets = 16\nlevels = ["a"]'),
+        ("buckets = 16", 'levels = "abc"'),
+        ("buckets = 16", "low = 2.0\nhigh = 1.0"),
+        ("[[context]]", "[context]"),
+    ],
+)
+def test_a_column_of_a_configuration_is_of_one_kind(tmp_path: Path, was: str, becomes: str) -> None:
+    (tmp_path / "odd.toml").write_text(fitted(visits(tmp_path), tmp_path).to_toml().replace(was, becomes, 1))
+    with pytest.raises(ConfigError):
+        read_configuration(tmp_path / "odd.toml")
+
+
+@pytest.mark.parametrize("given", ["agent", "agent:", ":64", "agent:many", "agent:6.5", f"agent:{'9' * 5000}"])
 def test_a_declaration_that_cannot_be_read_is_refused(tmp_path: Path, given: str) -> None:
     done = CliRunner().invoke(app, ["fit-baseline", str(visits(tmp_path)), "--baseline", "a", "--hash", given])
     assert done.exit_code != 0

@@ -91,13 +91,20 @@ def columns_of(
         offered=offered or guessed.offered,
         features=None if context else guessed.features,
         is_guess=guessed.is_guess and not context,
-        hashed=dict(map(_parse_hash, hashed or ())),
+        hashed=_parse_hashes(hashed or []),
     )
+
+
+def _parse_hashes(texts: list[str]) -> dict[str, int]:
+    found = dict(map(_parse_hash, texts))
+    if len(found) < len(texts):
+        raise ConfigError(f"`--hash` must name every column once, but got {', '.join(texts)}.")
+    return found
 
 
 def _parse_hash(text: str) -> tuple[str, int]:
     name, _, buckets = text.rpartition(":")
-    if not name or not buckets.isdecimal():
+    if not name or not buckets.isdecimal() or len(buckets) > 9:
         raise ConfigError(
             f"`--hash` must be a column and a number of buckets, such as user_agent:64, but got {text!r}."
         )

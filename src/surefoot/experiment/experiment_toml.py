@@ -230,7 +230,7 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
             reward_floor=float(data["reward_floor"]),
             actions=names,
             baseline=given.get("baseline"),
-            encoder=Encoder(tuple(_part(entry) for entry in data.get("context", ()))),
+            encoder=Encoder(_parts(data.get("context", []))),
             action_features=None if features is None else dict(zip(names, map(tuple, features), strict=True)),
             radius=data.get("radius"),
             reward_bounds=None if bounds is None else _pair(*bounds),
@@ -268,13 +268,29 @@ def _pair(low: Any, high: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def _parts(entries: Any) -> tuple[Column, ...]:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("`context` must be a list of tables: write [[context]] above each")
+    parts = tuple(map(_part, entries))
+    if len({part.name for part in parts}) < len(parts):
+        raise ValueError("every column of `[[context]]` must have a name of its own")
+    return parts
+
+
 def _part(entry: Mapping[str, Any]) -> Column:
+    keys = {"buckets"} if "buckets" in entry else {"levels"} if "levels" in entry else {"low", "high", "has_gaps"}
+    if odd := sorted(set(entry) - keys - {"name"}):
+        raise ValueError(f"a column of `[[context]]` has {' or '.join(sorted(keys))}, and not {', '.join(odd)}")
     if "buckets" in entry:
         return HashedColumn(str(entry["name"]), _whole(entry["buckets"]))
     if "levels" in entry:
+        if not isinstance(entry["levels"], list):
+            raise ValueError(f"`levels` must be a list, not {entry['levels']!r}")
         return CategoricalColumn(str(entry["name"]), tuple(str(level) for level in entry["levels"]))
-    has_gaps = bool(entry.get("has_gaps", False))
-    return NumericColumn(str(entry["name"]), float(entry["low"]), float(entry["high"]), has_gaps)
+    low, high = _pair(entry["low"], entry["high"])
+    if not low <= high:
+        raise ValueError(f"`low <= high` must hold in `[[context]]`, not {low:g} and {high:g}")
+    return NumericColumn(str(entry["name"]), low, high, bool(entry.get("has_gaps", False)))
 
 
 def _text(value: Any) -> str:

@@ -93,10 +93,11 @@ class HashedColumn:
     buckets: int
 
     def __post_init__(self) -> None:
-        if not 2 <= self.buckets <= MOST_BUCKETS:
+        is_whole = isinstance(self.buckets, int) and not isinstance(self.buckets, bool)
+        if not is_whole or not 2 <= self.buckets <= MOST_BUCKETS:
             raise ConfigError(
                 f"`2 <= buckets <= {MOST_BUCKETS:,}` must hold for the hashed column {self.name!r}, but got "
-                f"{self.buckets}. Each is a feature of its own; 64 will do for most."
+                f"{self.buckets!r}. Each is a feature of its own; 64 will do for most."
             )
 
     @property
@@ -122,7 +123,7 @@ class HashedColumn:
 
 @lru_cache(maxsize=1 << 16)
 def bucket_of(label: str, buckets: int) -> int:
-    """The bucket of a label: eight bytes of BLAKE2b of its UTF-8, as a little-endian number, modulo `buckets`.
+    """The bucket of a label: BLAKE2b of its UTF-8 with a digest of eight bytes, little-endian, modulo `buckets`.
 
     The same in every process, on every machine and in every version: what was learned of a bucket is about its labels.
     """

@@ -98,6 +98,13 @@ class Columns:
         absent = [name for name in [*single, *self.hashed] if name not in header]
         if absent:
             _missing(absent, header, path)
+        if taken := [name for name in self.hashed if name in single]:
+            raise LogError(
+                f"`hashed` columns must be part of the context, but {taken[0]!r} is the action, its reward or another "
+                "column with a meaning. Take it out of `hashed`."
+            )
+        if self.hashed and self.features:
+            raise LogError("`hashed` needs a context, but the features of every action come from a column of lists.")
         return Columns(**{**given, "context": tuple(context)})
 
     @property
