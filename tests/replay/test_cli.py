@@ -50,6 +50,14 @@ def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
     assert printed == kept
 
 
+def test_a_constant_radius_is_told_and_reaches_the_guard(tmp_path: Path) -> None:
+    asked = ["replay", str(clicks(tmp_path / "clicks.csv")), "--baseline", "banner", "--json", "--reward-bounds", "0,1"]
+    asked += ["--policy", "Guard"]
+    plain, wide = (json.loads(run(*asked, *more)) for more in ([], ["--exploration", "5"]))
+    assert wide["settings"] == plain["settings"] | {"exploration": 5.0}
+    assert wide["policies"][0]["estimates"] != plain["policies"][0]["estimates"]
+
+
 def test_the_lift_is_never_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
     path = clicks(tmp_path / "clicks.csv")
     args = ["replay", str(path), "--baseline", "banner", "--alpha", "0.125,0.3", "--out", str(tmp_path / "out")]

@@ -133,7 +133,7 @@ def replay(
     if ridge is None:
         ridge = told.ridge if told else 1.0
     chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
-    known = _bounds_known(chosen, range_)
+    known, explored = _bounds_known(chosen, range_), {} if exploration is None else {"exploration": exploration}
     specs = _specs(policy or (PLAYABLE if told is None else (told.policy,)), alphas, delta, ridge, known, exploration)
     entries: list[Entry] = [*(specs if told is None else [_as_told(spec, told) for spec in specs])]
     columns = columns_of(
@@ -173,7 +173,8 @@ def replay(
             range_,
         )
         if GUARD in policy if policy else _can_guard(read, chosen, bounds):
-            entries += [guarded(one, delta=delta, ridge=ridge or 1.0, reward_bounds=_known(bounds)) for one in alphas]
+            known = {"delta": delta, "ridge": ridge or 1.0, "reward_bounds": _known(bounds), **explored}
+            entries += [guarded(one, **known) for one in alphas]
         seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
         if seconds is not None and seconds >= LONG:
             errors.print(told_wait(seconds, read), highlight=False)
@@ -190,7 +191,7 @@ def replay(
                 on=workers,
             )
     verdict = verdict_of(outcomes, per_day=None if per_day is None else positive("per_day", per_day, hint=PER_DAY))
-    settings = _settings(read, declared, chosen, delta=delta, ridge=ridge, uniform=uniform, seed=seed)
+    settings = _settings(read, declared, chosen, delta=delta, ridge=ridge, uniform=uniform, seed=seed) | explored
     if as_json:
         plain = _as_json(read, outcomes, settings, doubts, verdict)
         typer.echo(json.dumps(plain, indent=2, ensure_ascii=False))
