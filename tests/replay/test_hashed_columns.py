@@ -195,3 +195,20 @@ def test_a_configuration_with_other_buckets_is_refused(tmp_path: Path, buckets: 
 def test_a_truth_value_is_found_however_the_log_spelt_it(levels: tuple[str, ...]) -> None:
     encoder = Encoder((CategoricalColumn("member", levels),))
     assert encoder.encode_one({"member": True}).tolist() == encoder.encode_one({"member": levels[1]}).tolist() != [0, 0]
+
+
+@pytest.mark.parametrize("codes", [["10117.0", "2.5"], [10117.0, 2.5], ["10117", "2.5"]])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("how", [{"hashed": {"post": 8}}, {"categorical": ("post",)}])
+def test_a_number_that_is_a_label_is_the_same_in_log_and_live(
+    tmp_path: Path, codes: list[Any], kind: str, how: dict[str, Any]
+) -> None:
+    table = pl.DataFrame({"post": codes * 20, "action": ["a", "b", "b", "a"] * 10, "reward": [1.0, 0.0] * 20})
+    path = tmp_path / f"log.{kind}"
+    table.write_csv(path) if kind == "csv" else table.write_parquet(path)
+    log = read_log(path, baseline="a", columns=Columns(context=("post",), **how))
+    assert isinstance(log, TableLog)
+    rows = next(log.batches()).features
+    for row, code in zip(rows[:2], codes, strict=True):
+        np.testing.assert_array_equal(row, log.phi(log.encoder.encode_one({"post": code})))
+        assert log.encoder.encode_one({"post": np.float64(code)}).sum() == 1.0

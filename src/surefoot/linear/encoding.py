@@ -10,6 +10,7 @@ holds in production too.
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ from surefoot.errors import ConfigError, InputError
 MOST_LEVELS = 64
 MOST_BUCKETS = 1024
 GAP = "(missing)"  # the label of a gap
+WHOLE = re.compile(r"^(-?\d+)\.0+$", re.ASCII)  # a label that is a whole number, however it is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +193,5 @@ def _label(value: Any) -> str:
     """A label as the log's reader writes it: 2.0 and 2 are the same, true is in small letters, blanks around it go."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    text = repr(float(value)) if isinstance(value, (float, np.floating)) else str(value).strip()
+    return WHOLE.sub(r"\1", text)

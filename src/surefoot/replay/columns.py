@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
-from surefoot.linear.encoding import GAP
+from surefoot.linear.encoding import GAP, WHOLE
 from surefoot.replay.table_reader import Frame
 
 KEYS = ("action", "reward", "propensity", "baseline", "id", "offered", "features")  # of single columns
@@ -233,11 +233,11 @@ class RowChecker:
 
     def _labels(self, name: str) -> pl.Series:
         given = self.table[name]
-        if given.dtype.is_float():
-            whole = given.cast(pl.Int64, strict=False)
-            given = whole if (whole.cast(pl.Float64) == given).fill_null(True).all() else given
         text = given.cast(pl.String)
-        return text.str.strip_chars()
+        if given.dtype.is_float():
+            # Number by number: whether a label is found must not depend on the rows around it.
+            text = given.cast(pl.Float64).map_elements(repr, return_dtype=pl.String)
+        return text.str.strip_chars().str.replace(WHOLE.pattern, "$1")
 
     def numbers(self, name: str, width: int | None) -> tuple[Matrix, int]:
         """A column of lists of the same length, of finite numbers."""
