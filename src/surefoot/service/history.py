@@ -32,14 +32,8 @@ DECISIONS = (*ROUNDS, records.VISIT)
 Ends: TypeAlias = tuple[float | None, float | None]
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an experiment stood after `events` events; null where a number did not exist yet.
-
-    floor, guaranteed:  what must have been earned, and what is certain to have been
-    estimated:          what was played has earned, by the estimate of that moment, and `baseline` what the baseline had
-    reward, surplus:    intervals of what was earned, and of how much that lay above the floor
-    All others are named as in `Summary`.
-    """
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What points of either kind take from a status as it stands there, named as in `Summary`."""
 
     time: float
     events: int
@@ -55,6 +49,17 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     promise_round: int = 1
     debt: float = 0.0
+
+
+class Point(Standing, frozen=True, kw_only=True):
+    """Where an experiment stood after `events` events; null where a number did not exist yet.
+
+    floor, guaranteed:  what must have been earned, and what is certain to have been
+    estimated:          what was played has earned, by the estimate of that moment, and `baseline` what the baseline had
+    reward, surplus:    intervals of what was earned, and of how much that lay above the floor
+    All others are named as in `Summary`.
+    """
+
     lift: LiftStanding | None
     floor: float | None
     guaranteed: float | None
@@ -68,7 +73,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     surplus: Ends
 
 
-class GuardPoint(msgspec.Struct, frozen=True, kw_only=True):
+class GuardPoint(Standing, frozen=True, kw_only=True):
     """Where a guard stood after `events` events.
 
     share, allowed:  the probability with which the next proposal would have been played, and the largest proved safe
@@ -78,20 +83,6 @@ class GuardPoint(msgspec.Struct, frozen=True, kw_only=True):
     All others are named as in `Summary`.
     """
 
-    time: float
-    events: int
-    mode: ModeName
-    rounds: int
-    learner_rounds: int
-    baseline_rounds: int
-    learner_share: float
-    pending: int
-    waiting: int
-    learned: int
-    is_refuted: bool
-    restarts: int = 0
-    promise_round: int = 1
-    debt: float = 0.0
     lift: LiftStanding | None
     share: float
     allowed: float
@@ -102,17 +93,13 @@ class GuardPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 AnyPoint: TypeAlias = Point | GuardPoint
-# What both kinds of point take from a status as it stands there.
-SHARED = (
-    "time", "events", "mode", "rounds", "learner_rounds", "baseline_rounds", "learner_share", "pending", "waiting",
-    "learned", "is_refuted", "restarts", "promise_round", "debt",
-)  # fmt: skip
 FLOOR = ("floor", "guaranteed", "margin", "proposed_margin", "worst_margin")
 
 
 def point_of(status: Status) -> AnyPoint:
     """A status as a point."""
-    told: dict[str, Any] = {name: getattr(status, name) for name in SHARED} | {"lift": lift_standing(status.lift)}
+    told: dict[str, Any] = {name: getattr(status, name) for name in Standing.__struct_fields__}
+    told["lift"] = lift_standing(status.lift)
     if status.guard is not None:
         guard = status.guard
         return GuardPoint(
