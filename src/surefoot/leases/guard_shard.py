@@ -6,6 +6,7 @@ from typing import Any
 from surefoot.arrays import finite
 from surefoot.errors import DecisionError, InputError
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound
+from surefoot.leases.hand_in_checks import check_next
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.guard_settings import is_same, read_rewards
 
@@ -163,12 +164,7 @@ class GuardShard:
         InputError
             If it is not the next lease of this shard, or the last one was not handed in.
         """
-        is_next = (lease.shard, lease.number) == (self._lease.shard, self._lease.number + 1)
-        if self._is_leased or not is_next:
-            raise InputError(
-                f"Lease {self._lease.number} of shard {self._lease.shard!r} must be handed in and be followed by the "
-                f"next, but got lease {lease.number} of {lease.shard!r}."
-            )
+        check_next(self._lease, is_leased=self._is_leased, lease=lease)
         self._guard, self._is_leased = lease.guard(rounds=self.rounds, seed=self._seed), True
         self._lease = lease
 

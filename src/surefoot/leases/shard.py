@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import count, finite
 from surefoot.errors import InputError
+from surefoot.leases.hand_in_checks import check_next
 from surefoot.leases.lease import HandIn, Lease, LeasedRound, plain_round, read_round
 from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.linear.actions import Catalogue
@@ -237,11 +238,6 @@ class Shard:
         InputError
             If it is not the next lease of this shard, or the last one was not handed in.
         """
-        is_next = lease.shard == self._lease.shard and lease.number == self._lease.number + 1
-        if self._policy.is_leased or not is_next:
-            raise InputError(
-                f"Lease {self._lease.number} of shard {self._lease.shard!r} must be handed in and be followed by the "
-                f"next, but got lease {lease.number} of {lease.shard!r}."
-            )
+        check_next(self._lease, is_leased=self._policy.is_leased, lease=lease)
         self._policy.renew(lease, self._since)
         self._lease = lease
