@@ -18,7 +18,9 @@ class PaperRadii {
   [[gnu::always_inline]] double of(double observations, int dim, const LinearSettings& s, const Team& team) {
     const Told told{s.noise, s.delta, s.ridge, s.theta_bound, s.feature_bound};
     // Written so that a count of NaN is looked at anew.
-    if (!(observations >= first_ && observations < first_ + AHEAD) || (SETTINGS_CHANGE && told != told_)) {
+    const bool is_due =
+        !(observations >= first_ && observations < first_ + AHEAD) || (SETTINGS_CHANGE && told != told_);
+    if (team.is_due_for_any(is_due)) {
       told_ = told;
       first_ = observations;
       if constexpr (std::is_same_v<typename Team::Number, double>) {

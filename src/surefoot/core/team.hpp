@@ -35,6 +35,8 @@ struct Solo {
   [[gnu::always_inline]] void look(int places, Work work) const {
     each(places, work);
   }
+  // Whether work is due that may be done too early: runs that are played in step then do it together.
+  bool is_due_for_any(bool is_due) const { return is_due; }
   // What all lanes have counted.
   int total(int counted) const { return counted; }
   // Over whole groups of eight; `room` holds as many numbers as there are places.
@@ -85,6 +87,7 @@ struct Emulated {
   void look(int places, Work work) const {
     each(places, work);
   }
+  bool is_due_for_any(bool is_due) const { return is_due; }
   int total(int counted) const { return counted; }
   template <class Value>
   Largest largest(int places, double*, Value value) const {

@@ -89,8 +89,8 @@ using namespace surefoot::gpu;
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCKS)
     play(const Task* tasks, int count, const Rounds* rounds, std::int64_t* failed) {
   const Rounds all = *rounds;
-  const int at = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / TEAM);
-  if (at >= count) return;
+  // Lanes that are left over play the last run once more: a warp is whole.
+  const int at = min(static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / TEAM), count - 1);
   set_up(all);
   play_task<POLICY<DIM>>(tasks[at], all, failed + at, WarpTeam<TEAM>::here());
 }

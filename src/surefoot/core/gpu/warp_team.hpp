@@ -85,6 +85,9 @@ struct WarpTeam {
     return true;
   }
 
+  // All lanes of the warp come here, those of other teams too.
+  bool is_due_for_any(bool is_due) const { return __any_sync(~0U, is_due); }
+
   int total(int counted) const {
     for (int apart = W / 2; apart > 0; apart /= 2) counted += __shfl_xor_sync(mask, counted, apart, W);
     return counted;
