@@ -20,6 +20,7 @@ from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
 from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, engine_of, refusal
 from surefoot.simulation.gpu_executor import GpuExecutor
+from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
 ALPHAS = (0.05, 0.4)
 SPECS = [
@@ -153,6 +154,12 @@ def test_chunks_of_one_simulation_are_played_together(executor: Any) -> None:
     assert executor._device.asked == [list(range(50))]
     for here, there in zip(simulate(PaperWorld(), SPECS[:2], runs=50, horizon=60), found, strict=True):
         assert np.array_equal(here.measures["regret"], there.measures["regret"])
+
+
+def test_chunks_of_one_part_of_a_sweep_are_played_together(executor: Any, tmp_path: Path) -> None:
+    parts = [Part(name, PaperWorld(), SPECS[:2], runs=50, horizon=60) for name in ("one", "two")]
+    run_sweep(Sweep(parts), tmp_path, on=executor)
+    assert executor._device.asked == [list(range(50))] * 2
 
 
 def test_chunks_of_two_simulations_are_not(executor: Any) -> None:

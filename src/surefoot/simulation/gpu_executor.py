@@ -118,7 +118,8 @@ def _belong_together(one: ChunkTask, other: ChunkTask) -> bool:
     """Whether two chunks are runs of one simulation, by the very objects: what only looks equal is played apart."""
     return (
         one.world is other.world
-        and one.policies is other.policies
+        and len(one.policies) == len(other.policies)
+        and all(mine is its for mine, its in zip(one.policies, other.policies, strict=True))
         and (one.horizon, one.seed, tuple(one.watched)) == (other.horizon, other.seed, tuple(other.watched))
         and np.array_equal(one.checkpoints, other.checkpoints)
     )

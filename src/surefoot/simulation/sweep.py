@@ -308,9 +308,9 @@ def _play_missing(sweep: Sweep, folder: ResultFolder, executor: Executor, report
 
 
 def _tasks(part: Part, folder: ResultFolder | None) -> Iterator[KeptChunk]:
-    told = (part.horizon, part.seed, part.alphas, part.checkpoints)
+    policies, told = part.entrants, (part.horizon, part.seed, part.alphas, part.checkpoints)
     for chunk, name in _names(part):
-        yield KeptChunk(part.world, part.entrants, chunk, *told, name=name, folder=folder)
+        yield KeptChunk(part.world, policies, chunk, *told, name=name, folder=folder)
 
 
 def _names(part: Part) -> Iterator[tuple[range, str]]:
