@@ -9,7 +9,8 @@ import pytest
 import surefoot
 from surefoot.core.native_guard import available
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
-from surefoot.leases import GuardCoordinator, GuardHandIn, GuardLease, GuardRound, GuardShard
+from surefoot.leases import GuardCoordinator, GuardHandIn, GuardRound, GuardShard
+from surefoot.leases.merging import Member
 from tests.policies.guard_reference import Bank
 from tests.policies.safe_runs import most_allowed
 
@@ -67,7 +68,7 @@ def test_what_was_merged_is_the_bank_of_the_slow_reference() -> None:
         shard = world.shards[int(world.rng.integers(3))]
         for _ in range(5):
             world.visit(shard, 0.6, 0.4)
-        rewards |= {(shard.lease.shard, number): reward for number, reward in shard._settled}
+        rewards |= {(shard.lease.shard, number): reward for number, reward in shard.policy._settled}
         if turn % 2:
             world.renew(shard)
     for shard in world.shards:
@@ -93,10 +94,8 @@ def test_what_was_merged_is_the_bank_of_the_slow_reference() -> None:
 class Doubled(GuardCoordinator):
     """What a coordinator must not do: lease the same money to each shard."""
 
-    def _grant(self, shard: str) -> GuardLease:
-        lease, whole = super()._grant(shard), tuple(max(0.0, amount) for amount in self.pot)
-        self._leases[shard] = whole
-        return GuardLease(shard, lease.number, whole, lease.since, self._state(whole))
+    def _amount(self, member: Member) -> tuple[float, ...]:
+        return tuple(max(0.0, amount) for amount in self.pot)
 
 
 RESERVE = 20.0
@@ -223,7 +222,7 @@ def test_what_cannot_be_shared_is_refused() -> None:
     with pytest.raises(AssumptionError):
         shard.observe(made.round, 2.0)
     shard.observe(made.round, 1.0)
-    with pytest.raises(DecisionError, match="open"):
+    with pytest.raises(DecisionError, match="pending"):
         shard.observe(made.round, 1.0)
     shard.hand_in(7.0)
     assert (shard.share, shard.decide(baseline=0, proposal=1, moment=8.0).source) == (0.0, "baseline")

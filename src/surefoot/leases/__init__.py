@@ -5,6 +5,7 @@ from surefoot.leases.guard_coordinator import GuardCoordinator
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound
 from surefoot.leases.guard_shard import GuardShard
 from surefoot.leases.lease import HandIn, Lease, LeasedRound
+from surefoot.leases.leased_guard import LeasedGuard
 from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.leases.shard import Shard
 
@@ -17,6 +18,7 @@ __all__ = [
     "GuardShard",
     "HandIn",
     "Lease",
+    "LeasedGuard",
     "LeasedLUCB",
     "LeasedRound",
     "Shard",

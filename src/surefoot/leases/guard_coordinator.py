@@ -1,24 +1,26 @@
 """The coordinator of a guard's shards: one bank over all rounds handed in, leased out in amounts that add up."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
-from surefoot.arrays import finite
-from surefoot.core.native_guard import allowed, available
+import numpy as np
+
+from surefoot.core.native_guard import GuardBooks, available
 from surefoot.errors import InputError
-from surefoot.leases.guard_lease import GuardHandIn, GuardLease, check_guard, leased_state
-from surefoot.leases.merged_policy import MergedPolicy
+from surefoot.leases.base_coordinator import BaseCoordinator
+from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound, check_guard, leased_state
+from surefoot.leases.merging import Member
 from surefoot.policies import Guard
-from surefoot.policies.guard_settings import read_rewards
+from surefoot.policies.guard_settings import check_coin, read_prediction, read_rewards
 
-AT_MOST = 0.8  # of the bank, in equal shares by pace; the rest is for whoever joins
 CUSHION = 1e-9  # kept back of every bank, for what sums round away
-ROUNDING = 1e-9  # of a share
+ROUNDING = 1e-12  # of what a lease holds: a shard subtracts its rounds from it one by one
 
 Amounts = tuple[float, ...]
 
 
-class GuardCoordinator(MergedPolicy[Guard, GuardHandIn]):
+class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts]):
     """Shares the bank of one guard among shards that decide by themselves.
 
     A shard may spend its lease, each round at its worst; a share that costs nothing at its worst is free everywhere.
@@ -57,7 +59,7 @@ class GuardCoordinator(MergedPolicy[Guard, GuardHandIn]):
         if guard.rounds:
             raise InputError(f"`guard` must be new, but this one has decided {guard.rounds} rounds.")
         super().__init__(guard, skew=skew)
-        self._leases: dict[str, Amounts] = {}  # what is not handed in
+        self._scratch = GuardBooks(guard.step_settings)  # where a round is booked to see what it costs
         self._costs: dict[tuple[str, int], Amounts] = {}  # of rounds beyond the watermark, not charged yet
 
     @property
@@ -71,121 +73,79 @@ class GuardCoordinator(MergedPolicy[Guard, GuardHandIn]):
     @property
     def leased(self) -> Amounts:
         """The sum of all leases that have not been handed in."""
-        return tuple(math.fsum(one[i] for one in self._leases.values()) for i in range(len(self.policy.metrics)))
+        amounts = [member.amounts for member in self.members.all.values() if member.amounts]
+        return tuple(math.fsum(one[i] for one in amounts) for i in range(len(self.policy.metrics)))
 
     def _banks(self) -> list[tuple[Any, Any]]:
         return list(zip(self.policy.step_settings.metrics, self.policy.bank_records, strict=True))
 
-    def join(self, shard: str, *, now: float) -> GuardLease:
-        """Let a shard in, with a first lease.
+    def state(self) -> dict[str, Any]:
+        """See `BaseCoordinator.state`."""
+        return {**self._merged_state(), "costs": [[*key, list(costs)] for key, costs in self._costs.items()]}
 
-        Parameters
-        ----------
-        shard : str
-            A name that no shard has had.
-        now : float
-            The coordinator's clock, in seconds.
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """See `BaseCoordinator.from_state`."""
+        policy = Guard.from_state(state["policy"])
+        found = cls(Guard(**policy.settings), skew=state["skew"])
+        found._restore_merged(policy, state, lambda told: GuardRound(*told))
+        for member in found.members.all.values():
+            member.amounts = tuple(member.amounts)
+        found._costs = {(shard, number): tuple(costs) for shard, number, costs in state["costs"]}
+        return found
 
-        Returns
-        -------
-        GuardLease
-            Its first lease.
+    def receive(self, given: GuardHandIn, *, leaves: bool = False) -> None:
+        """See `BaseCoordinator.receive`: the lease is given back, and the rounds are charged at their worst."""
+        late = (made for made in given.rounds if made.moment >= self.watermark)
+        self._costs |= {(given.shard, made.number): self._cost(made) for made in late}
+        self.members.find(given.shard).amounts = ()
+        self._receive(given, leaves=leaves)
 
-        Raises
-        ------
-        InputError
-            If the name is taken.
-        """
-        self.admit(shard, now=now)
-        return self._grant(shard)
-
-    def take(self, given: GuardHandIn, *, now: float, sent: float | None = None) -> GuardLease:
-        """Take in what a shard did, and lease to it anew.
-
-        Parameters
-        ----------
-        given : GuardHandIn
-            What `GuardShard.hand_in` returned.
-        now : float
-            The coordinator's clock, in seconds.
-        sent : float, optional
-            The shard's clock now, where it handed in before and says it again.
-
-        Returns
-        -------
-        GuardLease
-            The shard's next lease.
-
-        Raises
-        ------
-        InputError
-            If it was handed in before, or spends more than the lease; an AssumptionError if the clocks disagree.
-        """
-        self._take_in(given, now, sent, leaves=False)
-        return self._grant(given.shard)
-
-    def leave(self, given: GuardHandIn, *, now: float, sent: float | None = None) -> None:
-        """Take in what a shard did last; it has no lease any more, and holds nothing back.
-
-        Parameters
-        ----------
-        given, now, sent
-            As in `take`.
-        """
-        self._take_in(given, now, sent, leaves=True)
-
-    def _take_in(self, given: GuardHandIn, now: float, sent: float | None, *, leaves: bool) -> None:
+    def _check_values(self, given: GuardHandIn) -> None:
         if not isinstance(given, GuardHandIn):
             raise InputError(
                 f"What is handed in must be a GuardHandIn, but got {given!r:.80}. `GuardShard.hand_in` makes one."
             )
-        clock = given.through if sent is None else finite("sent", sent, hint="It is the shard's clock.")
-        member = self.members.check(given, finite("now", now, hint="It is the coordinator's clock."), clock)
-        costs = self._check_spent(given)
-        if any(number > member.rounds + len(given.rounds) for number, _ in given.rewards):
-            raise InputError(f"Rewards must be of rounds that were handed in, but some of {given.shard!r} are not.")
-        for _, reward in given.rewards:
+        most = 1.0 - float(self.policy.settings["min_holdout"])
+        for made in given.rounds:
+            check_coin(made.share, made.draw, made.source, most=most, is_drawn=made.teaches)
+            read_prediction(made.prediction, self.policy.metrics)
+        for number, reward in given.rewards:
+            if number < 1:
+                raise InputError(f"Rewards must be of rounds from 1 on, but one of {given.shard!r} is of {number!r}.")
             if reward is not None:
                 read_rewards(reward, self.policy.metrics)
-        self._costs |= {
-            (given.shard, made.number): cost
-            for made, cost in zip(given.rounds, costs, strict=True)
-            if made.moment >= self.watermark
-        }
-        self._leases.pop(given.shard, None)
-        self._receive(given, leaves=leaves)
 
-    def _check_spent(self, given: GuardHandIn) -> list[Amounts]:
-        """What each round costs at its worst; raises where a share was more than what was left of the lease."""
-        told = GuardLease(given.shard, 0, self._leases[given.shard], 0.0, self._state(self._leases[given.shard]))
-        spent, found = told.guard(), list[Amounts]()
-        promises = spent.step_settings.metrics
+    def _check_claims(self, given: GuardHandIn, member: Member) -> None:
+        """Raise where a share was more than what was left of the lease."""
+        left = list(member.amounts)
         for made in given.rounds:
-            before = spent.bank_records
-            if made.share > min(map(allowed, promises, before)) + ROUNDING:
-                raise InputError(
-                    f"A shard must stay within its lease, but round {made.number} of {given.shard!r} has a share of "
-                    f"{made.share!r}, which costs more than is left. Nothing was taken in."
-                )
-            made.recall(spent)
-            charged = zip(before, spent.bank_records, strict=True)
-            found.append(tuple(old.carried - new.carried for old, new in charged))
-        return found
+            for i, cost in enumerate(self._cost(made)):
+                if cost > left[i] + ROUNDING * (1.0 + member.amounts[i]):
+                    raise InputError(
+                        f"A shard must stay within its lease, but round {made.number} of {given.shard!r} has a share "
+                        f"of {made.share!r}, which may cost {cost!r} where {left[i]!r} is left. Nothing was taken in."
+                    )
+                left[i] -= cost
+
+    def _cost(self, made: GuardRound) -> Amounts:
+        """What a round may cost at its worst, of each metric."""
+        record, _ = self._scratch.book(made.share, made.is_learner, None)
+        _, *booked = np.frombuffer(record).tolist()  # of each metric its balance, its worst and what was predicted
+        return tuple(booked[1::3])
 
     def _count(self, name: str, made: Any) -> None:
         self._costs.pop((name, made.number), None)
         super()._count(name, made)
 
-    def _state(self, amounts: Amounts) -> dict[str, Any]:
-        return leased_state(self.policy, amounts)
-
-    def _grant(self, shard: str) -> GuardLease:
-        member = self.members.find(shard)
-        present = [other.pace for other in self.members.all.values() if not other.is_away]
-        share = AT_MOST * member.pace / math.fsum(present) if member.pace > 0 else 0.0
+    def _amount(self, member: Member) -> Amounts:
         free = (whole - out - CUSHION for whole, out in zip(self.pot, self.leased, strict=True))
-        amounts = tuple(max(0.0, min(left, share * whole)) for left, whole in zip(free, self.pot, strict=True))
-        member.lease += 1
-        member.is_away, member.is_leased = False, True
-        self._leases[shard] = amounts
-        return GuardLease(shard, member.lease, amounts, member.through, self._state(amounts))
+        part = self._part(member)
+        return tuple(max(0.0, min(left, part * whole)) for left, whole in zip(free, self.pot, strict=True))
+
+    def _charge(self, member: Member, amount: Amounts) -> None:
+        member.amounts = amount
+
+    def _lease(self, shard: str, member: Member, amount: Amounts) -> GuardLease:
+        state = leased_state(self.policy, amount)
+        return GuardLease(shard, member.lease, amount, member.through, self.watermark, member.merged, state)

@@ -14,6 +14,7 @@ from surefoot.arrays import Vector
 from surefoot.core.native_guard import Bank
 from surefoot.errors import ConfigError
 from surefoot.policies import Guard
+from surefoot.policies.decision import Source
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.values import Value
 
@@ -31,10 +32,14 @@ class GuardLease(Value, frozen=True):
         What its rounds may cost at worst, for each metric in units of the highest reward.
     since : float
         The shard's rounds must be decided at this moment or later.
+    watermark : float
+        Up to which moment the rounds of all shards had been merged.
+    merged : int
+        How many of the shard's own were among them.
 
     Examples
     --------
-    >>> GuardLease("berlin", 1, (2.0,), 0.0, {}).amounts
+    >>> GuardLease("berlin", 1, (2.0,), 0.0, 0.0, 0, {}).amounts
     (2.0,)
     """
 
@@ -42,25 +47,19 @@ class GuardLease(Value, frozen=True):
     number: int
     amounts: tuple[float, ...]
     since: float
+    watermark: float
+    merged: int
     _state: Mapping[str, Any]
 
-    def guard(self, *, rounds: int = 0, seed: int | None = None) -> Guard:
-        """A guard whose bank holds the amounts; it is charged, and never earns.
-
-        Parameters
-        ----------
-        rounds : int
-            How many the shard has decided.
-        seed : int, optional
-            For simulations: coins that can be repeated.
+    def guard(self) -> Guard:
+        """A new guard whose bank holds the amounts.
 
         Returns
         -------
         Guard
             The guard.
         """
-        settings = {**self._state["settings"], "seed": seed}
-        return Guard.from_state({**self._state, "rounds": rounds, "settings": settings, "id": secrets.token_hex(8)})
+        return Guard.from_state({**self._state, "id": secrets.token_hex(8)})
 
 
 class GuardRound(Value, frozen=True):
@@ -95,6 +94,11 @@ class GuardRound(Value, frozen=True):
     teaches: bool
     prediction: Any = None
 
+    @property
+    def source(self) -> Source:
+        """Who played."""
+        return "learner" if self.is_learner else "baseline"
+
     def recall(self, policy: Guard) -> GuardDecision:
         """Charge it to the bank of another guard, as it was played.
 
@@ -113,7 +117,7 @@ class GuardRound(Value, frozen=True):
             proposal=int(self.teaches),
             share=self.share,
             draw=self.draw,
-            source="learner" if self.is_learner else "baseline",
+            source=self.source,
             prediction=self.prediction,
         )
 

@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from surefoot.arrays import finite
-from surefoot.errors import DecisionError, InputError
+from surefoot.leases.base_shard import BaseShard
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound
-from surefoot.leases.hand_in_checks import check_next
+from surefoot.leases.leased_guard import LeasedGuard
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.guard_settings import is_same, read_rewards
+from surefoot.policies.guard_settings import is_same
 
 
-class GuardShard:
+class GuardShard(BaseShard[LeasedGuard, GuardLease, GuardRound]):
     """One server's part of a guard whose bank is shared.
 
     Parameters
@@ -32,26 +31,12 @@ class GuardShard:
     """
 
     def __init__(self, lease: GuardLease, *, seed: int | None = None) -> None:
-        self._lease, self._moment, self._seed = lease, lease.since, seed
-        self._guard, self._is_leased = lease.guard(seed=seed), True
-        self._since: list[GuardRound] = []
-        self._open: set[int] = set()
-        self._settled: list[tuple[int, Any]] = []
-
-    @property
-    def lease(self) -> GuardLease:
-        """What it may spend."""
-        return self._lease
-
-    @property
-    def rounds(self) -> int:
-        """Rounds decided so far, over all its leases."""
-        return self._guard.rounds
+        super().__init__(lease, LeasedGuard(**{**lease.guard().settings, "seed": seed}))
 
     @property
     def share(self) -> float:
         """The probability with which the next proposal would be played."""
-        return self._guard.share if self._is_leased else 0.0
+        return self._policy.share
 
     def decide(
         self,
@@ -82,49 +67,10 @@ class GuardShard:
             If the prediction is invalid, or the clock went back.
         """
         self._check_moment(moment)
-        is_held = hold or not self._is_leased
-        made = self._guard.decide(baseline=baseline, proposal=proposal, prediction=prediction, hold=is_held)
+        made = self._policy.decide(baseline=baseline, proposal=proposal, prediction=prediction, hold=hold)
         teaches, is_learner = not is_same(baseline, proposal), made.source == "learner"
-        self._since.append(GuardRound(made.round, moment, made.share, made.draw, is_learner, teaches, prediction))
-        self._open.add(made.round)
-        self._moment = moment
+        self._decided(GuardRound(made.round, moment, made.share, made.draw, is_learner, teaches, prediction), moment)
         return made
-
-    def observe(self, number: int, reward: Any) -> None:
-        """Take the reward of a round: it is handed in, and earns nothing before that.
-
-        Parameters
-        ----------
-        number : int
-            The round's number in this shard.
-        reward : float or mapping
-            As in `Guard.observe`.
-
-        Raises
-        ------
-        DecisionError
-            If the round is not open.
-        AssumptionError
-            If the reward lies outside of its bounds.
-        """
-        read_rewards(reward, self._guard.metrics)
-        self._settle(number, reward)
-
-    def abandon(self, number: int) -> None:
-        """Settle a round without its reward: it counts at its worst.
-
-        Parameters
-        ----------
-        number : int
-            The round's number in this shard.
-        """
-        self._settle(number, None)
-
-    def _settle(self, number: int, reward: Any) -> None:
-        if number not in self._open:
-            raise DecisionError(f"A round must be open to be settled, but {number!r} is not.")
-        self._open.discard(number)
-        self._settled.append((number, reward))
 
     def hand_in(self, moment: float) -> GuardHandIn:
         """What was done under the lease. From now on only the baseline plays, until `renew`.
@@ -144,33 +90,8 @@ class GuardShard:
         InputError
             If it was handed in before, or the clock went back.
         """
-        if not self._is_leased:
-            raise InputError("A lease is handed in once: renew it first.")
-        self._check_moment(moment)
-        given = GuardHandIn(self._lease.shard, self._lease.number, tuple(self._since), tuple(self._settled), moment)
-        self._since, self._settled, self._is_leased, self._moment = [], [], False, moment
+        self._check_end(moment)
+        settled = tuple(self._policy.take_settled())
+        given = GuardHandIn(self._lease.shard, self._lease.number, tuple(self._since), settled, moment)
+        self._ended(moment)
         return given
-
-    def renew(self, lease: GuardLease) -> None:
-        """Go on under a new lease; rounds of the baseline that were played meanwhile count in it.
-
-        Parameters
-        ----------
-        lease : GuardLease
-            What `GuardCoordinator.take` granted.
-
-        Raises
-        ------
-        InputError
-            If it is not the next lease of this shard, or the last one was not handed in.
-        """
-        check_next(self._lease, is_leased=self._is_leased, lease=lease)
-        self._guard, self._is_leased = lease.guard(rounds=self.rounds, seed=self._seed), True
-        self._lease = lease
-
-    def _check_moment(self, moment: float) -> None:
-        if not finite("moment", moment, hint="It is the time.") >= self._moment:
-            raise InputError(
-                f"`moment` must not be before the last one, {self._moment!r}, but got {moment!r}. Rounds are merged by "
-                "their moments: use a clock that never goes back."
-            )

@@ -8,8 +8,7 @@ import numpy as np
 
 from surefoot.arrays import Vector
 from surefoot.errors import InputError
-from surefoot.leases.guard_lease import GuardLease
-from surefoot.leases.lease import HandIn, Lease, LeasedRound
+from surefoot.leases.lease import HandIn, LeasedRound
 from surefoot.policies import SafeLUCB
 
 ROUNDING = 1e-9  # of the size of what is added up: sums are made in different orders
@@ -77,12 +76,3 @@ def _is_round(made: LeasedRound, dim: int) -> bool:
 
 def _is_reward(number: Any, reward: Any) -> bool:
     return isinstance(number, int) and number >= 1 and (reward is None or _is_number(reward))
-
-
-def check_next(held: Lease | GuardLease, *, is_leased: bool, lease: Lease | GuardLease) -> None:
-    """Raise unless a shard that handed in its lease is given the next one."""
-    if is_leased or (lease.shard, lease.number) != (held.shard, held.number + 1):
-        raise InputError(
-            f"Lease {held.number} of shard {held.shard!r} must be handed in and be followed by the next, but got lease "
-            f"{lease.number} of {lease.shard!r}."
-        )

@@ -164,7 +164,7 @@ class HandIn(Value, frozen=True):
 
 def plain_round(made: Any) -> list[Any]:
     """A round as plain data."""
-    return [getattr(made, name) for name in LeasedRound.__struct_fields__]
+    return [getattr(made, name) for name in made.__struct_fields__]
 
 
 def read_round(told: Sequence[Any]) -> LeasedRound:

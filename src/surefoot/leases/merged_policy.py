@@ -1,11 +1,12 @@
 """A policy that learns from the rounds of many shards, in the order of their decisions up to a watermark."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Generic, Protocol, TypeVar
 
 from surefoot.arrays import finite, nonnegative
 from surefoot.errors import InputError
-from surefoot.leases.lease import read_shard
+from surefoot.leases.lease import plain_round, read_shard
 from surefoot.leases.merging import AnyRound, Handed, Member, Members
 
 PACE = 0.5  # weight of the newest lease in a shard's pace
@@ -13,6 +14,9 @@ PACE = 0.5  # weight of the newest lease in a shard's pace
 
 class Merged(Protocol):
     """What is asked of the policy."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything that it knows."""
 
     def observe(self, decision: Any, reward: Any) -> None:
         """Take a reward."""
@@ -47,6 +51,26 @@ class MergedPolicy(Generic[P, H]):
     def watermark(self) -> float:
         """The moment up to which the rounds of all shards are merged."""
         return self.members.watermark
+
+    def _merged_state(self) -> dict[str, Any]:
+        return {
+            "policy": self.policy.state(),
+            "skew": self.members.skew,
+            "watermark": self.watermark,
+            "members": {name: _plain(member) for name, member in self.members.all.items()},
+            "rounds": [[*key, round_] for key, round_ in self._rounds.items()],
+            "early": [[*key, reward] for key, reward in self._early.items()],
+        }
+
+    def _restore_merged(self, policy: P, state: Mapping[str, Any], read: Callable[[Sequence[Any]], AnyRound]) -> None:
+        """Restore what `_merged_state` returned, of a policy that is restored; `read` makes a round of plain data."""
+        self.policy, self.members.watermark = policy, state["watermark"]
+        self.members.all = {
+            name: Member(**{**told, "waiting": [read(made) for made in told["waiting"]]})
+            for name, told in state["members"].items()
+        }
+        self._rounds = {(shard, number): round_ for shard, number, round_ in state["rounds"]}
+        self._early = {(shard, number): reward for shard, number, reward in state["early"]}
 
     def admit(self, shard: str, *, now: float) -> None:
         """Let a shard in, without a lease yet.
@@ -157,3 +181,10 @@ class MergedPolicy(Generic[P, H]):
             self.policy.abandon(round_)
         else:
             self.policy.observe(round_, reward)
+
+
+def _plain(member: Member) -> dict[str, Any]:
+    """The fields of a member, with its waiting rounds as lists."""
+    return {one.name: getattr(member, one.name) for one in fields(member)} | {
+        "waiting": [plain_round(made) for made in member.waiting]
+    }

@@ -63,6 +63,7 @@ class Member:
 
     through: every round that it decided before has been handed in
     amount:  what it may lose under its present lease; 0 if it has none
+    amounts: the same of each bank, where a guard's are shared; empty if it has none
     is_away: nobody waits for its rounds: it has left, or is lost
     """
 
@@ -70,6 +71,7 @@ class Member:
     lease: int
     since: float  # when its last hand-in was
     amount: float = 0.0
+    amounts: tuple[float, ...] = ()
     rounds: int = 0  # handed in so far
     merged: int = 0  # of these
     pace: float = 1.0  # rounds under a lease, lately: its share of what can be leased

@@ -6,16 +6,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import count, finite
-from surefoot.errors import InputError
-from surefoot.leases.hand_in_checks import check_next
+from surefoot.leases.base_shard import BaseShard
 from surefoot.leases.lease import HandIn, Lease, LeasedRound, plain_round, read_round
 from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
 
 
-class Shard:
+class Shard(BaseShard[LeasedLUCB, Lease, LeasedRound]):
     """One server's part of an experiment whose floor is shared.
 
     Parameters
@@ -40,10 +38,7 @@ class Shard:
     """
 
     def __init__(self, lease: Lease) -> None:
-        self._lease, self._moment = lease, lease.since
-        self._policy = LeasedLUCB(**lease.policy().settings)
-        self._policy.renew(lease)
-        self._since: list[LeasedRound] = []  # rounds since the last hand-in
+        super().__init__(lease, LeasedLUCB(**lease.policy().settings))
 
     def state(self) -> dict[str, Any]:
         """Everything the shard knows, as plain data and arrays.
@@ -80,42 +75,6 @@ class Shard:
         shard._since = [read_round(made) for made in state["since"]]
         return shard
 
-    @property
-    def lease(self) -> Lease:
-        """What it may risk."""
-        return self._lease
-
-    @property
-    def moment(self) -> float:
-        """Nothing may be decided before."""
-        return self._moment
-
-    @property
-    def policy(self) -> LeasedLUCB:
-        """The policy that decides: the frozen set, and the rounds since the lease."""
-        return self._policy
-
-    @property
-    def rounds(self) -> int:
-        """Rounds decided so far, over all its leases."""
-        return self._policy.rounds
-
-    def is_due(self, every: int) -> bool:
-        """Whether to renew the lease now: after so many rounds, and sooner while the shard has decided few.
-
-        Parameters
-        ----------
-        every : int
-            The most rounds under one lease.
-
-        Returns
-        -------
-        bool
-            Whether it is time.
-        """
-        count("every", every, hint="every is how many decisions a lease lasts.")
-        return len(self._since) >= min(every, max(1, self.rounds // 2))
-
     def decide(
         self,
         features: ArrayLike | Catalogue,
@@ -150,41 +109,15 @@ class Shard:
         InputError
             If the question breaks a rule, or the clock went back.
         """
-        if not finite("moment", moment, hint="It is the time of the decision.") >= self._moment:
-            raise InputError(
-                f"`moment` must not be before the last one, {self._moment!r}, but got {moment!r}. "
-                "Decisions are merged by their moments: use a clock that never goes back."
-            )
+        self._check_moment(moment)
         decision = self._policy.decide(features, baseline=baseline, baseline_reward=baseline_reward, hold=hold)
         rows = features.rows if isinstance(features, Catalogue) else np.asarray(features, dtype=np.float64)
         displaced = rows[baseline].copy()
         known = tuple(baseline_reward) if isinstance(baseline_reward, (list, np.ndarray)) else baseline_reward
         is_learner = decision.source == "learner"
-        self._since.append(LeasedRound(decision.round, moment, decision.features, displaced, is_learner, known))
-        self._moment = moment
+        made = LeasedRound(decision.round, moment, decision.features, displaced, is_learner, known)
+        self._decided(made, moment)
         return decision
-
-    def observe(self, number: int, reward: float) -> None:
-        """Take the reward of a round: it is handed in, and steers what is proposed here until it is merged.
-
-        Parameters
-        ----------
-        number : int
-            The round's number in this shard.
-        reward : float
-            What it brought.
-        """
-        self._policy.observe(number, reward)
-
-    def abandon(self, number: int) -> None:
-        """Settle a round without its reward (`Policy.abandon`).
-
-        Parameters
-        ----------
-        number : int
-            The round's number in this shard.
-        """
-        self._policy.abandon(number)
 
     def hand_in(self, moment: float) -> HandIn:
         """What was done under the lease. From now on only the baseline plays, until `renew`.
@@ -204,11 +137,7 @@ class Shard:
         InputError
             If it was handed in before, or the clock went back.
         """
-        if not self._policy.is_leased or not finite("moment", moment, hint="It is the time.") >= self._moment:
-            raise InputError(
-                "A lease is handed in once, by a clock that never goes back: renew it first, or give a moment of at "
-                f"least {self._moment!r}, not {moment!r}."
-            )
+        self._check_end(moment)
         question, level = self._policy.proved
         given = HandIn(
             shard=self._lease.shard,
@@ -220,24 +149,5 @@ class Shard:
             through=moment,
             alarm=self._policy.alarm,
         )
-        self._policy.end_lease()
-        self._moment = moment
-        self._since = []
+        self._ended(moment)
         return given
-
-    def renew(self, lease: Lease) -> None:
-        """Go on under a new lease; rounds of the baseline that were played meanwhile count in it.
-
-        Parameters
-        ----------
-        lease : Lease
-            What `Coordinator.take` granted.
-
-        Raises
-        ------
-        InputError
-            If it is not the next lease of this shard, or the last one was not handed in.
-        """
-        check_next(self._lease, is_leased=self._policy.is_leased, lease=lease)
-        self._policy.renew(lease, self._since)
-        self._lease = lease
