@@ -30,10 +30,13 @@ joined       j:<shard>           `Joined`: a shard was let in
 handed_in    h:<shard>:<lease>   `HandedIn`: what it did under a lease, and what is proved of all rounds since
 leased       l:<shard>:<number>  `LeaseRecord`: what it may lose from now on
 lost         -                   `Lost`: nobody waits for it any more
+mode         -                   `Mode`, of all shards: each goes over to it with its next lease at the latest
+
+(of a guard's `bank_handed_in`, `BankHandedIn`, and `bank_leased`, `BankLease`, under the same keys)
 
 and in the journal of each shard, beside its decisions and rewards:
 
-leased       -                   the same, once the shard has it
+leased       -                   the same, once the shard has it (of a guard's `bank_leased`)
 lease_ended  -                   `LeaseEnded`: from now on the baseline plays, until the next lease
 
 What the policy has learned: the rows of `created.history`; then rewards in the order of their decisions, each as soon
@@ -67,6 +70,9 @@ from surefoot.record_format import Number as Number
 from surefoot.record_format import Record as Record
 from surefoot.record_format import encode as encode
 from surefoot.record_format import number as number
+from surefoot.records_of_leases import BankHandedIn as BankHandedIn
+from surefoot.records_of_leases import BankLease as BankLease
+from surefoot.records_of_leases import HandedCoin as HandedCoin
 from surefoot.records_of_leases import HandedIn as HandedIn
 from surefoot.records_of_leases import HandedRound as HandedRound
 from surefoot.records_of_leases import Joined as Joined
@@ -98,6 +104,7 @@ CONFIRMED, OVERDUE, CORRECTED = "confirmed", "overdue", "corrected"
 ABANDONED, VOIDED, ACKNOWLEDGED, ERASED = "abandoned", "voided", "acknowledged", "erased"
 GUARDED, VISIT, METRIC_REWARD, SETTLED = "guarded", "visit", "metric_reward", "settled"
 JOINED, LEASED, HANDED_IN, LOST, LEASE_ENDED = "joined", "leased", "handed_in", "lost", "lease_ended"
+BANK_LEASED, BANK_HANDED_IN = "bank_leased", "bank_handed_in"
 
 Source: TypeAlias = Literal["learner", "baseline"]
 Reason: TypeAlias = Literal["out_of_range", "too_late", "unknown", "conflict", "abandoned"]
@@ -379,6 +386,8 @@ RECORDS: dict[str, type[Record]] = {
     JOINED: Joined,
     LEASED: LeaseRecord,
     HANDED_IN: HandedIn,
+    BANK_LEASED: BankLease,
+    BANK_HANDED_IN: BankHandedIn,
     LOST: Lost,
     LEASE_ENDED: LeaseEnded,
 }

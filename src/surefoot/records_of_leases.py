@@ -74,6 +74,50 @@ class HandedIn(Record):
     refuted: bool = False
 
 
+class BankLease(Record):
+    """What the rounds of a guard's shard may cost at worst under its lease of this number.
+
+    amounts: for each metric, in units of its highest reward
+    entered: how many rounds the banks have taken in
+    digest:  attachment with the guard that the shard decides by
+    The others are those of `LeaseRecord`.
+    """
+
+    shard: str
+    number: int
+    amounts: list[float]
+    since: float
+    watermark: Number
+    merged: int
+    entered: int
+    digest: str
+
+
+class HandedCoin(Record, array_like=True):
+    """A guard's round: written as [number, moment, share, draw, is_learner, teaches, prediction]."""
+
+    number: int
+    moment: float
+    share: float
+    draw: float | None
+    is_learner: bool
+    teaches: bool
+    prediction: float | dict[str, float] | None = None
+
+
+class BankHandedIn(Record):
+    """What a guard's shard did under a lease; rewards are by metric, the others are those of `HandedIn`."""
+
+    shard: str
+    token: str
+    lease: int
+    rounds: list[HandedCoin]
+    rewards: list[tuple[int, dict[str, float] | None]]
+    through: float
+    leaves: bool = False
+    untimed: bool = False
+
+
 class LeaseEnded(Record):
     """The shard's rounds under this lease are complete; `untimed` if its clock was wrong then or on the way."""
 

@@ -83,11 +83,15 @@ class Acknowledged(Record):
 
 
 class Mode(Record):
-    """The experiment's mode from now on, why it was changed, and by whom."""
+    """The experiment's mode from now on, why it was changed, and by whom.
+
+    shared: in the chain of a shard, the number of the event where the shards meet that says so; 0 while that is to come
+    """
 
     mode: ModeName
     reason: str = ""
     by: str = ""
+    shared: int | None = None
 
 
 class Erased(Record):

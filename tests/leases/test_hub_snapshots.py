@@ -11,7 +11,8 @@ from surefoot.audit import audit_shards
 from surefoot.errors import JournalSchemaError
 from surefoot.experiment import lease_hub
 from surefoot.experiment.decoding import decode
-from surefoot.experiment.lease_hub import HubState, LeaseHub
+from surefoot.experiment.hub_state import HubState
+from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import Event, Journal, Transaction
 from surefoot.leases import Coordinator, Shard
 from surefoot.safety.facts import Linear

@@ -13,7 +13,7 @@ from surefoot.audit.expected_heads import ExpectedHead, HeadSearch
 from surefoot.audit.findings import Finding, Findings
 from surefoot.audit.fork_checks import fork_faults
 from surefoot.audit.journal_checks import JournalReport, audit_journal
-from surefoot.audit.shared_floor import audit_shards
+from surefoot.audit.shared_audit import audit_shards
 from surefoot.audit.shared_report import SharedReport
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Head, Journal, View

@@ -10,7 +10,7 @@ from surefoot.audit.coin_fairness import LEVEL, CoinFairness
 from surefoot.audit.findings import Findings
 from surefoot.audit.guard_declarations import RATES, GuardDeclarations, read_guard
 from surefoot.audit.guard_rewards import GuardRewards, OpenRound, Values
-from surefoot.audit.rebuilt_bank import RebuiltBank
+from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
 from surefoot.audit.rebuilt_ramp import ramp_share
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.journal.events import Event
@@ -73,34 +73,30 @@ class GuardChecks:
         if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
             self._findings.add(event.number, "coins", unfair(self.coins))
         booked = [
-            bank.book(record.share, *self._prediction(record, bank), is_learner=is_learner) for bank in self._banks
+            bank.book(record.share, *predicted(record.asked.prediction, bank, self._declared), is_learner=is_learner)
+            for bank in self._banks
         ]
         self._rewards.decided(OpenRound(record, event.time, teaches, booked))
-
-    def _prediction(self, record: records.Guarded, bank: RebuiltBank) -> tuple[float | None, bool]:
-        """What was predicted of the baseline, and whether h rests on it."""
-        given = record.asked.prediction
-        if given is None:
-            return None, self._declared.is_balanced
-        by_name = given if isinstance(given, dict) else {self._declared.metrics[0].name: given}
-        if bank.metric.name not in by_name:
-            return None, True
-        low, high = bank.metric.bounds
-        return bank.metric.scaled(min(max(float(by_name[bank.metric.name]), low), high)), True
 
     def _enter(self, entry: OpenRound, values: Values) -> None:
         for bank, booked, value in zip(self._banks, entry.booked, values, strict=True):
             if value < bank.metric.low:
                 text = f"round {entry.record.round} has a reward of {bank.metric.name!r} below its declared bounds"
                 self._findings.add(self._tally.events, "reward", text)
-            bank.enter(booked, entry.is_learner, value)
+            self._earn(bank, booked, entry.is_learner, value)
         known = [value for value in values if not math.isnan(value)]
         if known:
             self.coins.rewarded(known[0])
 
+    def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
+        bank.enter(booked, is_learner, value)
+
+    def _expected_share(self, record: records.Guarded, teaches: bool) -> float:
+        return ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
+
     def _check_share(self, record: records.Guarded, teaches: bool, problems: RoundProblems) -> None:
         """The share is what the past says, and every bank can pay for it."""
-        expected = ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
+        expected = self._expected_share(record, teaches)
         # A share of nothing but rounding, left of an exhausted bank, is the same as none.
         if not abs(record.share - expected) <= WRITTEN * expected + NO_SHARE:
             problems.add("share", f"the banks and the ramp give a share of {expected!r}, but it was {record.share!r}")
@@ -158,6 +154,19 @@ class GuardChecks:
             if wrong or len(bank.log_wealth) != len(RATES):
                 text = f"{', '.join(dict.fromkeys(wrong))} of {bank.metric!r} must be what the events add up to"
                 problems.add("certificate", text)
+
+
+def predicted(
+    given: float | dict[str, float] | None, bank: RebuiltBank, declared: GuardDeclarations
+) -> tuple[float | None, bool]:
+    """What was predicted of the baseline, and whether h rests on it."""
+    if given is None:
+        return None, declared.is_balanced
+    by_name = given if isinstance(given, dict) else {declared.metrics[0].name: given}
+    if bank.metric.name not in by_name:
+        return None, True
+    low, high = bank.metric.bounds
+    return bank.metric.scaled(min(max(float(by_name[bank.metric.name]), low), high)), True
 
 
 def unfair(coins: CoinFairness) -> str:

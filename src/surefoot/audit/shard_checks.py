@@ -2,20 +2,17 @@
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from surefoot import records
 from surefoot.audit.audit_ledger import AuditLedger
-from surefoot.audit.auditor import Auditor
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import Declarations, read_linear
-from surefoot.audit.expected_heads import HeadSearch
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.proof_checker import LinearFact
 from surefoot.audit.recorded_round import RecordedRound, RoundProblems
+from surefoot.audit.shard_auditor import ShardAuditor
 from surefoot.journal.events import Event
 
 
@@ -25,18 +22,6 @@ class FrozenBook:
 
     book: LinearChecks
     record: records.LeaseRecord
-
-
-@dataclass
-class Segment:
-    """What a shard did under one lease, by its own chain."""
-
-    rounds: list[records.HandedRound]
-    rewards: list[tuple[int, float | None]]
-    through: float
-    fact: LinearFact | None  # what its certificates prove of them; None where nothing was played
-    is_refuted: bool  # the alarm was on
-    untimed: bool
 
 
 class LeasedChecks(LinearChecks):
@@ -88,68 +73,27 @@ class LeasedChecks(LinearChecks):
         """A proposal may come from anywhere: rewards that are not merged yet steer it."""
 
 
-class ShardAuditor(Auditor):
-    """The audit of one shard, fed up to its next lease as the hub grants it."""
+class FloorShardAuditor(ShardAuditor):
+    """The audit of one shard of a linear policy."""
 
+    policy, leased, lease = "SafeLUCB", records.LEASED, records.LeaseRecord
     _book: LeasedChecks | None
 
-    def __init__(self, view: Any, expected: HeadSearch) -> None:
-        super().__init__(view)
-        self._expected = expected
-        self._events = view.read(verify=False)
-        self._next: Event | None = None
-        self.segments: dict[int, Segment] = {}
-        self._granted: FrozenBook | None = None
-        self._since: list[records.HandedRound] = []
-        self._rewards: list[tuple[int, float | None]] = []
-        self._rounds: dict[str, int] = {}
-
-    def advance(self, granted: FrozenBook | None) -> None:
-        """Check events up to the next lease, which this one is the last to come before."""
-        self._granted = granted
-        if self._next is not None:
-            self.take(self._next)
-            self._next = None
-        for event in self._events:
-            if event.kind == records.LEASED:
-                self._next = event
-                return
-            self.take(event)
-
-    def take(self, event: Event) -> None:
-        """Check one event."""
-        self._expected.take(event, self.findings)
-        super().take(event)
-
-    @property
-    def waits_for(self) -> int | None:
-        """The number of the lease that comes next in its chain."""
-        if self._next is None:
-            return None
-        return msgspec.json.decode(self._next.payload, type=records.LeaseRecord).number
-
     def _take_created(self, event: Event, created: records.Created) -> None:
-        super()._take_created(event, msgspec.structs.replace(created, policy="SafeLUCB"))
+        super()._take_created(event, created)
         if self.created is not None and self._book is not None:
-            self._book = LeasedChecks(read_linear("SafeLUCB", self.created.settings))
+            self._book = LeasedChecks(read_linear(self.policy, self.created.settings))
 
     def _take_leased(self, event: Event, record: records.LeaseRecord) -> None:
-        if self._granted is None or self._granted.record != record:
-            self.findings.add(event.number, "lease", f"no such lease {record.number} was granted where the shards meet")
-            return
-        assert self._book is not None
-        if self._book.is_leased:
-            self.findings.add(event.number, "lease", "a lease must be handed in before the next begins")
-        self._book.lease(self._granted)
+        if self._is_granted(event, record):
+            assert self._book is not None
+            self._check_handed_in(event, is_leased=self._book.is_leased)
+            self._book.lease(self._granted)
 
     def _take_lease_ended(self, event: Event, record: records.LeaseEnded) -> None:
         assert self._book is not None
-        if not self._book.is_leased or self._granted is None or record.lease != self._granted.record.number:
-            self.findings.add(event.number, "lease", f"lease {record.lease} ended, which the shard does not have")
-        self.segments[record.lease] = Segment(
-            self._since, self._rewards, event.time, self._book.end(), self.tally.is_refuted, record.untimed
-        )
-        self._since, self._rewards = [], []
+        is_leased = self._book.is_leased
+        self._end_segment(event, record, is_leased=is_leased, fact=self._book.end())
 
     def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:
         super()._take_decision(event, decision)
@@ -196,13 +140,6 @@ def frozen_book(book: LinearChecks, record: records.LeaseRecord) -> FrozenBook:
     kept.estimate, kept._likelihood = copy.deepcopy(book.estimate), copy.deepcopy(book._likelihood)
     kept.account = copy.deepcopy(book.account)
     return FrozenBook(kept, record)
-
-
-def same_rounds(ours: list[records.HandedRound], theirs: list[records.HandedRound]) -> bool:
-    """Whether two lists tell of the same rounds, to the bit."""
-    return len(ours) == len(theirs) and all(
-        msgspec.structs.astuple(one) == msgspec.structs.astuple(other) for one, other in zip(ours, theirs, strict=True)
-    )
 
 
 def question_of(rounds: list[records.HandedRound], alpha: float, dim: int) -> tuple[Vector, float]:

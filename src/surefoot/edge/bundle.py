@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from surefoot.arrays import Matrix
 from surefoot.errors import ConfigError, InputError
-from surefoot.experiment.shard_state import lease_of
+from surefoot.experiment.lease_forms import LINEAR
 from surefoot.journal import canonical
 from surefoot.journal.signatures import PublicKey, SigningKey
 from surefoot.leases import Lease
@@ -118,7 +118,7 @@ class OpenedBundle:
 
     def lease(self) -> Lease:
         """The lease, as a shard takes it."""
-        return lease_of(self.head.lease, self.bundle.state)
+        return LINEAR.lease_of(self.head.lease, self.bundle.state)
 
 
 class OfferedActions:

@@ -15,6 +15,7 @@ from surefoot.edge.edge_entries import Decided, HandedEntry, LeaseBegan, LeaseHa
 from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.decide import decide
+from surefoot.experiment.lease_forms import AnyHandedIn
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.modes import change_mode
 from surefoot.experiment.question import Question, read
@@ -25,7 +26,7 @@ from surefoot.experiment.state import decode
 from surefoot.experiment.transacted_state import Call, TransactedState, caught_up
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Event, Head, Journal
-from surefoot.records import HandedIn, LeaseRecord, ModeName
+from surefoot.records import LeaseRecord, ModeName
 from surefoot.records_of_leases import edge_chain
 
 REASON = "as the server that gave the lease"
@@ -58,7 +59,7 @@ class EdgeChain(TransactedState):
 
     def take_in(
         self, entries: Sequence[HandedEntry], *, follows: int, lease: int, mode: ModeName
-    ) -> tuple[Head, HandedIn | None]:
+    ) -> tuple[Head, AnyHandedIn | None]:
         """Take in entries that come after an event, once; where they end, and what is due once the lease has ended.
 
         `mode` is that of the lease of this number, by its signed head.
@@ -83,7 +84,7 @@ class EdgeChain(TransactedState):
         follows: int,
         granted: tuple[LeaseRecord, bytes] | None,
         mode: ModeName,
-    ) -> tuple[Head, HandedIn | None]:
+    ) -> tuple[Head, AnyHandedIn | None]:
         state = shard_state(turn.state)
         known, head = self._known(turn, entries, follows)
         for entry in entries[known:]:

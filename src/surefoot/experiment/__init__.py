@@ -11,7 +11,8 @@ from surefoot.experiment.guard_status import GuardStatus
 from surefoot.experiment.lift import Lift
 from surefoot.experiment.modes import MODES
 from surefoot.experiment.question import Question
-from surefoot.experiment.sharded import ShardedExperiment, create_sharded
+from surefoot.experiment.sharded import ShardedExperiment
+from surefoot.experiment.sharded_creation import create_sharded
 from surefoot.experiment.status import Status
 
 __all__ = [

@@ -5,116 +5,35 @@ Whoever hands in runs the coordinator, alone and on the true head, and leaves be
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 import surefoot
 from surefoot import records
-from surefoot.errors import ConfigError, InputError, JournalCorruptedError, JournalSchemaError, SurefootError
+from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.answer import or_raise
-from surefoot.experiment.certificate_records import proof_record
+from surefoot.experiment.hub_state import HubState, SharedMode
+from surefoot.experiment.lease_forms import AnyHandedIn, AnyLeaseRecord
+from surefoot.experiment.modes import ALLOWED, refused_mode
 from surefoot.experiment.question import read_text
-from surefoot.experiment.shard_state import given_of, packed
-from surefoot.experiment.snapshots import pack, unpack
-from surefoot.experiment.state import decode, new_policy
-from surefoot.journal import Event, Head, Journal, Transaction, View
-from surefoot.leases import Coordinator, Lease
+from surefoot.experiment.snapshots import pack
+from surefoot.experiment.state import decode
+from surefoot.journal import Journal, Transaction, View
 from surefoot.leases.lease import read_shard
-from surefoot.policies import SafeLUCB
-from surefoot.records import Created, HandedIn, Joined, LeaseRecord, Lost, encode, number
+from surefoot.records import Created, Joined, LeaseRecord, Lost, ModeName, encode
 
 T = TypeVar("T")
 SNAPSHOT_ROUNDS = 20_000  # handed in between two snapshots: half a second of a replay
 OPEN_ROUNDS = 16  # and so many for each that is open, since a snapshot holds them
 
 
-class HubSnapshot(msgspec.Struct, forbid_unknown_fields=True):
-    """The coordinator, who joined with which journal, and what the chain says of earlier snapshots."""
+class Granted(NamedTuple):
+    """A lease, what the shard decides by (None where that was lost), and the mode of all shards."""
 
-    coordinator: dict[str, Any]
-    tokens: dict[str, str]
-    time: float
-    snapshots: list[tuple[int, str]]
-
-
-class HubState:
-    """The coordinator at a head of the chain."""
-
-    def __init__(self, view: View) -> None:
-        event = next(view.read(limit=1))
-        self.created = decode(event, Created)
-        if self.created.format != records.SHARDED or self.created.shard is not None:
-            raise ConfigError(f"Experiment {view.name!r} must be sharded to be joined, but has one ledger: open it.")
-        policy = new_policy(self.created)
-        assert isinstance(policy, SafeLUCB)
-        self.coordinator = Coordinator(policy, skew=self.created.skew or 0.0)
-        self.first, self.tokens = event.hash, dict[str, str]()
-        self.head, self.time = event.head, event.time
-        self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
-        self.since = 0  # rounds handed in since the newest snapshot
-        self._resume(view)
-
-    def _resume(self, view: View) -> None:
-        """Go on from the newest snapshot that can be used: it only saves time."""
-        event = view.latest(records.SNAPSHOT)
-        while event is not None:
-            record = decode(event, records.Snapshot)
-            data, head = view.attachment(record.digest), Head(record.number, record.hash)
-            if data is not None and view.follows(head) and self._thaw(data):
-                self.head = head
-                return
-            event = next(view.read(record.previous - 1, limit=1)) if record.previous else None
-
-    def _thaw(self, data: bytes) -> bool:
-        try:
-            found = unpack(data, HubSnapshot)
-            coordinator = Coordinator.from_state(found.coordinator)
-        except (SurefootError, ValueError, TypeError, LookupError, msgspec.MsgspecError):  # of another version
-            return False
-        self.coordinator, self.tokens, self.time = coordinator, found.tokens, found.time
-        self.snapshots = found.snapshots
-        return True
-
-    def frozen(self) -> bytes:
-        """The state as bytes, to the bit."""
-        return pack(HubSnapshot(self.coordinator.state(), self.tokens, self.time, self.snapshots))
-
-    def apply(self, event: Event) -> None:
-        """Apply the event that follows the head."""
-        if event.previous != self.head.hash:
-            raise JournalCorruptedError(f"Event {event.number} must follow {self.head}, but does not.")
-        if event.kind == records.JOINED:
-            joined = decode(event, Joined)
-            self.coordinator.admit(joined.shard, now=joined.since)
-            self.tokens[joined.shard] = joined.token
-        elif event.kind == records.HANDED_IN:
-            given = decode(event, HandedIn)
-            self.coordinator.receive(given_of(given), leaves=given.leaves)
-            self.since += len(given.rounds)
-        elif event.kind == records.SNAPSHOT:
-            self.snapshotted(decode(event, records.Snapshot), event.number)
-        elif event.kind == records.LEASED:
-            lease = decode(event, LeaseRecord)
-            self.coordinator.granted(lease.shard, lease.amount)
-        elif event.kind == records.LOST:
-            self.coordinator.lose(decode(event, Lost).shard)
-        else:
-            raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
-        self.head, self.time = event.head, max(self.time, event.time)
-
-    def snapshotted(self, record: records.Snapshot, number: int) -> None:
-        """Remember where the newest snapshots are."""
-        # Two, so that another is left where the newest is damaged.
-        self.snapshots, self.since = [*self.snapshots[-1:], (number, record.digest)], 0
-
-    def check_token(self, shard: str, token: str | None) -> None:
-        """Raise unless a shard comes with the journal that it joined with: two would spend one lease twice."""
-        if self.tokens.get(shard) != token:
-            raise ConfigError(
-                f"Shard {shard!r} must come with the journal that it joined with, but this is another one. Join by a "
-                "name that no shard has had; the lease of a journal that is gone stays charged."
-            )
+    record: AnyLeaseRecord
+    data: bytes | None
+    mode: SharedMode
 
 
 class LeaseHub:
@@ -143,7 +62,7 @@ class LeaseHub:
                 return
         self.now()
 
-    def join(self, shard: str, token: str, *, most: int | None = None) -> tuple[LeaseRecord, bytes | None]:
+    def join(self, shard: str, token: str, *, most: int | None = None) -> Granted:
         """Let a shard in, and give its first lease; the same one again, if its answer was lost.
 
         Where so many as `most` have joined and not left, nobody else is let in.
@@ -151,7 +70,7 @@ class LeaseHub:
         self.prepare()
         now = self.now()
 
-        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | SurefootError:
+        def work(state: HubState, transaction: Transaction) -> Granted | SurefootError:
             if transaction.find(f"j:{shard}") is None:
                 present = sum(not member.is_away for member in state.coordinator.members.all.values())
                 if most is not None and present >= most:
@@ -193,20 +112,21 @@ class LeaseHub:
                 "before must not go on: join by a new name."
             )
 
-    def take(self, given: HandedIn, *, sent: float) -> tuple[LeaseRecord, bytes | None] | None:
+    def take(self, given: AnyHandedIn, *, sent: float) -> Granted | None:
         """Take in what a shard did, and lease to it anew unless it leaves; once, however often it is said."""
         now, key = self.now(), f"h:{given.shard}:{given.lease}"
 
-        def work(state: HubState, transaction: Transaction) -> tuple[LeaseRecord, bytes | None] | SurefootError | None:
+        def work(state: HubState, transaction: Transaction) -> Granted | SurefootError | None:
             found = transaction.find(key)
-            before = None if found is None else decode(found, HandedIn)
+            before = None if found is None else decode(found, state.form.hand_in)
             try:
                 _check_hand_in(state, before, given, now, sent)
             except SurefootError as error:  # returned, since the state is as it was: a replay would be long
                 return error
             if before is None:
-                state.coordinator.receive(given_of(given), leaves=given.leaves)
-                self._write(state, transaction, records.HANDED_IN, _proved(given, state.coordinator), key, now)
+                state.coordinator.receive(state.form.given_of(given), leaves=given.leaves)
+                record = state.form.completed(given, state.coordinator)
+                self._write(state, transaction, state.form.handed_in, record, key, now)
                 state.since += len(given.rounds)
                 self._snapshot(state, transaction, now)
             if given.leaves or (before is not None and before.leaves):
@@ -216,7 +136,7 @@ class LeaseHub:
         return or_raise(self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"]))
 
     def granted(self, shard: str, lease: int) -> tuple[LeaseRecord, bytes] | None:
-        """A lease that a shard was given; None once another one has followed."""
+        """A lease that an edge was given; None once another one has followed."""
         found = self._journal.view(self.name).find(f"l:{shard}:{lease}")
         record = None if found is None else decode(found, LeaseRecord)
         data = None if record is None else self._journal.attachment(self.name, record.digest)
@@ -240,7 +160,24 @@ class LeaseHub:
 
         or_raise(self._transact(work, []))
 
-    def look(self, at: Callable[[Coordinator], T]) -> T:
+    def set_mode(self, mode: ModeName, *, reason: str, by: str) -> SharedMode:
+        """Have all shards go over to a mode, each with its next lease at the latest."""
+        self.prepare()
+        now = self.now()
+
+        def work(state: HubState, transaction: Transaction) -> SharedMode | SurefootError:
+            before = state.mode
+            if mode == before.mode and before.event:
+                return before
+            if mode not in (before.mode, *ALLOWED[before.mode]):
+                return refused_mode(before.mode, mode)
+            self._write(state, transaction, records.MODE, records.Mode(mode=mode, reason=reason, by=by), None, now)
+            state.mode = SharedMode(mode, state.head.number)
+            return state.mode
+
+        return or_raise(self._transact(work, []))
+
+    def look(self, at: Callable[[Any], T]) -> T:
         """Ask the coordinator something, events of other servers included."""
         self.prepare()
         return self._transact(lambda state, _: at(state.coordinator), [])
@@ -264,26 +201,23 @@ class LeaseHub:
         self._write(state, transaction, records.SNAPSHOT, record, None, now)
         state.snapshotted(record, state.head.number)
 
-    def _lease(
-        self, state: HubState, transaction: Transaction, shard: str, lease: int, now: float
-    ) -> tuple[LeaseRecord, bytes | None]:
+    def _lease(self, state: HubState, transaction: Transaction, shard: str, lease: int, now: float) -> Granted:
         found = transaction.find(f"l:{shard}:{lease}")
         if found is not None:
-            record = decode(found, LeaseRecord)
-            return record, transaction.attachment(record.digest)
-        granted, coordinator = state.coordinator.grant(shard), state.coordinator
-        data = packed(granted)
-        digest = transaction.attach(data)
-        record = _record(granted, coordinator, digest)
-        self._write(state, transaction, records.LEASED, record, f"l:{shard}:{lease}", now)
-        self._drop_older(transaction, shard, lease - 1)
-        return record, data
+            record = decode(found, state.form.lease)
+            return Granted(record, transaction.attachment(record.digest), state.mode)
+        granted = state.coordinator.grant(shard)
+        data = pack(granted._state)
+        record = state.form.record_of(granted, state.coordinator, transaction.attach(data))
+        self._write(state, transaction, state.form.leased, record, f"l:{shard}:{lease}", now)
+        self._drop_older(state, transaction, shard, lease - 1)
+        return Granted(record, data, state.mode)
 
-    def _drop_older(self, transaction: Transaction, shard: str, lease: int) -> None:
+    def _drop_older(self, state: HubState, transaction: Transaction, shard: str, lease: int) -> None:
         """Remove the set of the lease before, which the shard has handed in."""
         found = transaction.find(f"l:{shard}:{lease}") if lease else None
         if found is not None:
-            transaction.detach(decode(found, LeaseRecord).digest)
+            transaction.detach(decode(found, state.form.lease).digest)
 
     def _write(
         self, state: HubState, transaction: Transaction, kind: str, record: Any, key: str | None, now: float
@@ -311,13 +245,15 @@ class LeaseHub:
         return state
 
 
-def _check_hand_in(state: HubState, before: HandedIn | None, given: HandedIn, now: float, sent: float) -> None:
+def _check_hand_in(state: HubState, before: AnyHandedIn | None, given: AnyHandedIn, now: float, sent: float) -> None:
     """Raise unless a hand-in can be taken in, or is the one that was."""
     state.check_token(given.shard, given.token)
+    if not isinstance(given, state.form.hand_in):
+        raise InputError(f"What is handed in must be of the experiment's policy, but got {type(given).__name__}.")
     if before is not None:
-        _check_same(before, given)
+        _check_same(state.form.plain(before), given)
         return
-    checked = given_of(given)
+    checked = state.form.given_of(given)
     state.coordinator.check(checked, now=now, sent=sent)
     if given.leaves and state.coordinator.open_after(checked):
         raise InputError(
@@ -326,33 +262,11 @@ def _check_hand_in(state: HubState, before: HandedIn | None, given: HandedIn, no
         )
 
 
-def _check_same(before: HandedIn, given: HandedIn) -> None:
+def _check_same(before: AnyHandedIn, given: AnyHandedIn) -> None:
     """Raise if a hand-in is repeated with another content: its rounds would count nowhere."""
-    told = msgspec.structs.replace(before, proof=None, proved=None, refuted=False, leaves=given.leaves)
+    told = msgspec.structs.replace(before, leaves=given.leaves)
     if encode(told) != encode(given) or given.leaves > before.leaves:
         raise ConfigError(
             f"Lease {given.lease} of shard {given.shard!r} must be handed in once, but what is handed in now differs "
             "from what was taken in. Its journal is a copy from before: join with a new journal, by a new name."
         )
-
-
-def _record(lease: Lease, coordinator: Coordinator, digest: str) -> LeaseRecord:
-    return LeaseRecord(
-        shard=lease.shard,
-        number=lease.number,
-        amount=lease.amount,
-        since=lease.since,
-        watermark=number(lease.watermark),
-        merged=lease.merged,
-        observations=int(coordinator.policy.ridge.count),
-        digest=digest,
-    )
-
-
-def _proved(given: HandedIn, coordinator: Coordinator) -> HandedIn:
-    """What a shard handed in, with what is proved of all rounds since; nothing, once the alarm is on."""
-    if coordinator.policy.alarm is not None:
-        return msgspec.structs.replace(given, refuted=True)
-    is_dual = coordinator.policy.settings.get("radius") == "dual"
-    proof = proof_record(coordinator.proof, with_sets=is_dual)
-    return msgspec.structs.replace(given, proof=proof, proved=coordinator.proved)

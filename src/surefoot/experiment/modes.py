@@ -21,14 +21,20 @@ ALLOWED: dict[ModeName, tuple[ModeName, ...]] = {
 }
 
 
+def refused_mode(before: ModeName, mode: ModeName) -> ModeError:
+    """Why an experiment cannot go over to a mode."""
+    return ModeError(
+        f"An experiment goes from {before!r} to {' or '.join(map(repr, ALLOWED[before]))}, but got {mode!r}."
+    )
+
+
 def change_mode(turn: UnitOfWork, mode: ModeName, reason: str, by: str) -> ModeName | ModeError:
     """Change the mode, and return the one before; the same mode again changes nothing."""
     before = turn.state.mode
     if mode != before and mode not in ALLOWED[before]:
-        return ModeError(
-            f"An experiment goes from {before!r} to {' or '.join(map(repr, ALLOWED[before]))}, but got {mode!r}."
-        )
+        return refused_mode(before, mode)
     if mode != before:
-        turn.write(records.MODE, records.Mode(mode=mode, reason=reason, by=by))
-        turn.state.mode = mode
+        record = records.Mode(mode=mode, reason=reason, by=by)
+        turn.write(records.MODE, record)
+        turn.state.went_over(record)
     return before

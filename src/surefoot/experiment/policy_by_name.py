@@ -74,7 +74,8 @@ def new_policy(created: Created) -> BasePolicy:
     """The policy as it stands before the first decision: the same bits in every process."""
     if is_guard(created.policy):
         # One id in every process: a policy knows its decisions by it.
-        return BasePolicy.from_state({**Guard(**created.settings).state(), "id": created.policy_id})
+        guard = make_any_policy(created.policy, created.settings)
+        return BasePolicy.from_state({**guard.state(), "id": created.policy_id})
     kind = policy_kind(created.policy)
     fresh = make_policy(created.policy, kind._completed(created.settings))
     policy = Policy.from_state({**fresh.state(), "id": created.policy_id})

@@ -7,12 +7,14 @@ import msgspec
 
 from surefoot import records
 from surefoot.errors import ConfigError, JournalNotFoundError
+from surefoot.experiment.hub_state import SharedMode
+from surefoot.experiment.lease_forms import AnyHandedIn, AnyLeaseRecord, form_of
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.shard_state import ShardState
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal
-from surefoot.records import Created, HandedIn, LeaseRecord, encode
+from surefoot.records import Created, Mode, encode
 
 
 def begin_chain(
@@ -23,9 +25,8 @@ def begin_chain(
     try:
         first = decode(next(journal.view(name).read(limit=1)), Created)
     except JournalNotFoundError:
-        own = msgspec.structs.replace(
-            created, policy="LeasedLUCB", shard=shard, token=token or secrets.token_hex(16), hub=link
-        )
+        policy, drawn = form_of(created).shard_policy, token or secrets.token_hex(16)
+        own = msgspec.structs.replace(created, policy=policy, shard=shard, token=drawn, hub=link)
         journal.create(name, encode(own), time=time)
         return
     if first.hub != link and first.shard == shard:
@@ -45,7 +46,7 @@ def shard_state(state: Any) -> ShardState:
     return state
 
 
-def end_lease(turn: UnitOfWork, is_untimed: bool) -> HandedIn:
+def end_lease(turn: UnitOfWork, is_untimed: bool) -> AnyHandedIn:
     """End the lease, unless it has ended; returns what is to be handed in."""
     state = shard_state(turn.state)
     if state.due is None:
@@ -57,7 +58,7 @@ def end_lease(turn: UnitOfWork, is_untimed: bool) -> HandedIn:
     return state.due
 
 
-def accept_lease(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> None:
+def accept_lease(turn: UnitOfWork, record: AnyLeaseRecord, data: bytes | None) -> None:
     """Write a lease down and go on under it; another thread may have done so."""
     state = shard_state(turn.state)
     if state.lease is not None and state.lease.number >= record.number:
@@ -68,5 +69,30 @@ def accept_lease(turn: UnitOfWork, record: LeaseRecord, data: bytes | None) -> N
         turn.transaction.detach(state.lease.digest)
     # Its rounds come after what is merged already, also where this server's clock is a little behind.
     turn.now = max(turn.now, record.since)
-    turn.write(records.LEASED, record)
+    turn.write(state.form.leased, record)
     state.renewed(record, data)
+
+
+def pause_here(turn: UnitOfWork, told: Mode) -> None:
+    """Pause this shard at once, and note that the others are to be told."""
+    state = shard_state(turn.state)
+    if state.unshared is None:
+        _go_over(turn, msgspec.structs.replace(told, shared=0))
+
+
+def adopt_mode(turn: UnitOfWork, shared: SharedMode, told: Mode | None = None) -> None:
+    """Go over to the mode of all shards, unless that is where this one stands; `told` says why, if this one changed it.
+
+    A pause that the others have not heard of stays.
+    """
+    state = shard_state(turn.state)
+    if told is None and (shared.event <= state.shared_mode or state.unshared is not None):
+        return
+    if shared.mode != state.mode or state.unshared is not None:
+        record = told or Mode(mode=shared.mode, reason="as where the shards meet")
+        _go_over(turn, msgspec.structs.replace(record, shared=shared.event))
+
+
+def _go_over(turn: UnitOfWork, record: Mode) -> None:
+    turn.write(records.MODE, record)
+    turn.state.went_over(record)

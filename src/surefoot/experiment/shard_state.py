@@ -1,36 +1,81 @@
 """The state of one shard at a head of its own chain: what it decided since its lease, and what it has to hand in."""
 
-from typing import Any, cast
-
-import numpy as np
+from abc import abstractmethod
+from typing import Any
 
 from surefoot import records
 from surefoot.errors import AlarmError, ConfigError, JournalCorruptedError
-from surefoot.experiment.snapshots import pack, unpack
+from surefoot.experiment.lease_forms import BANK, LINEAR, AnyHandedIn, AnyLeaseRecord, LeaseForm, leased_round
 from surefoot.experiment.state import APPLY, KINDS, State, decode
 from surefoot.journal import Event, Head, View
-from surefoot.leases import HandIn, Lease, LeasedLUCB, LeasedRound
+from surefoot.leases import LeasedGuard, LeasedLUCB
 from surefoot.policies.base_policy import BasePolicy
-from surefoot.records import Created, HandedIn, HandedRound, LeaseRecord
-from surefoot.safety.alarm import Alarm, AlarmKind
+from surefoot.policies.guard_settings import is_same
+from surefoot.records import BankHandedIn, Created, HandedCoin, HandedIn, HandedRound, LeaseEnded, LeaseRecord
 
 
 class ShardState(State):
     """A shard at `head`."""
 
-    moves_rounds = False  # one that was handed in stands in the shared ledger as it was decided
+    form: LeaseForm
 
-    def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
-        if created.shard is None or created.token is None or not isinstance(policy, LeasedLUCB):
-            raise ConfigError(
-                "This is the ledger that shards share: join it by `ShardedExperiment.join`, with a journal of the "
-                "shard's own."
-            )
+    def __init__(self, created: Created, policy: LeasedLUCB | LeasedGuard, head: Head, time: float) -> None:
         super().__init__(created, policy, head, time)
-        self.shard, self.token, self.leased_policy = created.shard, created.token, policy
-        self.lease: LeaseRecord | None = None
-        self.since: list[HandedRound] = []  # rounds that are not handed in
-        self.due: HandedIn | None = None  # what is to be handed in before the next lease
+        assert created.shard is not None
+        assert created.token is not None
+        self.shard, self.token = created.shard, created.token
+        self.lease: Any = None  # the record
+        self.since: list[Any] = []  # rounds that are not handed in
+        self.due: AnyHandedIn | None = None  # what is to be handed in before the next lease
+        self.shared_mode = 0  # the event where the shards meet that the mode was taken from
+        self.unshared: records.Mode | None = None  # a pause that the others are to be told of
+
+    def went_over(self, record: records.Mode) -> None:
+        """Go over to a mode."""
+        super().went_over(record)
+        self.unshared = record if record.shared == 0 else None
+        self.shared_mode = max(self.shared_mode, record.shared or 0)
+
+    def acknowledged(self, record: records.Acknowledged) -> None:
+        """Refuse: a restart would have to reach all shards at once."""
+        raise AlarmError(
+            "The alarm of a shared floor cannot be answered, but got "
+            f"{record.response!r}. Only the baseline plays from now on: start a new experiment."
+        )
+
+    @abstractmethod
+    def renewed(self, record: Any, data: bytes | None) -> None:
+        """Go on under a lease; without what it knew, which was lost, only the baseline plays."""
+
+    def ended(self, record: LeaseEnded) -> None:
+        """From now on only the baseline plays; what was done under the lease is to be handed in."""
+        if self.lease is None or record.lease != self.lease.number:
+            raise JournalCorruptedError(f"Lease {record.lease} ended, but the shard has {self.lease!r:.80}.")
+        self.due = self._handed_in(record)
+        self.leased.end_lease()
+        self.since = []
+
+    @property
+    @abstractmethod
+    def leased(self) -> LeasedLUCB | LeasedGuard:
+        """The policy, which plays the learner under a lease only."""
+
+    @abstractmethod
+    def _handed_in(self, record: LeaseEnded) -> AnyHandedIn:
+        """What was done under the lease that ends."""
+
+
+class LinearShardState(ShardState):
+    """A shard of a linear policy."""
+
+    moves_rounds = False  # one that was handed in stands in the shared ledger as it was decided
+    form = LINEAR
+    policy: LeasedLUCB
+
+    @property
+    def leased(self) -> LeasedLUCB:
+        """The policy."""
+        return self.policy
 
     def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
         """Count a round, and keep what is handed in of it."""
@@ -52,31 +97,21 @@ class ShardState(State):
         """Refuse: no shard writes this."""
         raise JournalCorruptedError(f"A round of a shard is never moved, but {record.decision_id!r} was.")
 
-    def acknowledged(self, record: records.Acknowledged) -> None:
-        """Refuse: a restart would have to reach all shards at once."""
-        raise AlarmError(
-            "The alarm of a shared floor cannot be answered, but got "
-            f"{record.response!r}. Only the baseline plays from now on: start a new experiment."
-        )
-
     def renewed(self, record: LeaseRecord, data: bytes | None) -> None:
-        """Go on under a lease; without its set, which was lost, only the baseline plays."""
+        """Go on under a lease."""
         self.lease, self.due = record, None
         if data is not None:
-            self.leased_policy.renew(lease_of(record, data), [_round(made) for made in self.since])
+            self.policy.renew(LINEAR.lease_of(record, data), [leased_round(made) for made in self.since])
 
-    def ended(self, record: records.LeaseEnded) -> None:
-        """From now on only the baseline plays; what was done under the lease is to be handed in."""
-        if self.lease is None or record.lease != self.lease.number:
-            raise JournalCorruptedError(f"Lease {record.lease} ended, but the shard has {self.lease!r:.80}.")
-        question, level = self.leased_policy.proved
+    def _handed_in(self, record: LeaseEnded) -> HandedIn:
+        question, level = self.policy.proved
         alarm = self.policy.alarm
-        self.due = HandedIn(
+        return HandedIn(
             shard=self.shard,
             token=self.token,
             lease=record.lease,
             rounds=self.since,
-            rewards=self.leased_policy.take_settled(),
+            rewards=self.policy.take_settled(),
             question=question.tolist(),
             # Also where the set of the lease was lost, and less can be proved by an older one.
             level=max(level, -self.lease.amount),
@@ -84,45 +119,63 @@ class ShardState(State):
             alarm=None if alarm is None else (alarm.kind, alarm.text),
             untimed=record.untimed,
         )
-        self.leased_policy.end_lease()
-        self.since = []
 
 
-def lease_of(record: LeaseRecord, data: bytes) -> Lease:
-    """The lease that a record and its attachment stand for."""
-    told = record.shard, record.number, record.amount, record.since, float(record.watermark), record.merged
-    return Lease(*told, unpack(data, dict[str, Any]))
+class BankShardState(ShardState):
+    """A shard of a guard; what was really played changes nothing of a round, so it may be said here, too."""
+
+    form = BANK
+    policy: LeasedGuard
+
+    @property
+    def leased(self) -> LeasedGuard:
+        """The policy."""
+        return self.policy
+
+    def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
+        """Count a round, and keep what is handed in of it."""
+        super().decided(record, time)
+        assert isinstance(record, records.Guarded)
+        asked = record.asked
+        self.since.append(HandedCoin(
+            number=record.round, moment=time, share=record.share, draw=record.draw,
+            is_learner=record.source == "learner", teaches=not is_same(asked.baseline, asked.proposal),
+            prediction=asked.prediction,
+        ))  # fmt: skip
+
+    def renewed(self, record: records.BankLease, data: bytes | None) -> None:
+        """Go on under a lease."""
+        self.lease, self.due = record, None
+        if data is not None:
+            self.policy.renew(BANK.lease_of(record, data))
+
+    def _handed_in(self, record: LeaseEnded) -> BankHandedIn:
+        return BankHandedIn(
+            shard=self.shard,
+            token=self.token,
+            lease=record.lease,
+            rounds=self.since,
+            rewards=self.policy.take_settled(),
+            through=self.time,
+            untimed=record.untimed,
+        )
 
 
-def packed(lease: Lease) -> bytes:
-    """The policy of a lease as bytes."""
-    return pack(lease._state)
-
-
-def given_of(record: HandedIn) -> HandIn:
-    """A hand-in as the coordinator takes it."""
-    return HandIn(
-        shard=record.shard,
-        lease=record.lease,
-        rounds=tuple(_round(made) for made in record.rounds),
-        rewards=tuple(record.rewards),
-        question=np.array(record.question, dtype=np.float64),
-        level=record.level,
-        through=record.through,
-        alarm=None if record.alarm is None else Alarm(cast("AlarmKind", record.alarm[0]), 0, record.alarm[1]),
-        is_untimed=record.untimed,
+def _begun(created: Created, policy: BasePolicy, head: Head, time: float) -> ShardState:
+    """The state of a shard's chain after its first event."""
+    if created.shard is not None and created.token is not None:
+        if isinstance(policy, LeasedLUCB):
+            return LinearShardState(created, policy, head, time)
+        if isinstance(policy, LeasedGuard):
+            return BankShardState(created, policy, head, time)
+    raise ConfigError(
+        "This is the ledger that shards share: join it by `ShardedExperiment.join`, with a journal of the shard's own."
     )
-
-
-def _round(made: HandedRound) -> LeasedRound:
-    known: Any = tuple(made.baseline_reward) if isinstance(made.baseline_reward, list) else made.baseline_reward
-    rows = np.array([made.played, made.displaced], dtype=np.float64)
-    return LeasedRound(made.number, made.moment, rows[0], rows[1], made.is_learner, known)
 
 
 def _leased(state: State, event: Event, view: View) -> None:
     assert isinstance(state, ShardState)
-    record = decode(event, LeaseRecord)
+    record: AnyLeaseRecord = decode(event, state.form.lease)
     state.renewed(record, view.attachment(record.digest))
 
 
@@ -130,8 +183,8 @@ def _ended(state: State, event: Event, view: View) -> None:
     assert isinstance(state, ShardState)
     # Its own time, as the live process had it.
     state.time = max(state.time, event.time)
-    state.ended(decode(event, records.LeaseEnded))
+    state.ended(decode(event, LeaseEnded))
 
 
-KINDS[records.SHARDED] = ShardState
-APPLY.update({records.LEASED: _leased, records.LEASE_ENDED: _ended})
+KINDS[records.SHARDED] = _begun
+APPLY.update({records.LEASED: _leased, records.BANK_LEASED: _leased, records.LEASE_ENDED: _ended})

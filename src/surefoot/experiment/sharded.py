@@ -3,27 +3,27 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any, Self
 
 import msgspec
 
-from surefoot import records
-from surefoot.arrays import count, nonnegative, positive
-from surefoot.errors import DecisionError, SurefootError
-from surefoot.experiment.creation import read_settings
+from surefoot.arrays import count, positive
+from surefoot.errors import DecisionError, JournalError, SurefootError
 from surefoot.experiment.experiment import Experiment
-from surefoot.experiment.lease_hub import LeaseHub
-from surefoot.experiment.shard_chain import accept_lease, begin_chain, end_lease, shard_state
+from surefoot.experiment.lease_forms import AnyHandedIn
+from surefoot.experiment.lease_hub import Granted, LeaseHub
+from surefoot.experiment.modes import ALLOWED, refused_mode
+from surefoot.experiment.question import read_text
+from surefoot.experiment.shard_chain import accept_lease, adopt_mode, begin_chain, end_lease, pause_here, shard_state
 from surefoot.experiment.shard_state import ShardState
 from surefoot.experiment.transacted_state import Call, caught_up
+from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.journal import Journal
-from surefoot.leases import Coordinator
-from surefoot.leases.lease import check_leasable, read_shard
-from surefoot.policies import SafeLUCB
-from surefoot.records import HandedIn, LeaseRecord, ModeName, encode
+from surefoot.leases.lease import read_shard
+from surefoot.records import Mode, ModeName
 
 LOG = logging.getLogger("surefoot.leases")
 
@@ -124,7 +124,7 @@ class ShardedExperiment(Experiment):
             lambda state: (state.shard, state.token, state.lease, state.due is not None)
         )
         if lease is None:
-            self._accept(*self._hub.join(shard, token))
+            self._accept(self._hub.join(shard, token))
             return
         self._hub.confirm(shard, token, lease.number, is_ended=is_ended)
         if is_ended:
@@ -204,6 +204,9 @@ class ShardedExperiment(Experiment):
         try:
             self._asked = time.monotonic()
             self._hub.prepare()  # before the lease is given up: while nobody answers, it goes on
+            unshared = self._shard_state(lambda state: state.unshared)
+            if unshared is not None:
+                self._share(unshared)
             self._hand_in()
             self._lease_error = None
             return True
@@ -248,12 +251,12 @@ class ShardedExperiment(Experiment):
 
     def _hand_in(self, *, leaves: bool = False) -> None:
         is_untimed = self._is_untimed()
-        given: HandedIn = super()._run(Call(lambda turn: end_lease(turn, is_untimed), closes=True))
+        given: AnyHandedIn = super()._run(Call(lambda turn: end_lease(turn, is_untimed), closes=True))
         granted = self._hub.take(msgspec.structs.replace(given, leaves=leaves), sent=self._clock())
         if granted is None:
             self._has_left = True
         else:
-            self._accept(*granted)
+            self._accept(granted)
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard that is gone (`Coordinator.lose` says when that is valid).
@@ -267,13 +270,13 @@ class ShardedExperiment(Experiment):
         """
         self._hub.lose(shard, reason=reason, by=by)
 
-    def coordinator(self, at: Callable[[Coordinator], Any]) -> Any:
+    def coordinator(self, at: Callable[[Any], Any]) -> Any:
         """Ask the coordinator something: what is proved, what is leased, who is there.
 
         Parameters
         ----------
         at : callable
-            Is given the `Coordinator`, which it must not change.
+            Is given the `Coordinator`, or of a guard the `GuardCoordinator`, which it must not change.
 
         Returns
         -------
@@ -282,68 +285,51 @@ class ShardedExperiment(Experiment):
         """
         return self._hub.look(at)
 
-    def _accept(self, record: LeaseRecord, data: bytes | None) -> None:
-        super()._run(Call(lambda turn: accept_lease(turn, record, data)))
+    def _accept(self, granted: Granted) -> None:
+        def accept(turn: UnitOfWork) -> None:
+            accept_lease(turn, granted.record, granted.data)
+            adopt_mode(turn, granted.mode)
+
+        super()._run(Call(accept))
         self._offset = _offset()
 
+    def set_mode(self, mode: ModeName, *, reason: str = "", by: str = "", despite_doubt: bool = False) -> ModeName:
+        """Change the mode of all shards: here at once, elsewhere with each shard's next lease at the latest.
 
-def create_sharded(
-    hub: Journal,
-    name: str,
-    policy: SafeLUCB,
-    *,
-    skew: float = 1.0,
-    mode: ModeName = "shadow",
-    reward_window: float | None = None,
-    default_reward: float | None = None,
-    reward_bounds: Sequence[float] | None = None,
-    description: str = "",
-    clock: Callable[[], float] = time.time,
-) -> None:
-    """Start an experiment whose floor is shared by shards; servers `join` it.
+        A pause holds here even while the hub is away, and is passed on with the next lease.
 
-    Parameters
-    ----------
-    hub : Journal
-        Where the shards meet.
-    name : str
-        A name that the journal does not have yet.
-    policy : SafeLUCB
-        A policy that has not decided or learned anything; its constraint is "cumulative" or "reserve".
-    skew : float
-        Seconds by which two clocks may differ, and each by half of it from the hub's: less than the time between a
-        decision and anything that its reward can influence.
-    mode, reward_window, default_reward, reward_bounds, description, clock
-        As in `Experiment.create`; each shard has a mode of its own, which begins with this one.
+        Parameters
+        ----------
+        mode, reason, by, despite_doubt
+            As in `Experiment.set_mode`.
 
-    Raises
-    ------
-    ConfigError
-        If a setting is invalid, or the policy's promise cannot be shared.
-    JournalConflictError
-        If the name exists.
+        Returns
+        -------
+        str
+            The mode before, here.
 
-    Examples
-    --------
-    >>> import surefoot
-    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
-    >>> hub = surefoot.open_journal("memory:")
-    >>> create_sharded(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
-    >>> hub.names()
-    ['shop']
-    """
-    check_leasable(policy)
-    seconds = nonnegative("skew", skew, hint="skew is in seconds.")
-    created = read_settings(
-        policy,
-        mode=mode,
-        reward_window=reward_window,
-        default_reward=default_reward,
-        reward_bounds=reward_bounds,
-        history=None,
-        description=description,
-    )
-    hub.create(name, encode(msgspec.structs.replace(created, format=records.SHARDED, skew=seconds)), time=clock())
+        Raises
+        ------
+        ModeError
+            If the experiment cannot go from its mode to that one.
+        JournalError
+            If the hub is away, and the mode is not "paused".
+        """
+        told = Mode(mode=mode, reason=read_text("reason", reason), by=read_text("by", by))
+        before: ModeName = self._shard_state(lambda state: state.mode)
+        if mode not in (before, *ALLOWED[before]):
+            raise refused_mode(before, mode)
+        if mode == "paused":
+            super()._run(Call(lambda turn: pause_here(turn, told)))
+            with suppress(JournalError):
+                self._share(told)
+        else:
+            self._share(told)
+        return before
+
+    def _share(self, told: Mode) -> None:
+        shared = self._hub.set_mode(told.mode, reason=told.reason, by=told.by)
+        super()._run(Call(lambda turn: adopt_mode(turn, shared, told)))
 
 
 def _offset() -> float:

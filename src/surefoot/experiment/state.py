@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 
 from surefoot import records
-from surefoot.errors import (
-    InputError,
-    JournalCorruptedError,
-    JournalError,
-    JournalSchemaError,
-    SurefootError,
-)
+from surefoot.errors import InputError, JournalCorruptedError, JournalError, JournalSchemaError, SurefootError
 from surefoot.experiment.attribution_windows import windows_of
 from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.decoding import decode as decode
@@ -151,6 +145,10 @@ class State:
         self.policy.examine(round_, value)
         self._check_bounds(round_, value)
 
+    def went_over(self, record: records.Mode) -> None:
+        """Go over to a mode."""
+        self.mode = record.mode
+
     def visited(self, record: records.Visit) -> None:
         """Count another visit of a unit; its round goes on."""
         assert isinstance(self.tally, GuardCounts)
@@ -255,7 +253,7 @@ class State:
         return self.catalogues[digest]
 
 
-KINDS: dict[int, type[State]] = {FORMAT: State, SEALED: State}  # by format
+KINDS: dict[int, Callable[[Created, Any, Head, float], State]] = {FORMAT: State, SEALED: State}  # by format
 
 
 def _recall(state: State, event: Event, view: View) -> None:
@@ -333,7 +331,7 @@ def _closed(state: State, event: Event, view: View) -> None:
 
 
 def _mode(state: State, event: Event, view: View) -> None:
-    state.mode = decode(event, records.Mode).mode
+    state.went_over(decode(event, records.Mode))
 
 
 def _abandoned(state: State, event: Event, view: View) -> None:

@@ -11,6 +11,8 @@ from surefoot.edge.edge_entries import HandedEntry, read_handed
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.errors import AssumptionError, ConfigError, JournalError
 from surefoot.experiment import Experiment, ShardedExperiment
+from surefoot.experiment.lease_forms import AnyLeaseRecord
+from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Head
 from surefoot.journal.signatures import SigningKey
 from surefoot.records import LeaseRecord
@@ -31,11 +33,14 @@ class Edges:
     def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None) -> EdgeLease:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
         shop, key = self._shared(experiment), self._key()
-        record, state = shop.hub.join(asked.shard, asked.token, most=self._registry.settings.limits.edges)
+        granted = shop.hub.join(asked.shard, asked.token, most=self._registry.settings.limits.edges)
+        record = _of_floor(granted.record)
         digest = None if actions is None else digest_of(actions)
         chain = self._chain(shop, asked.shard, asked.token, record.since)
         head = self._head(shop, asked.token, record, digest)
-        return self._answer(shop, chain.head, msgspec.structs.replace(sign(head, _whole(state), key), actions=actions))
+        return self._answer(
+            shop, chain.head, msgspec.structs.replace(sign(head, _whole(granted.data), key), actions=actions)
+        )
 
     def take(self, experiment: Experiment, shard: str, given: HandInEntries) -> EdgeLease:
         """Take in entries of an edge's log, and lease to it anew once its lease has ended."""
@@ -53,8 +58,8 @@ class Edges:
         granted = shop.hub.take(msgspec.structs.replace(due, leaves=given.leaves), sent=given.sent)
         if granted is None:
             return self._answer(shop, head)
-        record, state = granted
-        return self._answer(shop, head, sign(self._head(shop, given.token, record, told.actions), _whole(state), key))
+        signed = self._head(shop, given.token, _of_floor(granted.record), told.actions)
+        return self._answer(shop, head, sign(signed, _whole(granted.data), key))
 
     def _head(self, shop: ShardedExperiment, token: str, record: LeaseRecord, actions: str | None) -> BundleHead:
         created = shop.settings
@@ -87,6 +92,8 @@ class Edges:
 
     def _shared(self, experiment: Experiment) -> ShardedExperiment:
         experiment = sharded(experiment)
+        if is_guard(experiment.settings.policy):
+            raise ConfigError(f"An edge decides for SafeLUCB, but {experiment.name!r} has a guard: ask a server.")
         if experiment.settings.reward_window is not None:
             raise ConfigError(
                 f"An experiment with edges must have no `reward_window`, but {experiment.name!r} has one: a window "
@@ -109,6 +116,11 @@ def _check_moments(entries: Sequence[HandedEntry], now: float, skew: float) -> N
             f"An edge's clock must agree with the service's within half of skew={skew:g} seconds, but an entry is of "
             f"moment={latest!r}, and it is {now!r}. Set its clock; what it has stamped is taken in once it has passed."
         )
+
+
+def _of_floor(record: AnyLeaseRecord) -> LeaseRecord:
+    assert isinstance(record, LeaseRecord)
+    return record
 
 
 def _whole(state: bytes | None) -> bytes:

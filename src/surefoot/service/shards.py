@@ -7,7 +7,6 @@ from surefoot.errors import ConfigError, JournalError, JournalNotFoundError
 from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
 from surefoot.experiment.decoding import decode
 from surefoot.journal import Journal, open_journal
-from surefoot.policies import SafeLUCB
 from surefoot.records import SHARDED, Created
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
@@ -45,8 +44,6 @@ class Shards:
 
     def create(self, name: str, policy: Any, **settings: Any) -> None:
         """Start an experiment whose floor is shared."""
-        if not isinstance(policy, SafeLUCB):
-            raise ConfigError(f"Only SafeLUCB can be leased to shards, but got {type(policy).__name__}.")
         create_sharded(self.hub, name, policy, clock=self._clock, **settings)
 
     def names(self) -> list[str]:

@@ -70,9 +70,11 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
             "default_reward": data.default_reward,
             "reward_bounds": data.reward_bounds,
             "description": data.description,
+            "by": visit.by,
+            "feature_names": data.feature_names,
         }
         if data.ledger == "sharded":
-            single = ("history", "configuration", "confirm_within", "feature_names")
+            single = ("history", "configuration", "confirm_within")
             if any(getattr(data, field) is not None for field in single):
                 raise InputError(f"{', '.join(f'`{field}`' for field in single)} must be left out of a sharded ledger.")
             opened = await registry.create_sharded(data.name, policy, skew=data.skew, **told)
@@ -85,8 +87,6 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
                 despite_doubt=data.despite_doubt,
                 sealed=data.sealed,
                 confirm_within=data.confirm_within,
-                by=visit.by,
-                feature_names=data.feature_names,
             )
         visit.notes["experiment"] = data.name
         return await summary(opened)

@@ -1,0 +1,92 @@
+"""The audit of an experiment that shards share: all chains together, by what they share."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from surefoot import records
+from surefoot.audit.audit_report import Report
+from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.expected_heads import HeadSearch
+from surefoot.audit.guard_declarations import GUARDS
+from surefoot.audit.shard_auditor import ShardAuditor
+from surefoot.audit.shared_bank import SharedBank
+from surefoot.audit.shared_chain import SharedChain
+from surefoot.audit.shared_floor import SharedFloor
+from surefoot.audit.shared_report import SharedReport
+from surefoot.journal import Journal, View
+
+
+def audit_shards(
+    hub: Journal, name: str, journals: Mapping[str, Journal], *, expect: Iterable[str] = ()
+) -> SharedReport:
+    """Check an experiment whose floor is shared: the chain where its shards meet, and the chain of each.
+
+    Parameters
+    ----------
+    hub : Journal
+        Where the shards meet; it may be open read-only.
+    name : str
+        The experiment.
+    journals : mapping of str to Journal
+        The journals of the shards by their names; the chains of edges are found where the shards meet.
+    expect : iterable of str
+        Hashes that must be in one of the chains, such as the heads of earlier audits.
+
+    Returns
+    -------
+    SharedReport
+        What was checked, and every finding.
+
+    Raises
+    ------
+    JournalNotFoundError
+        If a journal has no such experiment.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> from surefoot.experiment import create_sharded
+    >>> hub = surefoot.open_journal("memory:")
+    >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+    >>> create_sharded(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
+    >>> audit_shards(hub, "shop", {}).is_clean
+    True
+    """
+    view = hub.view(name)
+    kind = SharedBank if _policy(view) in GUARDS else SharedFloor
+    floor: SharedChain = kind(hub, name, journals, HeadSearch(hashes=expect))
+    for event in view.read(verify=False):
+        floor.take(event)
+    floor.chain.end(view.head)
+    reports = {}
+    for shard, found in floor.shards.items():
+        if found.auditor is not None and found.view is not None:
+            found.auditor.chain.end(found.view.head)
+            coins = None if found.auditor.guard is None else found.auditor.guard.coins
+            reports[shard] = _report(f"{name} ({shard})", found.auditor, coins)
+    for shard in sorted(set(journals) - set(floor.shards)):
+        floor.findings.add(0, "unknown", f"a journal of shard {shard!r} is given, which never joined here")
+    floor.end()
+    floor.expected.end(floor.chain.head.number, floor.findings)
+    missing = tuple(shard for shard, found in floor.shards.items() if found.auditor is None)
+    return SharedReport(_report(name, floor, floor.coins), reports, missing)
+
+
+def _policy(view: View) -> str:
+    """The policy that the first event names; what it cannot be read as is found later."""
+    try:
+        return msgspec.json.decode(next(iter(view.read(limit=1, verify=False))).payload, type=records.Created).policy
+    except (msgspec.MsgspecError, StopIteration):
+        return ""
+
+
+def _report(name: str, auditor: SharedChain | ShardAuditor, coins: CoinFairness | None) -> Report:
+    return Report(
+        name=name,
+        created=auditor.created,
+        tally=auditor.tally,
+        findings=auditor.findings,
+        head=auditor.chain.head,
+        coins=coins,
+    )

@@ -1,0 +1,117 @@
+"""The audit of shards that share the banks of one guard: what they handed in, what it earned, and that leases add up.
+
+A round is charged to the banks at its worst once it is handed in, and enters in the order of decisions over all shards.
+"""
+
+import math
+
+from surefoot import records
+from surefoot.audit.bank_shard_checks import BankShardAuditor, frozen_banks
+from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.guard_checks import WRITTEN, predicted, unfair
+from surefoot.audit.guard_declarations import GuardDeclarations, read_guard
+from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
+from surefoot.audit.recorded_round import RoundProblems
+from surefoot.audit.shared_chain import AuditedShard, MergedRound, SharedChain
+from surefoot.journal import View
+from surefoot.journal.events import Event
+
+
+class SharedBank(SharedChain):
+    """The chain where shards of a guard meet."""
+
+    coins: CoinFairness
+
+    def _begin(self, created: records.Created) -> None:
+        self._declared: GuardDeclarations = read_guard(created.settings)
+        if any(metric.is_played for metric in self._declared.metrics):
+            self.findings.add(1, "settings", "the banks of the actions played cannot be shared")
+        self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
+        self._booked: dict[int, list[BookedRound]] = {}  # by the identity of the round, until it enters
+        self._entered = 0
+        self.coins = CoinFairness()
+
+    def _auditor(self, view: View) -> BankShardAuditor:
+        return BankShardAuditor(view, self.expected)
+
+    def _take_bank_leased(self, event: Event, lease: records.BankLease) -> None:
+        shard = self._begin_lease(event, lease)
+        if lease.entered != self._entered:
+            text = f"the banks have taken in {self._entered} rounds, but {lease.entered} are written"
+            self.findings.add(event.number, "observations", text)
+        if len(lease.amounts) != len(self._banks) or not all(amount >= 0.0 for amount in lease.amounts):
+            self.findings.add(event.number, "leases", "a lease must grant an amount of each metric, at least 0")
+            return
+        shard.amounts = tuple(lease.amounts)
+        for i, bank in enumerate(self._banks):
+            leased = math.fsum(other.amounts[i] for other in self.shards.values() if other.amounts)
+            waiting = (_coin(merged).share for other in self.shards.values() for merged in other.waiting)
+            held = bank.held - math.fsum(map(bank.cost, waiting))
+            if leased > max(0.0, held) + WRITTEN * (1.0 + abs(bank.held)):
+                text = f"{leased:.12g} of {bank.metric.name!r} is leased in all, but the bank holds {held:.12g}"
+                self.findings.add(event.number, "leases", text)
+        if shard.auditor is not None and shard.auditor.waits_for == lease.number:
+            shard.auditor.advance(frozen_banks(self._banks, lease))
+
+    def _take_bank_handed_in(self, event: Event, given: records.BankHandedIn) -> None:
+        shard, problems = self.shards[given.shard], RoundProblems()
+        self._check_handed_in(shard, given, problems)
+        self._check_rounds(shard, given, problems)
+        self._receive(shard, given)
+        shard.amounts = ()
+        for what, text in problems.found:
+            self.findings.add(event.number, what, text)
+
+    def _check_rounds(self, shard: AuditedShard, given: records.BankHandedIn, problems: RoundProblems) -> None:
+        """Every coin chose its side, and all shares together cost no more than the lease at their worst."""
+        for made in given.rounds:
+            is_coin = made.draw is None
+            if made.share != 0.0:
+                is_coin = made.teaches and made.draw is not None and 0.0 <= made.draw < 1.0
+            is_learner = made.draw is not None and made.draw < made.share
+            if not (0.0 <= made.share <= self._declared.most and is_coin and is_learner == made.is_learner):
+                problems.add("draw", f"round {made.number} cannot have been played by a coin of {made.draw!r}")
+            elif made.draw is not None and self.coins.toss(made.share, made.draw, made.is_learner):
+                problems.add("coins", unfair(self.coins))
+        self.tally.proofs += len(given.rounds)
+        self.tally.pieces += len(given.rounds) * len(self._banks)
+        for bank, amount in zip(self._banks, shard.amounts or [0.0] * len(self._banks), strict=True):
+            cost = math.fsum(bank.cost(made.share) for made in given.rounds)
+            if cost > amount + WRITTEN * (1.0 + amount):
+                text = f"its rounds may cost {cost:.12g} of {bank.metric.name!r}, but {amount:.12g} was leased"
+                problems.add("gate", text)
+
+    def _count(self, merged: MergedRound) -> None:
+        made = _coin(merged)
+        merged.teaches = made.teaches
+        booked = [
+            bank.book(made.share, *predicted(made.prediction, bank, self._declared), is_learner=made.is_learner)
+            for bank in self._banks
+        ]
+        if made.teaches:
+            self._booked[id(merged)] = booked
+            self._order.append(merged)
+
+    def _learn(self) -> None:
+        while self._order and self._order[0].is_settled:
+            merged = self._order.popleft()
+            for bank, booked in zip(self._banks, self._booked.pop(id(merged)), strict=True):
+                bank.enter(booked, merged.made.is_learner, self._value(bank, merged.reward))
+            self._entered += 1
+            self.tally.learned += 1
+
+    def _value(self, bank: RebuiltBank, reward: dict[str, float] | None) -> float:
+        """A reward as the bank takes it: abandoned, it counts at its worst; missing, as its default if there is one."""
+        metric = bank.metric
+        if reward is None:
+            return math.nan
+        if metric.name not in reward:
+            return metric.default
+        if not metric.holds(reward[metric.name]):
+            self.findings.add(self.tally.events, "reward", f"a reward of {metric.name!r} leaves its declared bounds")
+        return metric.scaled(reward[metric.name])
+
+
+def _coin(merged: MergedRound) -> records.HandedCoin:
+    assert isinstance(merged.made, records.HandedCoin)
+    return merged.made

@@ -1,0 +1,266 @@
+"""The chain where shards meet, whatever they share: who is there, what they hand in, and the order of merging."""
+
+import heapq
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from surefoot import records
+from surefoot.audit.audit_counts import AuditCounts
+from surefoot.audit.auditor import NEXT_MODES
+from surefoot.audit.coin_fairness import CoinFairness
+from surefoot.audit.declared_settings import faults
+from surefoot.audit.expected_heads import HeadSearch
+from surefoot.audit.findings import Findings
+from surefoot.audit.hash_chain import HashChain
+from surefoot.audit.payloads import read_payload
+from surefoot.audit.recorded_round import RoundProblems
+from surefoot.audit.shard_auditor import Segment, ShardAuditor
+from surefoot.journal import Journal, View
+from surefoot.journal.events import Event
+from surefoot.records_of_leases import edge_chain
+
+
+@dataclass
+class MergedRound:
+    """A round in the order of learning, and its reward once it has one."""
+
+    made: records.HandedRound | records.HandedCoin
+    teaches: bool = False
+    is_settled: bool = False
+    reward: Any = None
+
+
+@dataclass
+class AuditedShard:
+    """What the chain where the shards meet says of one of them."""
+
+    since: float
+    through: float
+    token: str
+    auditor: ShardAuditor | None
+    view: View | None  # its chain
+    lease: int = 0
+    amounts: tuple[float, ...] = ()  # that it may lose
+    is_away: bool = False
+    has_left: bool = False
+    waiting: deque[MergedRound] = field(default_factory=deque)
+    rounds: dict[int, MergedRound] = field(default_factory=dict)  # that are not settled
+    handed_in: int = 0
+
+
+class SharedChain(ABC):
+    """The chain where shards meet, event by event."""
+
+    def __init__(self, hub: Journal, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
+        self._hub, self._name, self._journals, self.expected = hub, name, journals, expected
+        self.findings, self.tally = Findings(), AuditCounts()
+        self.chain = HashChain(name, self.findings)
+        self.created: records.Created | None = None
+        self.coins: CoinFairness | None = None
+        self.shards: dict[str, AuditedShard] = {}
+        self._watermark = self._time = -math.inf
+        self._order: deque[MergedRound] = deque()
+
+    def take(self, event: Event) -> None:
+        """Check one event."""
+        self.chain.follow(event)
+        self.expected.take(event, self.findings)
+        self.tally.events += 1
+        if event.time < self._time:
+            self.findings.add(event.number, "time", "it was written before the event that it follows")
+        self._time = self.tally.last_time = event.time
+        if self.tally.events == 1:
+            self.tally.first_time = event.time
+        try:
+            record = read_payload(event.kind, event.payload)
+            if event.key != _key(record):
+                self.findings.add(event.number, "key", f"it must be found by {_key(record)!r}, but has {event.key!r}")
+            getattr(self, f"_take_{event.kind}")(event, record)
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+            self.findings.add(event.number, "payload", f"it cannot be worked with as a {event.kind}: {error}")
+
+    def _take_created(self, event: Event, created: records.Created) -> None:
+        if created.format != records.SHARDED or created.shard is not None or self.created is not None:
+            self.findings.add(event.number, "created", "it must be a sharded experiment, which is created once")
+        self.created, self._first = created, event.hash
+        self.tally.modes.append((event.number, created.mode))
+        for text in faults(created):
+            self.findings.add(event.number, "settings", text)
+        self._begin(created)
+
+    def _take_joined(self, event: Event, joined: records.Joined) -> None:
+        if joined.shard in self.shards or not joined.since >= self._watermark:
+            self.findings.add(event.number, "joined", f"shard {joined.shard!r} joins once, after what is merged")
+        view = self._chain_of(joined.shard)
+        auditor = None if view is None else self._auditor(view)
+        if auditor is not None:
+            auditor.advance(None)
+            self._check_declared(event, joined, auditor.created)
+        self.shards[joined.shard] = AuditedShard(joined.since, joined.since, joined.token, auditor, view)
+
+    def _chain_of(self, shard: str) -> View | None:
+        """The shard's own chain; that of an edge is kept where the shards meet."""
+        if shard in self._journals:
+            return self._journals[shard].view(self._name)
+        chain = edge_chain(self._name, shard)
+        return self._hub.view(chain) if chain in self._hub.names() else None
+
+    def _check_declared(self, event: Event, joined: records.Joined, own: records.Created | None) -> None:
+        """A shard decides by what was declared where the shards meet, in the one journal that it joined with."""
+        assert self.created is not None
+        told = msgspec.structs.replace(self.created, shard=joined.shard, token=joined.token, hub=self._first)
+        if own != told:
+            differing = (
+                [] if own is None else [one for one in own.__struct_fields__ if getattr(own, one) != getattr(told, one)]
+            )
+            text = (
+                f"shard {joined.shard!r} must begin with what the hub declares, but differs in {', '.join(differing)}"
+            )
+            self.findings.add(event.number, "created", text)
+
+    def _take_snapshot(self, event: Event, snapshot: records.Snapshot) -> None:
+        """It only saves time: everything is rebuilt here from the events."""
+        self.tally.snapshots += 1
+
+    def _take_mode(self, event: Event, mode: records.Mode) -> None:
+        """The mode of all shards, from the next lease of each on."""
+        known = self.tally.modes[-1][1]
+        if mode.mode not in (known, *NEXT_MODES[known]):
+            self.findings.add(event.number, "mode", f"an experiment cannot go from {known!r} to {mode.mode!r}")
+        self.tally.modes.append((event.number, mode.mode))
+
+    def _take_lost(self, event: Event, lost: records.Lost) -> None:
+        shard = self.shards[lost.shard]
+        if not lost.reason.strip():
+            self.findings.add(event.number, "lost", f"nobody says why shard {lost.shard!r} is not waited for")
+        shard.is_away = True
+        for merged in list(shard.rounds.values()):
+            self._settle(shard, merged, None)
+        self._merge()
+
+    def _begin_lease(self, event: Event, lease: records.LeaseRecord | records.BankLease) -> AuditedShard:
+        """What every lease must be, whatever it grants."""
+        shard = self.shards[lease.shard]
+        if lease.number != shard.lease + 1 or any(shard.amounts):
+            text = f"lease {shard.lease + 1} of {lease.shard!r} is next, once the one before is handed in"
+            self.findings.add(event.number, "lease", text)
+        if shard.has_left:
+            self.findings.add(event.number, "lease", f"shard {lease.shard!r} has left, and is leased to again")
+        if float(lease.watermark) != self._watermark:
+            text = f"rounds are merged up to {self._watermark!r}, but {lease.watermark!r} is written"
+            self.findings.add(event.number, "watermark", text)
+        shard.lease, shard.is_away = lease.number, False
+        return shard
+
+    def _check_handed_in(
+        self, shard: AuditedShard, given: records.HandedIn | records.BankHandedIn, problems: RoundProblems
+    ) -> Segment | None:
+        """What was handed in must be what the shard's own chain holds, where that was given."""
+        self.tally.decisions += len(given.rounds)
+        self.tally.learner += sum(made.is_learner for made in given.rounds)
+        if given.lease != shard.lease:
+            problems.add("lease", f"lease {shard.lease} of {given.shard!r} is to be handed in, but got {given.lease}")
+        if given.token != shard.token:
+            problems.add("token", f"shard {given.shard!r} must hand in by the journal that it joined with")
+        moments = [shard.since, *(made.moment for made in given.rounds), given.through]
+        numbers = [made.number for made in given.rounds]
+        is_whole = numbers == list(range(shard.handed_in + 1, shard.handed_in + 1 + len(numbers)))
+        if moments != sorted(moments) or not is_whole:
+            problems.add("rounds", "rounds must be handed in whole, in the order of their moments")
+        if shard.auditor is None:
+            return None
+        segment = shard.auditor.segments.pop(given.lease, None)
+        if segment is None or not same_rounds(segment.rounds, given.rounds) or segment.rewards != given.rewards:
+            problems.add("rounds", f"they are not those of the chain of shard {given.shard!r}")
+        elif (segment.through, segment.untimed) != (given.through, given.untimed):
+            problems.add("rounds", f"by its chain it was complete at {segment.through!r}, untimed={segment.untimed}")
+        return segment
+
+    def _receive(self, shard: AuditedShard, given: records.HandedIn | records.BankHandedIn) -> None:
+        """Take the rounds in, and merge what every shard has handed in before the watermark."""
+        shard.is_away = shard.has_left = given.leaves
+        shard.handed_in = shard.handed_in + len(given.rounds)
+        for made in given.rounds:
+            merged = MergedRound(made)
+            shard.rounds[made.number] = merged
+            if made.moment < self._watermark:  # it was not waited for: it counts, and is not learned
+                self._count(merged)
+                self._settle(shard, merged, None)
+            else:
+                shard.waiting.append(merged)
+                if given.untimed:
+                    self._settle(shard, merged, None)
+        shard.since, shard.through = given.through, max(given.through, self._watermark)
+        for number, reward in given.rewards:
+            if number in shard.rounds:
+                self._settle(shard, shard.rounds[number], reward)
+        self._merge()
+
+    def _settle(self, shard: AuditedShard, merged: MergedRound, reward: Any) -> None:
+        merged.is_settled, merged.reward = True, reward
+        shard.rounds.pop(merged.made.number, None)
+        self._learn()
+
+    def _merge(self) -> None:
+        present = [shard.through for shard in self.shards.values() if not shard.is_away]
+        latest = max(shard.through for shard in self.shards.values())
+        self._watermark = max(self._watermark, min(present) if present else math.nextafter(latest, math.inf))
+        ready = []
+        for name, shard in self.shards.items():
+            while shard.waiting and shard.waiting[0].made.moment < self._watermark:
+                merged = shard.waiting.popleft()
+                ready.append((merged.made.moment, name, merged.made.number, merged))
+        heapq.heapify(ready)
+        while ready:
+            # One by one: what is known of a round before may be what the next is booked by.
+            self._count(heapq.heappop(ready)[3])
+            self._learn()
+
+    def end(self) -> None:
+        """Check what can be known only at the end: that modes which shards took over were said here."""
+        said = dict(self.tally.modes)
+        for name, shard in self.shards.items():
+            for number, mode in () if shard.auditor is None else shard.auditor.modes:
+                if said.get(number) != mode:
+                    text = f"shard {name!r} went over to {mode!r} by event {number}, which does not say so"
+                    self.findings.add(number, "mode", text)
+
+    @abstractmethod
+    def _begin(self, created: records.Created) -> None:
+        """Begin with what was declared."""
+
+    @abstractmethod
+    def _auditor(self, view: View) -> ShardAuditor:
+        """The audit of a shard's own chain."""
+
+    @abstractmethod
+    def _count(self, merged: MergedRound) -> None:
+        """Count a round in the order of learning."""
+
+    @abstractmethod
+    def _learn(self) -> None:
+        """Learn the rewards whose turn it is."""
+
+
+def same_rounds(ours: list[Any], theirs: list[Any]) -> bool:
+    """Whether two lists tell of the same rounds, to the bit."""
+    return len(ours) == len(theirs) and all(
+        msgspec.structs.astuple(one) == msgspec.structs.astuple(other) for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _key(record: Any) -> str | None:
+    match record:
+        case records.Joined():
+            return f"j:{record.shard}"
+        case records.LeaseRecord() | records.BankLease():
+            return f"l:{record.shard}:{record.number}"
+        case records.HandedIn() | records.BankHandedIn():
+            return f"h:{record.shard}:{record.lease}"
+    return None

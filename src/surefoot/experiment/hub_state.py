@@ -1,0 +1,111 @@
+"""The coordinator at a head of the chain where shards meet: events in, state out, the same bits in every server."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from surefoot import records
+from surefoot.errors import ConfigError, JournalCorruptedError, JournalSchemaError, SurefootError
+from surefoot.experiment.lease_forms import form_of
+from surefoot.experiment.snapshots import pack, unpack
+from surefoot.experiment.state import decode, new_policy
+from surefoot.journal import Event, Head, View
+from surefoot.records import Created, Joined, Lost, ModeName
+
+
+class SharedMode(NamedTuple):
+    """The mode of all shards, and the number of the event that says so; 0 where nobody has changed it."""
+
+    mode: ModeName
+    event: int
+
+
+class HubSnapshot(msgspec.Struct, forbid_unknown_fields=True):
+    """The coordinator, who joined with which journal, and what the chain says of earlier snapshots."""
+
+    coordinator: dict[str, Any]
+    tokens: dict[str, str]
+    time: float
+    snapshots: list[tuple[int, str]]
+    mode: SharedMode | None = None
+
+
+class HubState:
+    """The coordinator at a head of the chain."""
+
+    def __init__(self, view: View) -> None:
+        event = next(view.read(limit=1))
+        self.created = decode(event, Created)
+        if self.created.format != records.SHARDED or self.created.shard is not None:
+            raise ConfigError(f"Experiment {view.name!r} must be sharded to be joined, but has one ledger: open it.")
+        self.form = form_of(self.created)
+        self.coordinator: Any = self.form.coordinator(new_policy(self.created), skew=self.created.skew or 0.0)  # type: ignore[arg-type]
+        self.first, self.tokens = event.hash, dict[str, str]()
+        self.head, self.time = event.head, event.time
+        self.mode = SharedMode(self.created.mode, 0)
+        self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
+        self.since = 0  # rounds handed in since the newest snapshot
+        self._resume(view)
+
+    def _resume(self, view: View) -> None:
+        """Go on from the newest snapshot that can be used: it only saves time."""
+        event = view.latest(records.SNAPSHOT)
+        while event is not None:
+            record = decode(event, records.Snapshot)
+            data, head = view.attachment(record.digest), Head(record.number, record.hash)
+            if data is not None and view.follows(head) and self._thaw(data):
+                self.head = head
+                return
+            event = next(view.read(record.previous - 1, limit=1)) if record.previous else None
+
+    def _thaw(self, data: bytes) -> bool:
+        try:
+            found = unpack(data, HubSnapshot)
+            coordinator = self.form.coordinator.from_state(found.coordinator)
+        except (SurefootError, ValueError, TypeError, LookupError, msgspec.MsgspecError):  # of another version
+            return False
+        self.coordinator, self.tokens, self.time = coordinator, found.tokens, found.time
+        self.snapshots, self.mode = found.snapshots, found.mode or self.mode
+        return True
+
+    def frozen(self) -> bytes:
+        """The state as bytes, to the bit."""
+        return pack(HubSnapshot(self.coordinator.state(), self.tokens, self.time, self.snapshots, self.mode))
+
+    def apply(self, event: Event) -> None:
+        """Apply the event that follows the head."""
+        if event.previous != self.head.hash:
+            raise JournalCorruptedError(f"Event {event.number} must follow {self.head}, but does not.")
+        if event.kind == records.JOINED:
+            joined = decode(event, Joined)
+            self.coordinator.admit(joined.shard, now=joined.since)
+            self.tokens[joined.shard] = joined.token
+        elif event.kind == self.form.handed_in:
+            given = decode(event, self.form.hand_in)
+            self.coordinator.receive(self.form.given_of(given), leaves=given.leaves)
+            self.since += len(given.rounds)
+        elif event.kind == records.SNAPSHOT:
+            self.snapshotted(decode(event, records.Snapshot), event.number)
+        elif event.kind == self.form.leased:
+            lease = decode(event, self.form.lease)
+            self.coordinator.granted(lease.shard, self.form.amount_of(lease))
+        elif event.kind == records.LOST:
+            self.coordinator.lose(decode(event, Lost).shard)
+        elif event.kind == records.MODE:
+            self.mode = SharedMode(decode(event, records.Mode).mode, event.number)
+        else:
+            raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
+        self.head, self.time = event.head, max(self.time, event.time)
+
+    def snapshotted(self, record: records.Snapshot, number: int) -> None:
+        """Remember where the newest snapshots are."""
+        # Two, so that another is left where the newest is damaged.
+        self.snapshots, self.since = [*self.snapshots[-1:], (number, record.digest)], 0
+
+    def check_token(self, shard: str, token: str | None) -> None:
+        """Raise unless a shard comes with the journal that it joined with: two would spend one lease twice."""
+        if self.tokens.get(shard) != token:
+            raise ConfigError(
+                f"Shard {shard!r} must come with the journal that it joined with, but this is another one. Join by a "
+                "name that no shard has had; the lease of a journal that is gone stays charged."
+            )
