@@ -1,0 +1,148 @@
+"""The mode of an experiment that is shared: said once, and every shard goes over to it with its next lease."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.audit import audit_shards
+from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
+from surefoot.experiment import create_sharded, lease_hub
+from surefoot.journal import Journal
+from tests.experiment.tampering import load, rehashed, save
+from tests.leases.shards import SETTINGS, World
+from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
+
+
+def source(world: World, shop: Any) -> str:
+    answer: str = shop.decide(world.rows, baseline=world.baseline).source
+    return answer
+
+
+def fleet_in(folder: Path, hub: Any) -> tuple[Fleet, World]:
+    return Fleet(folder, hub, constraint=RESERVE), World(np.random.default_rng(21))
+
+
+def test_a_pause_holds_here_at_once_and_elsewhere_from_the_next_lease_on(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = fleet_in(tmp_path, hub)
+    a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
+    for shop in (a, b):
+        play(world, shop, 3)
+        shop.renew()
+    assert a.set_mode("paused", reason="the till is broken", by="ops") == "guarded"
+    assert (source(world, a), source(world, b)) == ("baseline", "learner")
+    b.renew()
+    assert (source(world, b), b.status().mode) == ("baseline", "paused")
+    c = fleet.join("c", every=1000)  # joined later
+    assert c.status().mode == "paused"
+    assert b.set_mode("guarded", reason="it is mended") == "paused"
+    assert (source(world, b), source(world, a)) == ("learner", "baseline")
+    a.renew()
+    assert source(world, a) == "learner"
+    again = fleet.join("a", every=1000)
+    assert again.status().mode == "guarded"
+    assert [event.kind for event in hub.read("shop")].count("mode") == 2
+    b.renew()
+    again.renew()
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_pause_holds_while_the_hub_is_away_and_is_passed_on_by_whoever_opens_the_shard_again(
+    tmp_path: Path, hub: Journal
+) -> None:
+    away: Any = Away(hub)
+    fleet, world = fleet_in(tmp_path, away)
+    a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
+    away.is_away = True
+    assert a.set_mode("paused") == "guarded"
+    assert source(world, a) == "baseline"
+    with pytest.raises(JournalUnavailableError):
+        a.set_mode("guarded")
+    assert a.status().mode == "paused"
+    away.is_away = False
+    b.set_mode("guarded")  # which knows of no pause
+    again = fleet.join("a", every=1000)  # the server has died since
+    assert again.status().mode == "paused"
+    again.renew()
+    b.renew()
+    assert (source(world, again), source(world, b)) == ("baseline", "baseline")
+    again.set_mode("guarded")
+    b.renew()
+    assert (source(world, again), source(world, b)) == ("learner", "learner")
+    b.renew()
+    again.renew()
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_pause_said_twice_does_not_stay_for_good(tmp_path: Path, hub: Journal) -> None:
+    away: Any = Away(hub)
+    fleet, world = fleet_in(tmp_path, away)
+    a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
+    a.set_mode("paused")
+    away.is_away = True
+    a.set_mode("paused")
+    away.is_away = False
+    a.renew()
+    b.set_mode("guarded")
+    a.renew()
+    assert source(world, a) == "learner"
+    fleet.close()
+
+
+def test_what_no_experiment_does_is_refused_and_changes_nothing(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = fleet_in(tmp_path, hub)
+    a = fleet.join("a", every=1000)
+    for mode in ("shadow", "asleep"):
+        with pytest.raises(ModeError):
+            a.set_mode(mode)  # type: ignore[arg-type]
+    assert source(world, a) == "learner"
+    assert "mode" not in [event.kind for event in hub.read("shop")]
+    fleet.close()
+
+
+def test_the_mode_is_in_the_hub_s_snapshot(tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 20)
+    fleet, world = fleet_in(tmp_path, hub)
+    a = fleet.join("a")
+    a.set_mode("paused")
+    play(world, a, 60)
+    kinds = [event.kind for event in hub.read("shop")]
+    assert kinds.index("mode") < kinds.index("snapshot")
+    assert fleet.join("b").status().mode == "paused"
+    fleet.close()
+
+
+def test_a_mode_that_nobody_said_is_found(tmp_path: Path) -> None:
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
+        fleet, world = fleet_in(tmp_path, hub)
+        a, b = fleet.join("a"), fleet.join("b")
+        a.set_mode("paused")
+        for shop in (a, b):
+            shop.renew()
+            play(world, shop, 5)
+            shop.renew()
+        assert audit_shards(hub, "shop", fleet.journals).is_clean
+        fleet.close()
+    rows = load(tmp_path / "b.db")
+    taken = next(row["payload"] for row in rows if row["kind"] == "mode")
+    taken["shared"] -= 1
+    rows = rehashed(rows)
+    save(tmp_path / "b.db", rows, head=(rows[-1]["number"], rows[-1]["hash"]))
+    journals = {name: surefoot.open_journal(f"sqlite:///{tmp_path}/{name}.db") for name in ("hub", "a", "b")}
+    report = audit_shards(journals.pop("hub"), "shop", journals)
+    assert report.hub.findings.counts["mode"] == 1
+
+
+def test_shards_have_the_names_of_features(tmp_path: Path, hub: Journal) -> None:
+    policy = surefoot.SafeLUCB(**SETTINGS)
+    with pytest.raises(ConfigError, match="3 different names"):
+        create_sharded(hub, "shop", policy, feature_names=["price"])
+    create_sharded(hub, "shop", policy, feature_names=["price", "colour", "size"])
+    with surefoot.open_journal("memory:") as own:
+        shop = surefoot.experiment.ShardedExperiment.join(hub, "shop", own, shard="a", in_background=False)
+        assert shop.settings.feature_names == ["price", "colour", "size"]
+        assert audit_shards(hub, "shop", {"a": own}).is_clean
