@@ -1,5 +1,6 @@
 """Servers that share a floor: each decides by itself, into its own journal, and they meet on one PostgreSQL."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,59 @@ def test_two_servers_share_a_floor_and_the_audit_is_clean(hub: str, tmp_path: Pa
     assert sum(one.tally.decisions for one in report.shards.values()) == 180
 
 
+def guarded_visits(client: httpx.Client, prefix: str, count: int) -> int:
+    learner = 0
+    for n in range(count):
+        asked = {"baseline": "old", "proposal": {"model": "new"}, "decision_id": f"{prefix}-{n}"}
+        made = client.post("/v1/experiments/models/decisions", json=asked)
+        assert made.status_code == 201, made.text
+        learner += made.json()["source"] == "learner"
+        paid = client.post(f"/v1/experiments/models/decisions/{prefix}-{n}/reward", json={"value": 0.75})
+        assert paid.status_code == 200, paid.text
+    return learner
+
+
+def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: Path) -> None:
+    berlin, lima = (settings_of(tmp_path, hub, shard) for shard in ("berlin", "lima"))
+    with running(berlin) as one, running(lima) as two:
+        first, second = (httpx.Client(base_url=address, timeout=60, trust_env=False) for address in (one, two))
+        told = {"alpha": 0.1, "delta": 0.05, "reserve": 10.0, "ramp": "gate", "reward_bounds": [0.0, 2.0]}
+        body = {"name": "models", "policy": "Guard", "settings": told, "mode": "guarded", "ledger": "sharded"}
+        refused = first.post("/v1/experiments", json={**body, "settings": {**told, "promise": "played"}})
+        assert refused.status_code == 422
+        assert "mean" in refused.text
+        assert first.post("/v1/experiments", json=body).status_code == 201
+        learner = sum(guarded_visits(client, f"{n}", 25) for n, client in enumerate((first, second)))
+        found = second.get("/v1/experiments/models/shards").json()
+        summary = second.get("/v1/experiments/models").json()
+        paused = first.put("/v1/experiments/models/mode", json={"mode": "paused", "reason": "a trial"})
+        assert paused.status_code == 200, paused.text
+        assert guarded_visits(first, "held", 5) == 0
+        until = time.monotonic() + 30
+        while second.get("/v1/experiments/models").json()["mode"] != "paused":  # a second, by the lease's length
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert guarded_visits(second, "held", 5) == 0
+        edge = first.post("/v1/experiments/models/edges", json={"shard": "till", "token": "ab" * 16})
+        assert edge.status_code == 422
+        assert "guard" in edge.text
+        for client in (first, second):
+            client.close()
+    assert learner > 5
+    assert (summary["rounds"], "guard" in summary) == (25, True)
+    assert [one["name"] for one in found["shards"]] == ["berlin", "lima"]
+    (bank,) = found["banks"].values()
+    assert 0 < bank["leased"] <= bank["pot"] == found["pot"]
+    assert bank["leased"] == pytest.approx(sum(one["amounts"]["reward"] for one in found["shards"]))
+    with open_journal(hub) as place:
+        journals = {told.shard or "": open_journal(told.database) for told in (berlin, lima)}
+        report = audit_shards(place, "models", journals)
+        for journal in journals.values():
+            journal.close()
+    assert report.is_clean
+    assert sum(one.tally.decisions for one in report.shards.values()) == 60
+
+
 def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
     new_keys(tmp_path)
     settings = Settings(
@@ -105,6 +159,16 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
             tab.wait("document.querySelector('#shards dt .quiet') !== null")
             assert "gone away" in tab.text()
             assert tab.run("document.querySelectorAll('#shards button').length") == 0
+            metrics = {
+                "revenue": {"kind": "floor", "low": 0.0, "high": 2.0, "alpha": 0.1, "reserve": 10.0},
+                "cost": {"kind": "ceiling", "low": 0.1, "high": 1.0, "alpha": 0.1, "reserve": 5.0},
+            }
+            guard = {"name": "models", "policy": "Guard", "settings": {"delta": 0.1, "metrics": metrics}}
+            client.post("/v1/experiments", json={**guard, "ledger": "sharded"}).raise_for_status()
+            tab.open(f"{address}#/models")
+            tab.wait("document.getElementById('name').textContent === 'models'")
+            tab.wait("document.getElementById('shards').textContent.includes('may lose 4 cost and 8 revenue')")
+            assert "4 is leased of 5 cost, and 8 is leased of 10 revenue that may be lost in all" in tab.text()
             tab.open(f"{address}#/alone")
             tab.wait("document.getElementById('name').textContent === 'alone'")
             tab.wait("document.getElementById('shards-panel').hidden")

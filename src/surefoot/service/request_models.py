@@ -161,8 +161,8 @@ class CreateExperiment(Wire, kw_only=True):
     next question, by its reward or by `void`; a round that nobody confirms counts at its worst. It excludes windows,
     whose defaults would be learned of actions that perhaps nobody played.
 
-    With `ledger` "sharded" the floor is shared by the servers that meet at the hub; `skew` is by how many seconds their
-    clocks may differ. Such an experiment is not sealed and has no history.
+    With `ledger` "sharded" the floor, or the bank of a guard, is shared by the servers that meet at the hub; `skew` is
+    by how many seconds their clocks may differ. Such an experiment is not sealed and has no history.
 
     Unless `sealed` is false, ids, names and contexts are kept beside the chain, so that they can be erased.
 

@@ -9,7 +9,8 @@ from litestar.params import PathParameter
 
 from surefoot.errors import InputError
 from surefoot.experiment import ShardedExperiment
-from surefoot.leases import Coordinator
+from surefoot.leases import Coordinator, GuardCoordinator
+from surefoot.leases.merging import Member
 from surefoot.service.authorization import visit_of
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import body_of
@@ -22,7 +23,10 @@ ShardName = Annotated[str, PathParameter(description="The shard's name.", max_le
 
 
 class ShardRead(msgspec.Struct):
-    """A shard: `amount` is what it may lose under its lease, `rounds` and `through` are what it has handed in."""
+    """A shard: `amount` is what it may lose under its lease, `rounds` and `through` are what it has handed in.
+
+    Of a guard, `amounts` says it for each metric, in its own units, and `amount` for the one whose bank holds least.
+    """
 
     name: str
     lease: int
@@ -30,13 +34,22 @@ class ShardRead(msgspec.Struct):
     rounds: int
     through: float
     is_away: bool
+    amounts: dict[str, float] = {}
+
+
+class SharedBankRead(msgspec.Struct):
+    """The bank of one metric of a guard, in its own units: what it holds, and what is leased of it."""
+
+    pot: float
+    leased: float
 
 
 class ShardsRead(msgspec.Struct):
     """The shards of an experiment; none where it has one ledger.
 
-    `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. `error`
-    tells why this server's lease was not renewed when it was last tried.
+    `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. Of a guard
+    `banks` says both for each metric, and the two are those of the one that holds least. `error` tells why this
+    server's lease was not renewed when it was last tried.
     """
 
     shard: str | None
@@ -44,6 +57,7 @@ class ShardsRead(msgspec.Struct):
     leased: float
     shards: list[ShardRead]
     error: str | None = None
+    banks: dict[str, SharedBankRead] = {}
 
 
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
@@ -102,10 +116,25 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     return [read, lose, leave]
 
 
-def shards_of(coordinator: Coordinator) -> ShardsRead:
+def shards_of(coordinator: Coordinator | GuardCoordinator) -> ShardsRead:
     """What the coordinator knows of its shards."""
-    shards = [
-        ShardRead(name, one.lease, one.amount, one.rounds, one.through, one.is_away)
-        for name, one in sorted(coordinator.members.all.items())
-    ]
+    members = sorted(coordinator.members.all.items())
+    if isinstance(coordinator, GuardCoordinator):
+        return _banks_of(coordinator, members)
+    shards = [ShardRead(name, one.lease, one.amount, one.rounds, one.through, one.is_away) for name, one in members]
     return ShardsRead(None, coordinator.pot, coordinator.leased, shards)
+
+
+def _banks_of(coordinator: GuardCoordinator, members: list[tuple[str, Member]]) -> ShardsRead:
+    highs = {name: metric.high for name, metric in coordinator.policy.metrics.items()}
+    sums = zip(highs.items(), coordinator.pot, coordinator.leased, strict=True)
+    banks = {name: SharedBankRead(high * pot, high * leased) for (name, high), pot, leased in sums}
+    least = min(zip(coordinator.pot, highs, strict=True))[1]
+    shards = []
+    for name, one in members:
+        amounts = {
+            metric: high * amount
+            for (metric, high), amount in zip(highs.items(), one.amounts or [0.0] * len(highs), strict=True)
+        }
+        shards.append(ShardRead(name, one.lease, amounts[least], one.rounds, one.through, one.is_away, amounts))
+    return ShardsRead(None, banks[least].pot, banks[least].leased, shards, banks=banks)

@@ -12,12 +12,21 @@ export async function showShards(name, isChosen, mayChange) {
   if (found.shard == null) alone.add(name);
   if (!isChosen()) return;
   $("shards-panel").hidden = found.shard == null;
-  $set("shards-note", `${number(found.leased, found.pot)} is leased of ${number(found.pot)} that may be lost in all. This server is ${found.shard}.`);
+  $set("shards-note", `${sums(found)} that may be lost in all. This server is ${found.shard}.`);
   show(name, found, mayChange);
 }
 
+const share = ({ leased, pot }) => `${number(leased, pot)} is leased of ${number(pot)}`;
+const isPlain = (banks) => Object.keys(banks).length < 2; // of one bank the name says nothing
+
+// A guard with several metrics has a bank of each.
+const sums = (found) => isPlain(found.banks) ? share(found) : Object.entries(found.banks).map(([metric, bank]) => `${share(bank)} ${metric}`).join(", and ");
+
+const loss = ({ amount, amounts }, { pot, banks }) =>
+  isPlain(banks) ? number(amount, pot) : Object.entries(amounts).map(([metric, one]) => `${number(one, banks[metric].pot)} ${metric}`).join(" and ");
+
 const show = (name, found, mayChange) =>
-  $("shards").replaceChildren(...found.shards.flatMap((shard) => row(shard, found.pot, mayChange && shard.name !== found.shard ? lose(name, shard, mayChange) : null)));
+  $("shards").replaceChildren(...found.shards.flatMap((shard) => row(shard, loss(shard, found), mayChange && shard.name !== found.shard ? lose(name, shard, mayChange) : null)));
 
 function lose(name, { name: shard, is_away: isAway }, mayChange) {
   if (isAway) return null;
@@ -26,7 +35,7 @@ function lose(name, { name: shard, is_away: isAway }, mayChange) {
   return button;
 }
 
-const row = ({ name, amount, lease, rounds, through, is_away: isAway }, pot, button) => [
+const row = ({ name, lease, rounds, through, is_away: isAway }, amount, button) => [
   element("dt", {}, name, isAway ? element("span", { class: "quiet" }, " away") : null),
-  element("dd", {}, `may lose ${number(amount, pot)} under lease ${count(lease)}; ${count(rounds)} decisions handed in, until ${clock(through)} `, button),
+  element("dd", {}, `may lose ${amount} under lease ${count(lease)}; ${count(rounds)} decisions handed in, until ${clock(through)} `, button),
 ];
