@@ -16,16 +16,21 @@ import numpy as np
 
 import surefoot
 from surefoot.errors import JournalError
-from surefoot.experiment import Answer, ShardedExperiment, create_sharded
+from surefoot.experiment import Answer, GuardAnswer, ShardedExperiment, create_sharded
 from surefoot.journal import Journal, open_journal
 from tests.worlds import Array
 
 NAME, THREADS, EVERY, ALPHA = "shop", 3, 40, 0.1
 PAUSE = 0.01  # kills are to be many, and not rounds
 THETA = np.array([0.5, 0.4])
+RESERVE, MEANS = 3.0, (0.5, 0.6)  # of a guard: what it may spend, and what baseline and proposal earn
 
 
-def begin_in(hub: Journal) -> None:
+def begin_in(hub: Journal, *, is_guard: bool = False) -> None:
+    if is_guard:
+        guard = surefoot.Guard(alpha=ALPHA, delta=0.001, reserve=RESERVE)
+        create_sharded(hub, NAME, guard, mode="guarded", skew=5.0)
+        return
     told: dict[str, Any] = {"noise": 0.1, "theta_bound": 0.7, "feature_bound": 1.0, "reward_range": (0.0, 1.0)}
     policy = surefoot.SafeLUCB(dim=2, alpha=ALPHA, delta=0.001, **told)
     create_sharded(hub, NAME, policy, mode="guarded", skew=5.0)
@@ -41,7 +46,12 @@ def reward_of(decision_id: str, action: int) -> float:
     return float(rows_of(decision_id)[action] @ THETA + 0.1 * rng.normal())
 
 
-def told(answer: Answer) -> str:
+def paid_by_guard(decision_id: str, action: int) -> float:
+    rng = np.random.default_rng(zlib.crc32(f"reward {decision_id}".encode()))
+    return float(rng.random() < MEANS[action])
+
+
+def told(answer: Answer | GuardAnswer) -> str:
     return f"{answer.decision_id} {answer.round} {answer.action} {answer.source}"
 
 
@@ -56,9 +66,13 @@ class Caller:
 
     def visit(self, decision_id: str) -> None:
         self.note(f"ask {decision_id}")
-        answer = self.shop.decide(rows_of(decision_id), baseline=0, decision_id=decision_id)
+        answer: Any
+        if self.shop.settings.policy == "LeasedGuard":
+            answer, earn = self.shop.decide(baseline=0, proposal=1, decision_id=decision_id), paid_by_guard
+        else:
+            answer, earn = self.shop.decide(rows_of(decision_id), baseline=0, decision_id=decision_id), reward_of
         self.note(f"got {told(answer)}")
-        receipt = self.shop.reward(decision_id, reward_of(decision_id, answer.action))
+        receipt = self.shop.reward(decision_id, earn(decision_id, answer.action))
         self.note(f"paid {decision_id}" if receipt.is_accepted else f"refused {receipt.refused}")
 
     def keep_visiting(self, prefix: str) -> None:

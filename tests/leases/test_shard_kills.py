@@ -9,19 +9,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from surefoot import records
 from surefoot.audit import audit_shards
 from surefoot.experiment.decoding import decode
 from surefoot.journal import Journal, open_journal
+from surefoot.leases import GuardCoordinator
 from tests.experiment.killing import Notes
 from tests.journal.servers import PostgresServer, new_database, running_server
-from tests.leases.shard_server import ALPHA, NAME, THETA, begin_in, joined, live, rows_of
+from tests.leases.shard_server import ALPHA, MEANS, NAME, RESERVE, THETA, begin_in, joined, live, rows_of
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.leases.shard_server"])
 SHARDS = ("berlin", "lima", "tokyo")
+MADE: dict[str, Any] = {records.DECISION: records.DecisionRecord, records.GUARDED: records.Guarded}
+PAID: dict[str, Any] = {records.REWARD: records.RewardRecord, records.METRIC_REWARD: records.MetricReward}
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +80,12 @@ def check_told(journal: Journal, notes: Notes) -> None:
     """Whatever a caller was told is in the journal, as it was told, and once."""
     decided, paid = {}, set()
     for event in journal.read(NAME):
-        if event.kind == records.DECISION:
-            found = decode(event, records.DecisionRecord)
+        if event.kind in MADE:
+            found: Any = decode(event, MADE[event.kind])
             assert found.decision_id not in decided
             decided[found.decision_id] = f"{found.decision_id} {found.round} {found.action} {found.source}"
-        elif event.kind == records.REWARD:
-            reward = decode(event, records.RewardRecord)
+        elif event.kind in PAID:
+            reward: Any = decode(event, PAID[event.kind])
             assert reward.refused is None
             paid.add(reward.decision_id)
     assert notes.got.items() <= decided.items()
@@ -91,24 +95,34 @@ def check_told(journal: Journal, notes: Notes) -> None:
 
 def least_slack(journals: dict[str, Journal]) -> float:
     """The least that the true means of all shards' rounds, in the order of their moments, lay above the floor."""
-    rounds = [
-        (event.time, shard, event.number, decode(event, records.DecisionRecord))
+    rounds: list[tuple[float, str, int, Any]] = [
+        (event.time, shard, event.number, decode(event, MADE[event.kind]))
         for shard, journal in journals.items()
         for event in journal.read(NAME)
-        if event.kind == records.DECISION
+        if event.kind in MADE
     ]
     slack = least = 0.0
     for *_, made in sorted(rounds, key=lambda entry: entry[:3]):
+        if isinstance(made, records.Guarded):
+            slack += made.share * MEANS[1] + (ALPHA - made.share) * MEANS[0]
+            least = min(least, slack + RESERVE)
+            continue
         means = rows_of(made.decision_id) @ THETA
         slack += float(means[made.action] - (1 - ALPHA) * means[0])
         least = min(least, slack)
     return least
 
 
-def killed(server: PostgresServer, folder: Path, *, kills: int, crashes: int, seed: int) -> None:
+def _learned(it: Any) -> int:
+    return int(it.policy.bank_records[0].entered if isinstance(it, GuardCoordinator) else it.policy.ridge.count)
+
+
+def killed(
+    server: PostgresServer, folder: Path, *, kills: int, crashes: int, seed: int, is_guard: bool = False
+) -> None:
     rng, hub = random.Random(seed), new_database(server)
     with open_journal(hub) as place:
-        begin_in(place)
+        begin_in(place, is_guard=is_guard)
     servers = Servers(hub, folder)
     for shard in SHARDS:
         servers.start(shard)
@@ -129,8 +143,8 @@ def killed(server: PostgresServer, folder: Path, *, kills: int, crashes: int, se
         for shard, journal in journals.items():  # whoever comes next hands in what was left
             shop = joined(place, journal, shard)
             assert shop.renew()
-            learned, leased, pot = shop.coordinator(lambda it: (it.policy.ridge.count, it.leased, it.pot))
-            assert leased <= max(0.0, pot)
+            learned, leased, pot = shop.coordinator(lambda it: (_learned(it), it.leased, it.pot))
+            assert max(np.ravel(leased) - np.maximum(0.0, np.ravel(pot))) <= 0.0
         report = audit_shards(place, NAME, journals)
         for shard, journal in journals.items():
             check_told(journal, servers.notes[shard])
@@ -154,3 +168,8 @@ def test_what_was_acknowledged_survives_kills_of_servers_and_of_the_database(
 @pytest.mark.long
 def test_what_was_acknowledged_survives_a_hundred_kills(server: PostgresServer, tmp_path: Path) -> None:
     killed(server, tmp_path, kills=100, crashes=5, seed=6)
+
+
+@pytest.mark.long
+def test_what_a_guard_has_acknowledged_survives_kills(server: PostgresServer, tmp_path: Path) -> None:
+    killed(server, tmp_path, kills=30, crashes=3, seed=7, is_guard=True)
