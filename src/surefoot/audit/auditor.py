@@ -43,7 +43,7 @@ class Auditor:
         self.created: records.Created | None = None
         self._book: LinearChecks | ArmChecks | None = None
         self.guard: GuardChecks | None = None
-        self._mode = ""
+        self._mode = self._decides_by = ""  # the mode and the policy as they were declared
         self._catalogues: dict[str, Matrix] = {}
         self._learning: LearnedRewards | None = None
         self._confirmations: ConfirmationChecks | None = None
@@ -106,7 +106,7 @@ class Auditor:
             self.findings.add(event.number, "created", "an experiment is created once, by event 1")
         if self.created is not None:
             return
-        self.created, self._mode = created, created.mode
+        self.created, self._mode, self._decides_by = created, created.mode, created.policy
         self.tally.modes.append((event.number, created.mode))
         for text in faults(created):
             self.findings.add(event.number, "settings", text)
@@ -169,7 +169,7 @@ class Auditor:
         # After any other finding, what the audit itself has counted may be beside the point.
         is_clean = len(self.findings) == self.findings.counts["snapshot"]
         if data is not None and self.created is not None and is_clean:
-            for text in snapshot_faults(data, event, self.created, self._mode, self.tally):
+            for text in snapshot_faults(data, event, self.created, self._mode, self.tally, self._decides_by):
                 self.findings.add(event.number, "snapshot", text)
 
     def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:

@@ -69,6 +69,7 @@ class ShardAuditor(Auditor):
 
     def _take_created(self, event: Event, created: records.Created) -> None:
         super()._take_created(event, msgspec.structs.replace(created, policy=self.policy))
+        self._decides_by = created.policy
 
     def _take_mode(self, event: Event, mode: records.Mode) -> None:
         if mode.shared:

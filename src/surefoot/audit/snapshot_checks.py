@@ -43,9 +43,12 @@ class _Snapshot(msgspec.Struct):
 
 
 def snapshot_faults(
-    data: bytes, event: Event, created: records.Created, mode: str, tally: AuditCounts
+    data: bytes, event: Event, created: records.Created, mode: str, tally: AuditCounts, policy: str
 ) -> Iterator[str]:
-    """What the attachment of a snapshot says otherwise than the events before it, a sentence each."""
+    """What the attachment of a snapshot says otherwise than the events before it, a sentence each.
+
+    `policy` is the one that decides, which of a shard is a leased one.
+    """
     try:
         # Arrays are opaque here.
         found = msgspec.msgpack.decode(data, type=_Snapshot, ext_hook=lambda code, raw: None)
@@ -58,7 +61,7 @@ def snapshot_faults(
     expected: dict[str, tuple[Any, Any]] = {
         "head": ((found.number, found.hash), (event.number - 1, event.previous)),
         "mode": (found.mode, mode),
-        "policy": ((found.policy.policy, found.policy.id), (created.policy, created.policy_id)),
+        "policy": ((found.policy.policy, found.policy.id), (policy, created.policy_id)),
         "rounds": (found.policy.rounds, tally.decisions),
         "learner's rounds": (found.tally.learner_rounds, tally.learner),
         "baseline's rounds": (found.tally.baseline_rounds, tally.baseline),

@@ -21,8 +21,9 @@ from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, 
 from surefoot.audit.expected_heads import HeadSearch, read_expected
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
 from surefoot.experiment.snapshots import differing
-from surefoot.journal import Journal, open_journal
+from surefoot.journal import Journal, View, open_journal
 from surefoot.journal.signatures import PublicKey
+from surefoot.records_of_leases import edge_chain
 from surefoot.reports.audit_page import as_html
 
 
@@ -69,7 +70,7 @@ def audit(
             with _bar(f"auditing {name}") as progress:
                 asked = HeadSearch(whole.expected.get(name, ()), hashes)
                 reports.append(run_audit(opened, name, progress=progress, expect=asked))
-            _replay_snapshots(opened, reports[-1])
+            _replay_snapshots(opened.view(name), reports[-1])
     if report is not None:
         report.write_text(as_html(reports[0]) if report.suffix == ".html" else as_markdown(reports[0]), "utf-8")
     if as_json:
@@ -90,15 +91,18 @@ def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str])
     with ExitStack() as opened:
         journals = {name: opened.enter_context(open_journal(path, read_only=True)) for name, path in told.items()}
         found = audit_shards(hub, names[0], journals, expect=expect)
+        for shard, report in found.shards.items():
+            own = journals[shard].view(names[0]) if shard in journals else hub.view(edge_chain(names[0], shard))
+            _replay_snapshots(own, report)
     for name in found.missing:
         found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
     return [found.hub, *found.shards.values()]
 
 
-def _replay_snapshots(journal: Journal, report: Report) -> None:
+def _replay_snapshots(view: View, report: Report) -> None:
     """Compare snapshots with the events, by the code that goes on from them."""
     try:
-        for event, text in differing(journal.view(report.name)):
+        for event, text in differing(view):
             report.findings.add(event, "snapshot", text)
     except (SurefootError, ValueError) as error:
         # Of an event that does not fit the audit has said so; and it does not know policies of one's own.

@@ -15,6 +15,7 @@ from surefoot.edge.edge_entries import Decided, HandedEntry, LeaseBegan, LeaseHa
 from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.decide import decide
+from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.experiment.lease_forms import AnyHandedIn
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.modes import change_mode
@@ -39,7 +40,7 @@ class EdgeChain(TransactedState):
         chain = edge_chain(hub.name, shard)
         begin_chain(journal, chain, hub, shard, time=since, token=token)
         # Time is the edge's: every entry brings its own.
-        super().__init__(journal, chain, caught_up(None, journal.view(chain)), lambda: 0.0, 0)
+        super().__init__(journal, chain, caught_up(None, journal.view(chain)), lambda: 0.0, SNAPSHOT_EVERY)
         self.shard, self._hub = shard, hub
         self._alone = threading.Lock()
         self._token = shard_state(self._state).token
@@ -148,7 +149,7 @@ class EdgeChain(TransactedState):
         if follows < 1 or first is None:
             raise InputError(f"`follows` must be the number of an event of the edge's chain, but got {follows}.")
         head = first.head
-        events = (event for event in events if event.kind != records.MODE)  # which stand for no entry
+        events = (event for event in events if event.kind not in (records.MODE, records.SNAPSHOT))  # no entries
         known = 0
         for entry, event in zip(entries, events, strict=False):
             if not self._is_same(entry, event):

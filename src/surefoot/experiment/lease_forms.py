@@ -42,6 +42,7 @@ class LeaseForm(ABC):
     lease: type[AnyLeaseRecord]
     handed_in: str
     hand_in: type[AnyHandedIn]
+    round: type[HandedRound | HandedCoin]
     coordinator: type[AnyCoordinator]
 
     @abstractmethod
@@ -75,7 +76,7 @@ class LinearForm(LeaseForm):
     """Of SafeLUCB: one amount, a question, and a proof over all rounds."""
 
     shard_policy, coordinator = "LeasedLUCB", Coordinator
-    leased, lease, handed_in, hand_in = records.LEASED, LeaseRecord, records.HANDED_IN, HandedIn
+    leased, lease, handed_in, hand_in, round = records.LEASED, LeaseRecord, records.HANDED_IN, HandedIn, HandedRound
 
     def given_of(self, record: HandedIn) -> HandIn:
         """A hand-in as the coordinator takes it."""
@@ -131,7 +132,8 @@ class BankForm(LeaseForm):
     """Of a guard: an amount of each bank, and coins."""
 
     shard_policy, coordinator = "LeasedGuard", GuardCoordinator
-    leased, lease, handed_in, hand_in = records.BANK_LEASED, BankLease, records.BANK_HANDED_IN, BankHandedIn
+    leased, lease, round = records.BANK_LEASED, BankLease, HandedCoin
+    handed_in, hand_in = records.BANK_HANDED_IN, BankHandedIn
 
     def given_of(self, record: BankHandedIn) -> GuardHandIn:
         """A hand-in as the coordinator takes it."""

@@ -3,6 +3,8 @@
 from abc import abstractmethod
 from typing import Any
 
+import msgspec
+
 from surefoot import records
 from surefoot.errors import AlarmError, ConfigError, JournalCorruptedError
 from surefoot.experiment.lease_forms import BANK, LINEAR, AnyHandedIn, AnyLeaseRecord, LeaseForm, leased_round
@@ -11,7 +13,17 @@ from surefoot.journal import Event, Head, View
 from surefoot.leases import LeasedGuard, LeasedLUCB
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.guard_settings import is_same
-from surefoot.records import BankHandedIn, Created, HandedCoin, HandedIn, HandedRound, LeaseEnded, LeaseRecord
+from surefoot.records import BankHandedIn, Created, HandedCoin, HandedIn, HandedRound, LeaseEnded, LeaseRecord, encode
+
+
+class FrozenLease(msgspec.Struct, forbid_unknown_fields=True):
+    """What a snapshot keeps of a shard beside its policy; records as they are written."""
+
+    lease: bytes | None
+    since: bytes
+    due: bytes | None
+    shared_mode: int
+    unshared: records.Mode | None
 
 
 class ShardState(State):
@@ -25,6 +37,7 @@ class ShardState(State):
         assert created.token is not None
         self.shard, self.token = created.shard, created.token
         self.lease: Any = None  # the record
+        self.is_whole = True  # whether the policy has what the lease knew
         self.since: list[Any] = []  # rounds that are not handed in
         self.due: AnyHandedIn | None = None  # what is to be handed in before the next lease
         self.shared_mode = 0  # the event where the shards meet that the mode was taken from
@@ -42,6 +55,20 @@ class ShardState(State):
             "The alarm of a shared floor cannot be answered, but got "
             f"{record.response!r}. Only the baseline plays from now on: start a new experiment."
         )
+
+    def freeze_lease(self) -> bytes:
+        """The lease, and what is to be handed in, for a snapshot."""
+        lease, due = (None if one is None else encode(one) for one in (self.lease, self.due))
+        since = msgspec.json.encode(self.since)
+        return msgspec.msgpack.encode(FrozenLease(lease, since, due, self.shared_mode, self.unshared))
+
+    def thaw_lease(self, data: bytes) -> None:
+        """Restore what `freeze_lease` gave."""
+        found, read = msgspec.msgpack.decode(data, type=FrozenLease), msgspec.json.decode
+        self.lease = None if found.lease is None else read(found.lease, type=self.form.lease)
+        self.due = None if found.due is None else read(found.due, type=self.form.hand_in)
+        self.since = read(found.since, type=list[self.form.round])  # type: ignore[name-defined]
+        self.shared_mode, self.unshared = found.shared_mode, found.unshared
 
     @abstractmethod
     def renewed(self, record: Any, data: bytes | None) -> None:
@@ -99,7 +126,7 @@ class LinearShardState(ShardState):
 
     def renewed(self, record: LeaseRecord, data: bytes | None) -> None:
         """Go on under a lease."""
-        self.lease, self.due = record, None
+        self.lease, self.due, self.is_whole = record, None, data is not None
         if data is not None:
             self.policy.renew(LINEAR.lease_of(record, data), [leased_round(made) for made in self.since])
 
@@ -145,7 +172,7 @@ class BankShardState(ShardState):
 
     def renewed(self, record: records.BankLease, data: bytes | None) -> None:
         """Go on under a lease."""
-        self.lease, self.due = record, None
+        self.lease, self.due, self.is_whole = record, None, data is not None
         if data is not None:
             self.policy.renew(BANK.lease_of(record, data))
 

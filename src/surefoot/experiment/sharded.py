@@ -12,7 +12,7 @@ import msgspec
 
 from surefoot.arrays import count, positive
 from surefoot.errors import DecisionError, JournalError, SurefootError
-from surefoot.experiment.experiment import Experiment
+from surefoot.experiment.experiment import SNAPSHOT_EVERY, Experiment
 from surefoot.experiment.lease_forms import AnyHandedIn
 from surefoot.experiment.lease_hub import Granted, LeaseHub
 from surefoot.experiment.modes import ALLOWED, refused_mode
@@ -67,6 +67,7 @@ class ShardedExperiment(Experiment):
         seconds: float = 1.0,
         in_background: bool = True,
         clock: Callable[[], float] = time.time,
+        snapshot_every: int = SNAPSHOT_EVERY,
     ) -> Self:
         """Join a sharded experiment, or continue as one of its shards.
 
@@ -88,6 +89,8 @@ class ShardedExperiment(Experiment):
             Whether leases are renewed in a thread of their own, so that no decision waits for the hub.
         clock : callable
             Tells the time in seconds since 1970, as the other shards' do within the declared skew.
+        snapshot_every : int
+            Events of the shard's own chain between two snapshots; 0 takes none.
 
         Returns
         -------
@@ -104,8 +107,7 @@ class ShardedExperiment(Experiment):
         read_shard(shard)
         found = LeaseHub(hub, name, clock)
         begin_chain(journal, name, found, shard, time=clock())
-        # Snapshots are left out: a lease is one.
-        joined = cls(journal, name, caught_up(None, journal.view(name)), clock, 0)
+        joined = cls(journal, name, caught_up(None, journal.view(name)), clock, snapshot_every)
         joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
         joined._renewing, joined._asked = threading.Lock(), time.monotonic()
         joined._in_background, joined._offset = in_background, _offset()
@@ -171,9 +173,6 @@ class ShardedExperiment(Experiment):
     def lease_error(self) -> SurefootError | None:
         """Why the lease could not be renewed when it was last tried; None if it was."""
         return self._lease_error
-
-    def snapshot(self) -> None:
-        """Nothing: a lease is where a shard begins anew, and it is opened from its events."""
 
     def _is_due(self) -> bool:
         state, elapsed = self._state, time.monotonic() - self._asked

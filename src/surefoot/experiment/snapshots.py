@@ -6,7 +6,7 @@ finally for the events themselves; the state is the same to the bit.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -52,9 +52,44 @@ class FrozenGuard(SnapshotState, forbid_unknown_fields=True):
     tally: GuardCounts
 
 
+class FrozenShard(SnapshotState, forbid_unknown_fields=True):
+    """A shard's state, in full."""
+
+    shard: bytes = b""
+
+
+class FrozenGuardShard(FrozenGuard, forbid_unknown_fields=True):
+    """The same with a guard."""
+
+    shard: bytes = b""
+
+
+@runtime_checkable
+class LeasedState(Protocol):
+    """A state with a lease, which is kept beside the rest."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what the lease knew is in the journal; that of an earlier lease is not."""
+
+    def freeze_lease(self) -> bytes:
+        """The lease, and what is to be handed in."""
+
+    def thaw_lease(self, data: bytes) -> None:
+        """Restore what `freeze_lease` gave."""
+
+
+def _kind_of(state: State) -> type[SnapshotState]:
+    is_guard = isinstance(state.tally, GuardCounts)
+    if isinstance(state, LeasedState):
+        return FrozenGuardShard if is_guard else FrozenShard
+    return FrozenGuard if is_guard else SnapshotState
+
+
 def freeze(state: State) -> bytes:
     """The state as bytes, to the bit."""
-    kind: Any = FrozenGuard if isinstance(state.tally, GuardCounts) else SnapshotState
+    kind: Any = _kind_of(state)
+    leased = (state.freeze_lease(),) if isinstance(state, LeasedState) else ()
     return pack(
         kind(
             FORMAT,
@@ -68,6 +103,7 @@ def freeze(state: State) -> bytes:
             state.open_ids,
             state.answer,
             list(state.unconfirmed),
+            *leased,
         )
     )
 
@@ -122,7 +158,7 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
         raise
     except (msgspec.MsgspecError, SurefootError):
         return None
-    state = State(start.created, policy, head, frozen.time)
+    state = KINDS[start.created.format](start.created, policy, head, frozen.time)
     state.tally, state.snapshots = frozen.tally, frozen.snapshots
     state.mode = _newest_mode(start, view)
     state.open_ids, state.answer = frozen.open_ids, frozen.answer
@@ -131,13 +167,14 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
         state.windows = AttributionWindows(
             start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting
         )
+    if isinstance(state, LeasedState) and isinstance(frozen, FrozenShard | FrozenGuardShard):
+        state.thaw_lease(frozen.shard)
     return state
 
 
 def _read(data: bytes, like: State) -> SnapshotState | None:
     """The state in bytes; None if it is of another format."""
-    kind: type[SnapshotState] = FrozenGuard if isinstance(like.tally, GuardCounts) else SnapshotState
-    frozen = unpack(data, kind)
+    frozen = unpack(data, _kind_of(like))
     return frozen if frozen.format == FORMAT else None
 
 
@@ -155,7 +192,8 @@ def differing(view: View) -> Iterator[tuple[int, str]]:
             record = decode(event, records.Snapshot)
             data = view.attachment(record.digest)
             is_ours = record.software == surefoot.__version__
-            for place in () if data is None else _differing(data, state, is_ours=is_ours):
+            is_known = not isinstance(state, LeasedState) or state.is_whole
+            for place in () if data is None or not is_known else _differing(data, state, is_ours=is_ours):
                 yield event.number, f"its {place} is not what the events come to"
         state.apply(event, view)
 

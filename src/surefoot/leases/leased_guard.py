@@ -112,6 +112,12 @@ class LeasedGuard(Guard):
         super().abandon(decision)
         self._settled.append((round_of(decision, self._id), None))
 
+    def _play(self, *args: Any) -> GuardDecision:
+        made = super()._play(*args)
+        # What a round was booked by is of no use here, and would differ where the bank of an old lease is gone.
+        self._settlement.played(made.round, bytes(8 * self._feature_size()), made.source == "learner")
+        return made
+
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
         """Nothing: it enters where the shards meet."""
 

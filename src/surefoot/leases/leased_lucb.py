@@ -178,6 +178,7 @@ class LeasedLUCB(SafeLUCB):
 
     def _arrays(self) -> dict[str, Any]:
         rounds = [[round_, reward, is_learner] for round_, _, reward, is_learner in self._local]
+        self._steering.ridge.favourite = 0  # a hint of the last proposal, which no replay knows
         return {
             **super()._arrays(),
             "lease": np.array([self._is_leased, self._settings.constraint, self._settings.amount]),

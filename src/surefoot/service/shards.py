@@ -66,9 +66,15 @@ class Shards:
         """The server's part of an experiment."""
         told = self._settings
         assert told.shard is not None
-        every, seconds = told.lease_decisions, told.lease_seconds
         return ShardedExperiment.join(
-            self.hub, name, journal, shard=told.shard, every=every, seconds=seconds, clock=self._clock
+            self.hub,
+            name,
+            journal,
+            shard=told.shard,
+            every=told.lease_decisions,
+            seconds=told.lease_seconds,
+            clock=self._clock,
+            snapshot_every=told.snapshot_every,
         )
 
     def _is_shared(self, hub: Journal, name: str) -> bool:

@@ -1,0 +1,128 @@
+"""Snapshots of a shard's own chain: whoever opens it goes on from the newest, to the bit of a replay of all events."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot import records
+from surefoot.audit import audit_shards
+from surefoot.errors import JournalUnavailableError
+from surefoot.experiment import ShardedExperiment
+from surefoot.experiment.decoding import decode
+from surefoot.experiment.snapshots import begin, differing, freeze, rebuild
+from surefoot.experiment.state import State
+from surefoot.journal import Journal
+from tests.leases import guard_fleet
+from tests.leases.guard_fleet import GuardFleet, seeded_coins
+from tests.leases.shards import World
+from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
+
+EVERY = 25
+every_kind = pytest.mark.parametrize("kind", ["floor", "bank"])
+
+
+class Shop:
+    """A shard of either kind, whose hub may be away."""
+
+    def __init__(self, kind: str, folder: Path, hub: Journal) -> None:
+        away: Any = Away(hub)
+        self.hub, self.is_guard = away, kind == "bank"
+        self.fleet: Any = GuardFleet(folder, away) if self.is_guard else Fleet(folder, away, constraint=RESERVE)
+        self.world: Any = guard_fleet.World(3) if self.is_guard else World(np.random.default_rng(3))
+        self.joined = self.open()
+
+    def open(self) -> ShardedExperiment:
+        joined: ShardedExperiment = self.fleet.join("a")
+        joined._every = EVERY
+        return joined
+
+    def play(self, rounds: int) -> None:
+        self.world.play(self.joined, rounds) if self.is_guard else play(self.world, self.joined, rounds)
+
+    def visit(self) -> None:
+        told: dict[str, Any] = {"baseline": "old", "proposal": "new"}
+        self.joined.decide(**told) if self.is_guard else self.joined.decide(self.world.rows, baseline=3)
+
+    def states(self) -> tuple[State, State]:
+        """By the newest snapshot and the events since, and by all events."""
+        view = self.fleet.journals["a"].view("shop")
+        quick, whole = rebuild(view), begin(view)
+        assert quick.head.number > 1
+        for state in (quick, whole):
+            for event in view.read(state.head.number):
+                state.apply(event, view)
+        return quick, whole
+
+
+@pytest.fixture
+def shop(kind: str, tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    seeded_coins(monkeypatch, 4)
+    return Shop(kind, tmp_path, hub)
+
+
+@every_kind
+def test_a_shard_goes_on_from_its_snapshot_to_the_bit(shop: Shop) -> None:
+    for rounds in (30, 1, 2, 11, 7):
+        shop.play(rounds)
+        shop.visit()  # and one that stays open
+        quick, whole = shop.states()
+        assert freeze(quick) == freeze(whole)
+    again = shop.open()
+    assert again.status().rounds == 56
+    shop.joined = again
+    shop.play(20)
+    again.renew()
+    view = shop.fleet.journals["a"].view("shop")
+    assert len([event for event in view.read() if event.kind == records.SNAPSHOT]) >= 3
+    assert list(differing(view)) == []
+    assert audit_shards(shop.hub, "shop", shop.fleet.journals).is_clean
+    shop.fleet.close()
+
+
+@every_kind
+def test_a_snapshot_between_two_leases_knows_what_is_to_be_handed_in(shop: Shop) -> None:
+    shop.play(12)
+    shop.hub.loses_answers = True
+    with pytest.raises(JournalUnavailableError):
+        shop.joined.renew()
+    shop.hub.is_away = True
+    shop.joined.set_mode("paused", reason="nobody answers")
+    shop.visit()
+    shop.joined.snapshot()
+    quick, whole = shop.states()
+    assert freeze(quick) == freeze(whole)
+    due: Any = quick
+    assert (due.due.lease, len(due.since), due.unshared.reason) == (due.lease.number, 1, "nobody answers")
+    shop.hub.is_away = shop.hub.loses_answers = False
+    again = shop.open()
+    assert again.status().mode == "paused"
+    again.renew()
+    assert again.coordinator(lambda it: it.policy.rounds) == 13
+    assert audit_shards(shop.hub, "shop", shop.fleet.journals).is_clean
+    shop.fleet.close()
+
+
+@every_kind
+def test_a_snapshot_that_is_damaged_is_passed_over_and_one_that_lies_is_found(shop: Shop) -> None:
+    shop.play(40)
+    journal = shop.fleet.journals["a"]
+    newest = decode(journal.view("shop").latest(records.SNAPSHOT), records.Snapshot)
+    before = freeze(shop.states()[1])
+    data = journal.attachment("shop", newest.digest)
+    assert data is not None
+    journal.transact("shop", lambda turn: turn.detach(newest.digest))
+    quick, _ = shop.states()
+    assert freeze(quick) == before
+    shop.joined.snapshot()
+    state: Any = shop.joined._state
+    state.since = state.since[:-1] if state.since else []
+    state.lease = state.lease.__class__(**{**_fields(state.lease), "number": state.lease.number + 1})
+    shop.joined.snapshot()
+    assert [text for _, text in differing(journal.view("shop"))] == ["its state.shard is not what the events come to"]
+    shop.fleet.close()
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}
