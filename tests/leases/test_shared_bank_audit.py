@@ -140,13 +140,22 @@ def test_a_forged_shard_is_found(honest: Path, tmp_path: Path, tamper: Callable[
     assert len(report.hub.findings) + len(report.shards["a"].findings) > 0
 
 
-def test_without_the_journals_of_shards_their_leases_are_checked_all_the_same(honest: Path, tmp_path: Path) -> None:
+def spend_too_much(rows: list[Row]) -> None:
+    drawn(rows)[2:4] = [0.97, 0.98]  # the baseline played, but its share was more than the lease could pay
+
+
+@pytest.mark.parametrize(
+    ("tamper", "what"), [(spend_too_much, "gate"), (turn_a_coin, "draw"), (say_that_nothing_was_at_stake, "draw")]
+)
+def test_what_was_handed_in_is_checked_where_the_journals_of_shards_are_missing(
+    honest: Path, tmp_path: Path, tamper: Callable[[list[Row]], None], what: str
+) -> None:
     shutil.copytree(honest, tmp_path, dirs_exist_ok=True)
     rows = load(tmp_path / "hub.db")
-    drawn(rows)[2:4] = [0.97, 0.98]  # the baseline played, but the share was more than the lease could pay
+    tamper(rows)
     rows = rehashed(rows)
     save(tmp_path / "hub.db", rows, head=(rows[-1]["number"], rows[-1]["hash"]))
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
         report = audit_shards(hub, NAME, {})
     assert set(report.missing) == {"a", "b"}
-    assert report.hub.findings.counts["gate"] > 0
+    assert report.hub.findings.counts[what] > 0

@@ -10,6 +10,9 @@ import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
 from surefoot.experiment import create_sharded, lease_hub
+from surefoot.experiment.hub_state import SharedMode
+from surefoot.experiment.shard_chain import adopt_mode
+from surefoot.experiment.transacted_state import Call
 from surefoot.journal import Journal
 from tests.experiment.tampering import load, rehashed, save
 from tests.leases.shards import SETTINGS, World
@@ -90,6 +93,22 @@ def test_a_pause_said_twice_does_not_stay_for_good(tmp_path: Path, hub: Journal)
     b.set_mode("guarded")
     a.renew()
     assert source(world, a) == "learner"
+    fleet.close()
+
+
+def test_an_answer_that_was_under_way_undoes_neither_a_pause_nor_a_newer_word(tmp_path: Path, hub: Journal) -> None:
+    away: Any = Away(hub)
+    fleet, _ = fleet_in(tmp_path, away)
+    a = fleet.join("a", every=1000)
+    a.set_mode("paused")
+    a.set_mode("guarded")
+    said = [event.number for event in hub.read("shop") if event.kind == "mode"]
+    a._run(Call(lambda turn: adopt_mode(turn, SharedMode("paused", said[0]))))  # granted before the second was said
+    assert a.status().mode == "guarded"
+    away.is_away = True
+    a.set_mode("paused")
+    a._run(Call(lambda turn: adopt_mode(turn, SharedMode("guarded", said[1] + 1))))  # by another server, meanwhile
+    assert a.status().mode == "paused"
     fleet.close()
 
 
