@@ -1,11 +1,12 @@
 """One experiment on several servers: one ledger that all of them lock, against shards that lease a floor, in one run.
 
 Servers are processes with threads that decide and reward; where they meet is one PostgreSQL. Shards write to SQLite
-files of their own. Transactions are PostgreSQL's own count.
+files of their own. Transactions are PostgreSQL's own count. `python -m bench.leases --guard` measures a guard's bank.
 """
 
 import multiprocessing
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import psycopg
 from tests.journal.servers import PostgresServer, new_database, running_server
 
 import surefoot
-from surefoot.experiment import Experiment, Question, ShardedExperiment, create_sharded
+from surefoot.experiment import Experiment, GuardQuestion, Question, ShardedExperiment, create_sharded
 from surefoot.journal import open_journal
 
 NAME, THREADS, SERVERS, SECONDS, TURNS = "shop", 8, 3, 4.0, 3
@@ -27,18 +28,25 @@ EVERY, WARM = 1000, 80
 ROWS = [np.abs(np.random.default_rng(seed).normal(size=(10, 4))) * 0.2 for seed in range(64)]
 REWARDS = [np.clip(rows @ [0.6, 0.3, 0.5, 0.4], 0.0, 1.0) for rows in ROWS]
 QUESTIONS = [Question(features=rows, baseline=0) for rows in ROWS]
+PROPOSALS = [GuardQuestion("old", "new")] * len(QUESTIONS)
 FORKS = multiprocessing.get_context("spawn")
 
 
-def new_policy() -> surefoot.SafeLUCB:
-    """SafeLUCB over ten actions in four dimensions."""
+def new_policy(*, is_guard: bool) -> surefoot.SafeLUCB | surefoot.Guard:
+    """SafeLUCB over ten actions in four dimensions, or a guard."""
+    if is_guard:
+        return surefoot.Guard(alpha=0.1, delta=0.01, reserve=10.0)
     told: dict[str, Any] = {"noise": 0.2, "theta_bound": 1.0, "feature_bound": 2.0, "reward_range": (0.0, 1.0)}
     return surefoot.SafeLUCB(dim=4, alpha=0.1, delta=0.01, **told)
 
 
 def caller(shop: Experiment, until: float) -> int:
     """Decides and rewards until then; how often."""
-    done = 0
+    done, is_guard = 0, _is_guard(shop)
+    while time.monotonic() < until and is_guard:
+        made = shop.decide(baseline="old", proposal="new")
+        shop.reward(made.decision_id, 0.7 if made.source == "learner" else 0.6)
+        done += 1
     while time.monotonic() < until:
         answer = shop.decide(ROWS[done % len(ROWS)], baseline=0)
         shop.reward(answer.decision_id, float(REWARDS[done % len(ROWS)][answer.action]))
@@ -46,14 +54,17 @@ def caller(shop: Experiment, until: float) -> int:
     return done
 
 
+def _is_guard(shop: Experiment) -> bool:
+    return shop.settings.policy in ("Guard", "LeasedGuard")
+
+
 def serve(open_: Callable[..., Experiment], args: tuple[Any, ...], ready: Any, go: Any, done: Any) -> None:
     """A server: it opens the experiment, waits for the others, and has threads call it."""
     shop = open_(*args)
     # Before it is measured: the first leases are short, since what is learned first is worth most.
+    asked: Any = PROPOSALS if _is_guard(shop) else QUESTIONS
     for _ in range(WARM if isinstance(shop, ShardedExperiment) else 1):
-        shop.reward_all(
-            [(one.decision_id, 0.1) for one in shop.decide_all(QUESTIONS) if not isinstance(one, Exception)]
-        )
+        shop.reward_all([(one.decision_id, 0.1) for one in shop.decide_all(asked) if not isinstance(one, Exception)])
     ready.release()
     go.wait()
     until = time.monotonic() + SECONDS
@@ -81,14 +92,14 @@ def transactions(url: str) -> int:
     return int(row[0])
 
 
-def measured(server: PostgresServer, servers: int, *, is_sharded: bool) -> tuple[float, float]:
+def measured(server: PostgresServer, servers: int, *, is_sharded: bool, is_guard: bool) -> tuple[float, float]:
     """Decisions a second, and transactions for each of them."""
     url = new_database(server)
     with tempfile.TemporaryDirectory() as folder, open_journal(url) as journal:
         if is_sharded:
-            create_sharded(journal, NAME, new_policy(), mode="guarded", skew=5.0)
+            create_sharded(journal, NAME, new_policy(is_guard=is_guard), mode="guarded", skew=5.0)
         else:
-            Experiment.create(journal, NAME, new_policy(), mode="guarded")
+            Experiment.create(journal, NAME, new_policy(is_guard=is_guard), mode="guarded")
         ready, go, done = FORKS.Semaphore(0), FORKS.Event(), FORKS.Queue()
         calls: list[Any] = [(shard, (url, str(Path(folder) / f"{k}.db"), str(k))) for k in range(servers)]
         if not is_sharded:
@@ -106,14 +117,14 @@ def measured(server: PostgresServer, servers: int, *, is_sharded: bool) -> tuple
         return decided / SECONDS, (transactions(url) - before) / decided
 
 
-def main() -> bool:
+def main(*, is_guard: bool = False) -> bool:
     """Print everything; true where every bar holds."""
     setups = {"one ledger, 3 servers": (SERVERS, False), "1 shard": (1, True), "3 shards": (SERVERS, True)}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in setups}
     with running_server() as server:
         for _ in range(TURNS):  # in turn: a noisy neighbour hits all of them
             for name, (servers, is_sharded) in setups.items():
-                found[name].append(measured(server, servers, is_sharded=is_sharded))
+                found[name].append(measured(server, servers, is_sharded=is_sharded, is_guard=is_guard))
     print(f"{'one experiment on PostgreSQL':<32} {'decisions/s':>12} {'transactions per decision':>28}")
     for name, runs in found.items():
         rates, each = zip(*runs, strict=True)
@@ -124,3 +135,7 @@ def main() -> bool:
     print(f"3 shards against one ledger: {faster:.1f} times the decisions (the bar says {FASTER:g})")
     print(f"transactions per decision: {most:.4f} (the bar says at most {MOST_TRANSACTIONS:g})")
     return faster >= FASTER and most <= MOST_TRANSACTIONS
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(is_guard="--guard" in sys.argv) else 1)

@@ -96,8 +96,8 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
 
     def receive(self, given: GuardHandIn, *, leaves: bool = False) -> None:
         """See `BaseCoordinator.receive`: the lease is given back, and the rounds are charged at their worst."""
-        late = (made for made in given.rounds if made.moment >= self.watermark)
-        self._costs |= {(given.shard, made.number): self._cost(made) for made in late}
+        waiting = (made for made in given.rounds if made.moment >= self.watermark)
+        self._costs |= {(given.shard, made.number): self._cost(made) for made in waiting}
         self.members.find(given.shard).amounts = ()
         self._receive(given, leaves=leaves)
 
