@@ -5,11 +5,15 @@ from surefoot.records_of_proofs import ProofRecord
 
 
 class Joined(Record):
-    """A shard was let in, with the journal of this token; its rounds are decided at `since` or later."""
+    """A shard was let in, with the journal of this token; its rounds are decided at `since` or later.
+
+    by: of an edge, who had it let in
+    """
 
     shard: str
     since: float
     token: str
+    by: str = ""
 
 
 class LeaseRecord(Record):

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from surefoot.edge.edge_entries import Decided, framed, read_entries
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.errors import InputError, JournalUnavailableError
 from surefoot.service.settings import Limits
+from surefoot.service.tokens import TokenFile
 from tests.edge.edges import ROWS, Shop, findings, new_keys, play, settings_of, warmed
-from tests.service.servers import running
+from tests.service.servers import POLICY, running
 
 
 def test_a_decision_that_fits_into_no_request_is_refused(shop: Shop) -> None:
@@ -90,6 +92,26 @@ def test_a_server_lets_only_so_many_edges_in(tmp_path: Path) -> None:
         assert {shard["name"] for shard in shop.ask("GET", "/v1/experiments/shop/shards").json()["shards"]} == {
             "a", "b", "server",
         }  # fmt: skip
+
+
+def test_a_token_lets_only_so_many_edges_in(tmp_path: Path) -> None:
+    new_keys(tmp_path)
+    file = TokenFile(tmp_path / "tokens")
+    admin, *callers = (file.create([role], owner=role) for role in ("admin", "decide", "decide"))
+    settings = settings_of(tmp_path, tokens=str(file.path), limits=Limits(edges_per_token=1))
+    with running(settings) as address, httpx.Client(base_url=address, trust_env=False, timeout=60) as client:
+
+        def ask(path: str, body: Any, secret: str) -> httpx.Response:
+            return client.post(f"/v1/experiments{path}", json=body, headers={"authorization": f"Bearer {secret}"})
+
+        body = {"name": "shop", "settings": POLICY, "ledger": "sharded"}
+        assert ask("", body, admin).status_code == 201
+        found = [
+            ask("/shop/edges", {"shard": name, "token": "ab" * 16}, secret)
+            for name, secret in (("a", callers[0]), ("a", callers[0]), ("b", callers[0]), ("b", callers[1]))
+        ]
+    assert [one.status_code for one in found] == [201, 201, 422, 201]
+    assert "edges_per_token" in found[2].json()["detail"]
 
 
 def test_rows_that_are_none_are_refused_in_words(shop: Shop) -> None:

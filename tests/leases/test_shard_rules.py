@@ -12,9 +12,10 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
-from surefoot.experiment import create_sharded
+from surefoot.experiment import create_sharded, lease_hub
 from surefoot.journal import Journal
 from surefoot.leases import HandIn, LeasedRound, Shard
+from surefoot.records import HandedIn
 from tests.leases.shards import SETTINGS, World, new_coordinator
 from tests.leases.test_sharded_experiment import RESERVE, Fleet
 
@@ -145,3 +146,26 @@ def test_what_would_make_the_hub_unreadable_is_refused(tmp_path: Path, hub: Jour
     create_sharded(hub, "text", surefoot.SafeLUCB(**SETTINGS), skew="1")  # type: ignore[arg-type]
     assert msgspec.json.decode(next(hub.read("text")).payload)["skew"] == 1.0
     fleet.close()
+
+
+def test_there_is_room_for_so_many_edges_of_one_caller(hub: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 0)
+    create_sharded(hub, "shop", surefoot.SafeLUCB(**SETTINGS))
+    room, place = lease_hub.Room(shards=4, of_caller=2), lease_hub.LeaseHub(hub, "shop", lambda: 5.0)
+    for name in ("till-1", "till-2", "till-2"):  # the last one asks again
+        assert place.join(name, f"token of {name}", by="ada (1)", room=room).record.number == 1
+    for found in (place, lease_hub.LeaseHub(hub, "shop", lambda: 5.0)):
+        with pytest.raises(ConfigError, match="2 edges of one token"):
+            found.join("till-3", "token", by="ada (1)", room=room)
+    place.join("kiosk-1", "token", by="ben (2)", room=room)
+    place.join("kiosk-2", "token", by="ben (2)", room=room)
+    place.lose("till-1", reason="its machine is gone")
+    place.join("till-3", "token", by="ada (1)", room=room)
+    with pytest.raises(ConfigError, match="At most 4 shards"):
+        place.join("app", "token", by="cleo (3)", room=room)
+    done: dict[str, Any] = {"rounds": [], "rewards": [], "question": [0.0] * 3, "level": 0.0, "through": 5.0}
+    place.take(HandedIn(shard="kiosk-1", token="token", lease=1, **done), sent=5.0)  # which takes a snapshot
+    place.lose("till-2", reason="its machine is gone")
+    later = lease_hub.LeaseHub(hub, "shop", lambda: 5.0)
+    with pytest.raises(ConfigError, match="2 edges of one token"):
+        later.join("kiosk-3", "token", by="ben (2)", room=room)

@@ -28,6 +28,7 @@ class HubSnapshot(msgspec.Struct, forbid_unknown_fields=True):
     time: float
     snapshots: list[tuple[int, str]]
     mode: SharedMode | None = None
+    by: dict[str, str] = {}
 
 
 class HubState:
@@ -40,7 +41,7 @@ class HubState:
             raise ConfigError(f"Experiment {view.name!r} must be sharded to be joined, but has one ledger: open it.")
         self.form = form_of(self.created)
         self.coordinator: Any = self.form.coordinator(new_policy(self.created), skew=self.created.skew or 0.0)  # type: ignore[arg-type]
-        self.first, self.tokens = event.hash, dict[str, str]()
+        self.first, self.tokens, self.by = event.hash, dict[str, str](), dict[str, str]()
         self.head, self.time = event.head, event.time
         self.mode = SharedMode(self.created.mode, 0)
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
@@ -65,12 +66,12 @@ class HubState:
         except (SurefootError, ValueError, TypeError, LookupError, msgspec.MsgspecError):  # of another version
             return False
         self.coordinator, self.tokens, self.time = coordinator, found.tokens, found.time
-        self.snapshots, self.mode = found.snapshots, found.mode or self.mode
+        self.snapshots, self.mode, self.by = found.snapshots, found.mode or self.mode, found.by
         return True
 
     def frozen(self) -> bytes:
         """The state as bytes, to the bit."""
-        return pack(HubSnapshot(self.coordinator.state(), self.tokens, self.time, self.snapshots, self.mode))
+        return pack(HubSnapshot(self.coordinator.state(), self.tokens, self.time, self.snapshots, self.mode, self.by))
 
     def apply(self, event: Event) -> None:
         """Apply the event that follows the head."""
@@ -79,7 +80,7 @@ class HubState:
         if event.kind == records.JOINED:
             joined = decode(event, Joined)
             self.coordinator.admit(joined.shard, now=joined.since)
-            self.tokens[joined.shard] = joined.token
+            self.joined(joined)
         elif event.kind == self.form.handed_in:
             given = decode(event, self.form.hand_in)
             self.coordinator.receive(self.form.given_of(given), leaves=given.leaves)
@@ -96,6 +97,17 @@ class HubState:
         else:
             raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
         self.head, self.time = event.head, max(self.time, event.time)
+
+    def joined(self, record: Joined) -> None:
+        """Remember with which journal a shard joined, and by whom."""
+        self.tokens[record.shard] = record.token
+        if record.by:
+            self.by[record.shard] = record.by
+
+    def present(self, by: str | None = None) -> int:
+        """Shards that have not left and are not lost; those only that somebody had let in, if given."""
+        members = self.coordinator.members.all.items()
+        return sum(not one.is_away and (by is None or self.by.get(name) == by) for name, one in members)
 
     def snapshotted(self, record: records.Snapshot, number: int) -> None:
         """Remember where the newest snapshots are."""

@@ -36,6 +36,29 @@ class Granted(NamedTuple):
     mode: SharedMode
 
 
+class Room(NamedTuple):
+    """How many shards may be there for an edge to join: in all, and of those that the same caller had let in."""
+
+    shards: int
+    of_caller: int
+
+    def refusal(self, state: HubState, by: str) -> ConfigError | None:
+        """Why nobody else is let in; None while there is room."""
+        present = state.present()
+        if present >= self.shards:
+            return ConfigError(
+                f"At most {self.shards} shards must share a floor for an edge to join, but there are {present}. Have "
+                "some leave, stop waiting for those that are lost, or raise the server's `limits.edges`."
+            )
+        if by and state.present(by) >= self.of_caller:
+            return ConfigError(
+                f"At most {self.of_caller} edges of one token must be there for another to join, but so many are of "
+                f"{by}. Have some leave, stop waiting for those that are lost, use a token for each "
+                "site, or raise the server's `limits.edges_per_token`."
+            )
+        return None
+
+
 class LeaseHub:
     """One server's way to the ledger that shards share."""
 
@@ -62,27 +85,24 @@ class LeaseHub:
                 return
         self.now()
 
-    def join(self, shard: str, token: str, *, most: int | None = None) -> Granted:
+    def join(self, shard: str, token: str, *, by: str = "", room: Room | None = None) -> Granted:
         """Let a shard in, and give its first lease; the same one again, if its answer was lost.
 
-        Where so many as `most` have joined and not left, nobody else is let in.
+        Nobody else is let in where there is no `room`.
         """
         self.prepare()
         now = self.now()
 
         def work(state: HubState, transaction: Transaction) -> Granted | SurefootError:
             if transaction.find(f"j:{shard}") is None:
-                present = sum(not member.is_away for member in state.coordinator.members.all.values())
-                if most is not None and present >= most:
-                    return ConfigError(
-                        f"At most {most} shards must share a floor for an edge to join, but there are {present}. Have "
-                        "some leave, stop waiting for those that are lost, or raise the server's `limits.edges`."
-                    )
+                full = None if room is None else room.refusal(state, by)
+                if full is not None:
+                    return full
                 state.coordinator.admit(shard, now=now)
                 since = state.coordinator.members.find(shard).through
-                joined = Joined(shard=shard, since=since, token=token)
+                joined = Joined(shard=shard, since=since, token=token, by=by)
                 self._write(state, transaction, records.JOINED, joined, f"j:{shard}", now)
-                state.tokens[shard] = token
+                state.joined(joined)
             else:
                 self._check_place(state, transaction, shard, token, 1, is_ended=False)
             return self._lease(state, transaction, shard, 1, now)

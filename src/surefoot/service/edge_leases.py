@@ -12,6 +12,7 @@ from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.errors import AssumptionError, ConfigError, JournalError
 from surefoot.experiment import Experiment, ShardedExperiment
 from surefoot.experiment.lease_forms import AnyLeaseRecord
+from surefoot.experiment.lease_hub import Granted, Room
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Head
 from surefoot.journal.signatures import SigningKey
@@ -30,14 +31,15 @@ class Edges:
         self._chains: dict[tuple[str, str], EdgeChain] = {}
         self._opening = threading.Lock()
 
-    def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None) -> EdgeLease:
+    def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None, *, by: str) -> EdgeLease:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
-        shop, key = self._shared(experiment), self._key()
-        granted = shop.hub.join(asked.shard, asked.token, most=self._registry.settings.limits.edges)
+        shop, key, limits = self._shared(experiment), self._key(), self._registry.settings.limits
+        room = Room(limits.edges, limits.edges_per_token)
+        granted = shop.hub.join(asked.shard, asked.token, by=by, room=room)
         record = _of_floor(granted.record)
         digest = None if actions is None else digest_of(actions)
         chain = self._chain(shop, asked.shard, asked.token, record.since)
-        head = self._head(shop, asked.token, record, digest)
+        head = self._head(shop, asked.token, granted, digest)
         return self._answer(
             shop, chain.head, msgspec.structs.replace(sign(head, _whole(granted.data), key), actions=actions)
         )
@@ -58,19 +60,22 @@ class Edges:
         granted = shop.hub.take(msgspec.structs.replace(due, leaves=given.leaves), sent=given.sent)
         if granted is None:
             return self._answer(shop, head)
-        signed = self._head(shop, given.token, _of_floor(granted.record), told.actions)
+        signed = self._head(shop, given.token, granted, told.actions)
         return self._answer(shop, head, sign(signed, _whole(granted.data), key))
 
-    def _head(self, shop: ShardedExperiment, token: str, record: LeaseRecord, actions: str | None) -> BundleHead:
-        created = shop.settings
+    def _head(self, shop: ShardedExperiment, token: str, granted: Granted, actions: str | None) -> BundleHead:
+        created, record, mode = shop.settings, _of_floor(granted.record), shop.status().mode
         assert created.hub is not None
+        # What was said at another server holds for edges at once, and so does a pause that the hub has not heard of.
+        if granted.mode.event and mode != "paused":
+            mode = granted.mode.mode
         return BundleHead(
             experiment=shop.name,
             hub=created.hub,
             shard=record.shard,
             log=digest_of(token.encode()),
             lease=record,
-            mode=shop.status().mode,
+            mode=mode,
             skew=created.skew or 0.0,
             expires=shop.hub.now() + self._registry.settings.edge_seconds,
             entry_bytes=max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4,  # in base64

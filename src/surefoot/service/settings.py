@@ -58,6 +58,8 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
         Open at a time, and from one address; a new one takes the place of the one that has been idle longest.
     edges : int
         Shards of one experiment that have not left, edges included; beyond, no other edge is let in.
+    edges_per_token : int
+        Edges of one experiment that have not left, of those that one token let in.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Limits(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     connections: Count = 2_000
     connections_per_address: Count = 1_000
     edges: Count = 1_000
+    edges_per_token: Count = 100
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import PathParameter
 
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
+from surefoot.service.authorization import visit_of
 from surefoot.service.catalogues import Catalogues
 from surefoot.service.edge_leases import Edges
 from surefoot.service.registry import Registry
@@ -32,7 +33,7 @@ def routes(registry: Registry, catalogues: Catalogues) -> list[HTTPRouteHandler]
         opened = await registry.find(name)
         known = None if asked.catalogue is None else await catalogues.find(opened, asked.catalogue)
         actions = None if known is None else known.bundled()
-        return await registry.run(edges.join, opened.experiment, asked, actions)
+        return await registry.run(edges.join, opened.experiment, asked, actions, by=visit_of(request.scope).by)
 
     @post(
         "/v1/experiments/{name:str}/edges/{shard:str}/entries",
