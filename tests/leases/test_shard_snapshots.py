@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import surefoot
 from surefoot import records
 from surefoot.audit import audit_shards
+from surefoot.cli.commands import app
 from surefoot.errors import JournalUnavailableError
 from surefoot.experiment import ShardedExperiment
 from surefoot.experiment.decoding import decode
@@ -122,6 +125,26 @@ def test_a_snapshot_that_is_damaged_is_passed_over_and_one_that_lies_is_found(sh
     shop.joined.snapshot()
     assert [text for _, text in differing(journal.view("shop"))] == ["its state.shard is not what the events come to"]
     shop.fleet.close()
+
+
+def test_the_command_line_compares_snapshots_of_shards_with_their_events(tmp_path: Path) -> None:
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
+        shop = Shop("floor", tmp_path, hub)
+        shop.play(12)
+        shop.joined.snapshot()
+        shop.visit()
+        shop.fleet.close()
+        options = ["--experiment", "shop", "--shard", f"a={tmp_path}/a.db"]
+        honest = CliRunner().invoke(app, ["audit", f"{tmp_path}/hub.db", *options])
+        assert honest.exit_code == 0, honest.output
+        shop.joined = shop.open()
+        state: Any = shop.joined._state
+        state.shared_mode = 7
+        shop.joined.snapshot()
+        shop.fleet.close()
+        forged = CliRunner().invoke(app, ["audit", f"{tmp_path}/hub.db", *options])
+    assert forged.exit_code == 1
+    assert "state.shard is not what the events come to" in " ".join(forged.output.split())
 
 
 def _fields(record: Any) -> dict[str, Any]:
