@@ -78,12 +78,10 @@ class LeaseHub:
         return self._clock() if told is None else told
 
     def prepare(self) -> None:
-        """Make sure that somebody answers, and that the next transaction is short: others wait for it."""
+        """Read what is there before the first transaction, which is short then: others wait for it."""
         with self._alone:
             if self._state is None:
                 self._state = self._caught_up(self._journal.view(self.name))
-                return
-        self.now()
 
     def join(self, shard: str, token: str, *, by: str = "", room: Room | None = None) -> Granted:
         """Let a shard in, and give its first lease; the same one again, if its answer was lost.

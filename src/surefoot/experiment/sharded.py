@@ -202,7 +202,7 @@ class ShardedExperiment(Experiment):
             return False
         try:
             self._asked = time.monotonic()
-            self._hub.prepare()  # before the lease is given up: while nobody answers, it goes on
+            self._hub.prepare()
             unshared = self._shard_state(lambda state: state.unshared)
             if unshared is not None:
                 self._share(unshared)
@@ -249,7 +249,7 @@ class ShardedExperiment(Experiment):
         return was_set or before > now + skew / 2 or after < now - skew / 2
 
     def _hand_in(self, *, leaves: bool = False) -> None:
-        is_untimed = self._is_untimed()
+        is_untimed = self._is_untimed()  # which asks the hub: while nobody answers, the lease goes on
         given: AnyHandedIn = super()._run(Call(lambda turn: end_lease(turn, is_untimed), closes=True))
         granted = self._hub.take(msgspec.structs.replace(given, leaves=leaves), sent=self._clock())
         if granted is None:
