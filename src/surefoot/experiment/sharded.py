@@ -38,6 +38,7 @@ class ShardedExperiment(Experiment):
     Examples
     --------
     >>> import surefoot
+    >>> from surefoot.experiment import create_sharded
     >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
     >>> policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told)
     >>> hub, own = surefoot.open_journal("memory:"), surefoot.open_journal("memory:")
