@@ -139,7 +139,8 @@ def read_actions(actions: Sequence[str] | None, rows: int | None) -> list[str] |
         "".join(names).encode()
     except (TypeError, ValueError):  # not texts, or an unpaired surrogate
         names = [""]
-    if not all(0 < len(name) <= LONGEST_ID for name in names):
+    lengths = [len(name) for name in names]
+    if lengths and not 0 < min(lengths) <= max(lengths) <= LONGEST_ID:
         raise InputError(f"`actions` must be texts of 1 to {LONGEST_ID} characters, but got {actions!r:.80}.")
     if len(set(names)) < len(names) or (rows is not None and len(names) != rows):
         raise InputError(f"`actions` must hold a different name for each of {rows} rows, but got {actions!r:.80}.")

@@ -11,7 +11,7 @@ from surefoot.policies import Guard
 from surefoot.records import Record, encode
 
 MOST_CLOSED = 1000  # windows closed in one transaction, which must be quick; the rest follow in the next
-PENDING_PER_EVENT = 16  # at most so many pending decisions are written again per event
+PENDING_PER_EVENT = 4  # at most so many pending decisions are written again per event
 
 
 class UnitOfWork:

@@ -8,7 +8,7 @@ reward may come at any time, and waits until every earlier round that teaches is
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -183,14 +183,15 @@ class Settlement:
     def state(self) -> dict[str, Any]:
         """Plain arrays from which `restore` makes the same settlement."""
         rounds, waiting = self.open_rounds, self.waiting
-        entries = [self._open[round_] for round_ in rounds]
+        # In one pass: a server takes snapshots while its callers wait, and many rounds may be open.
+        features, by_learner, teaches = zip(*map(self._open.__getitem__, rounds), strict=True) if rounds else ((),) * 3
         drawn = [round_ for round_ in rounds if round_ in self._drawn]
         return {
             **({"pending_drawn": np.array(drawn, dtype=np.int64)} if drawn else {}),
             "pending_rounds": np.array(rounds, dtype=np.int64),
-            "pending_is_learner": np.array([is_learner for _, is_learner, _ in entries], dtype=np.bool_),
-            "pending_teaches": np.array([teaches for _, _, teaches in entries], dtype=np.bool_),
-            "pending_features": _rows([features for features, _, _ in entries]),
+            "pending_is_learner": np.array(by_learner, dtype=np.bool_),
+            "pending_teaches": np.array(teaches, dtype=np.bool_),
+            "pending_features": _rows(features),
             "waiting_rounds": np.array(waiting, dtype=np.int64),
             "waiting_rewards": np.array([self.rewards[round_] for round_ in waiting], dtype=np.float64),
             "settled_by_default": self.defaults,
@@ -228,7 +229,7 @@ def _value(saved: Any) -> Reward:
     return tuple(float(one) for one in saved) if np.ndim(saved) else float(saved)
 
 
-def _rows(pending: list[bytes]) -> Vector | Matrix:
+def _rows(pending: Sequence[bytes]) -> Vector | Matrix:
     return np.frombuffer(b"".join(pending)).reshape(len(pending), -1).copy() if pending else np.zeros(0)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.arrays import Vector
 from surefoot.core import native
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.safety.facts import Linear
@@ -25,8 +26,8 @@ def safe_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
     question, facts = evidence.question, evidence.split
     if not facts:  # the usual case, kept fast since a service writes a proof for every decision
         return summed(question, [Piece(known, question, known.lower(question))])
-    rest, tangents, ball = question.copy(), np.zeros_like(question), Ball(promise.theta_bound)
-    carried, points = [], iter(evidence.points)
+    rest, ball = question.copy(), Ball(promise.theta_bound)
+    carried, tangents, points = list[Piece](), list[Vector](), iter(evidence.points)
     for kind, level, weight, normal in facts:
         point = next(points) if kind >= native.LIKELIHOOD else None
         if weight <= 0.0:
@@ -34,7 +35,7 @@ def safe_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
         piece = weight * normal
         rest -= piece
         if kind == native.TANGENT:
-            tangents += piece
+            tangents.append(piece)
         else:
             fact = (
                 Linear(normal, level, native.FACT_WORDS[kind])
@@ -42,4 +43,5 @@ def safe_proof(promise: Any, evidence: Any, known: Ball | Ellipsoid) -> Proof:
                 else Tangent(normal, level, LIKELIHOOD, point)
             )
             carried.append(Piece(fact, piece, fact.times(weight)))
-    return summed(question, [*bounded([(known, rest), (ball, tangents)]), *carried], ball)
+    parts = [(known, rest), (ball, np.sum(tangents, axis=0))] if tangents else [(known, rest)]
+    return summed(question, [*bounded(parts), *carried], ball)

@@ -132,8 +132,8 @@ def summed(question: Vector, pieces: Sequence[Piece], rest: Rest | None = None) 
 
 def _given_away(question: Vector, pieces: Sequence[Piece], rest: Rest) -> float:
     """A lower bound of <theta, r> for what the pieces miss; linear ones are weight times normal up to rounding."""
-    parts = np.array([question, *(-piece.vector for piece in pieces)])
+    parts = [question.tolist(), *((-piece.vector).tolist() for piece in pieces)]
     # Summed exactly: pieces that cancel must not hide what they miss (docs, "Checking a proof").
-    missing = np.array([math.fsum(column) for column in parts.T.tolist()])
-    lengths = float(np.sqrt(np.einsum("ij,ij->i", parts, parts)).sum())
-    return -rest.reach(question.size) * (float(np.linalg.norm(missing)) * (1 + ROUNDING) + ROUNDING * lengths)
+    missing = math.hypot(*map(math.fsum, zip(*parts, strict=True)))
+    lengths = math.fsum(math.hypot(*part) for part in parts)
+    return -rest.reach(question.size) * (missing * (1 + ROUNDING) + ROUNDING * lengths)

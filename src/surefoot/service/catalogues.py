@@ -127,13 +127,13 @@ def question_of(
 def rows_of(actions: Sequence[request_models.Action]) -> Any:
     """One row per action; None where no action has features."""
     rows = [action.features for action in actions]
-    if not any(row is not None for row in rows):
-        return None
-    for index, row in enumerate(rows):
-        if row is None or len(row) != len(rows[0] or ()):
-            rule = f"every action must have as many features as the first, {len(rows[0] or ())}"
-            raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
-    return np.array(rows, dtype=np.float64)
+    lengths = [None if row is None else len(row) for row in rows]
+    first = lengths[0] if lengths else None
+    if lengths.count(first) == len(lengths):
+        return None if first is None else np.array(rows, dtype=np.float64)
+    index = next(at for at, length in enumerate(lengths) if length is None or length != first)
+    rule = f"every action must have as many features as the first, {first or 0}"
+    raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
 
 
 def refuse_size(actions: Sequence[request_models.Action], limits: Limits) -> None:
@@ -141,7 +141,7 @@ def refuse_size(actions: Sequence[request_models.Action], limits: Limits) -> Non
     if len(actions) > limits.actions:
         rule = f"at most {limits.actions} actions are taken, but got {len(actions)}"
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions", rule)])
-    longest = max(len(action.features or ()) for action in actions)
+    longest = max([len(action.features or ()) for action in actions])
     if longest > limits.dimensions:
         rule = f"at most {limits.dimensions} features are taken, but got {longest}"
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions[].features", rule)])

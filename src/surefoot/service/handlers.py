@@ -108,16 +108,18 @@ class Handlers:
     async def _read(self, opened: OpenExperiment, asked: AnyDecide) -> Any:
         if isinstance(asked, request_models.GuardDecide):
             return guard_question(asked)
-        known = None if asked.catalogue is None else await self._catalogues.find(opened, asked.catalogue)
-        is_large = known is not None and known.size > MOST_AT_ONCE
-        is_configured = opened.experiment.configuration is not None
+        if asked.catalogue is None:
+            return self._of_actions(opened, asked)
+        known = await self._catalogues.find(opened, asked.catalogue)
         # Rows that take long to make would keep every other caller waiting.
-        question = (
-            await self._registry.run(question_of, asked, known, self._limits)
-            if is_large
-            else question_of(asked, known, self._limits, is_configured=is_configured)
-        )
-        if question.features is None and "dim" in opened.experiment.settings.settings and not is_configured:
+        if known.size > MOST_AT_ONCE:
+            return await self._registry.run(question_of, asked, known, self._limits)
+        return question_of(asked, known, self._limits, is_configured=opened.experiment.configuration is not None)
+
+    def _of_actions(self, opened: OpenExperiment, asked: request_models.Decide) -> Question:
+        is_configured = opened.experiment.configuration is not None
+        question = question_of(asked, None, self._limits, is_configured=is_configured)
+        if question.features is None and opened.needs_features:
             raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
         return question
 

@@ -61,6 +61,7 @@ class OpenExperiment:
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
         self.is_guard = is_guard(experiment.settings.policy)
+        self.needs_features = "dim" in experiment.settings.settings and experiment.configuration is None
         self.queue = BoundedExperiment(experiment, executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
         self._most = settings.history_points // 2
