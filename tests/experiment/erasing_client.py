@@ -1,18 +1,23 @@
-"""A process that decides, voids, rewards and erases in a sealed experiment until it is killed, and notes it."""
+"""A process that decides, voids, confirms, rewards, corrects, forks and erases in a sealed experiment until its end."""
 
 import itertools
 import os
 import threading
 import time
 import zlib
+from contextlib import suppress
+from typing import Any
 
-from surefoot.errors import DecisionError, JournalError
-from surefoot.experiment import Answer, Experiment
-from surefoot.journal import open_journal
+import numpy as np
+
+from surefoot.errors import DecisionError, DecisionSettledError, JournalError
+from surefoot.experiment import Answer, Experiment, fork
+from surefoot.journal import Journal, open_journal
 from tests.experiment.client import NAME, SNAPSHOT_EVERY, played_of, question_of, reward_of, told
 from tests.experiment.worlds import safe_policy
 
 THREADS = 3
+CONFIRM_WITHIN = 0.05  # seconds, so that some rounds are overdue before they are confirmed
 
 
 def is_erased(decision_id: str) -> bool:
@@ -20,11 +25,25 @@ def is_erased(decision_id: str) -> bool:
     return zlib.crc32(decision_id.encode()) % 2 == 0
 
 
-class Client:
-    """Notes "ask", "got", "paid", and around an erasure "erasing" and "erased"."""
+def corrected_of(decision_id: str) -> float | None:
+    """What the reward should have been, of every third decision."""
+    return 1.0 - reward_of(decision_id) if zlib.crc32(decision_id.encode()) % 3 == 0 else None
 
-    def __init__(self, experiment: Experiment, notes: int) -> None:
-        self.experiment, self.notes = experiment, notes
+
+def is_forked(decision_id: str) -> bool:
+    """Whether the experiment is forked after a decision: every eighth."""
+    return zlib.crc32(decision_id.encode()) % 8 == 1
+
+
+class Client:
+    """Notes "ask", "got", "confirmed", "paid", "corrected"; "erasing" and "erased", "forking" and "forked".
+
+    A correction is refused where the reward was learned at once.
+    """
+
+    def __init__(self, journal: Journal, notes: int) -> None:
+        self.journal, self.notes = journal, notes
+        self.experiment = Experiment.open(journal, NAME, snapshot_every=SNAPSHOT_EVERY)
 
     def note(self, line: str) -> None:
         os.write(self.notes, f"{line}\n".encode())
@@ -36,10 +55,26 @@ class Client:
         self.note(f"got {told(answer)}")
         if (played := played_of(decision_id)) is not None:
             self.experiment.void(decision_id, played)
+        elif self.experiment.confirm([decision_id]):
+            self.note(f"confirmed {decision_id}")
         receipt = self.experiment.reward(decision_id, reward_of(decision_id))
         self.note(f"paid {decision_id}" if receipt.is_accepted else f"refused {receipt.refused}")
+        if (value := corrected_of(decision_id)) is not None:
+            self.correct(decision_id, value)
+        if is_forked(decision_id):
+            self.fork(decision_id)
         if is_erased(decision_id):
             self.erase(decision_id)
+
+    def correct(self, decision_id: str, value: float) -> None:
+        with suppress(DecisionSettledError):
+            self.experiment.correct(decision_id, value, reason="measured wrongly", by="a test")
+            self.note(f"corrected {decision_id}")
+
+    def fork(self, decision_id: str) -> None:
+        self.note(f"forking {decision_id}")
+        fork(self.journal, NAME, decision_id, changes={"alpha": 0.3}, reason="more may be risked", by="a test")
+        self.note(f"forked {decision_id}")
 
     def erase(self, decision_id: str) -> None:
         self.note(f"erasing {decision_id}")
@@ -57,10 +92,7 @@ class Client:
 
 def live(address: str, prefix: str, notes: str, erasing: list[str]) -> None:
     """Finish the erasures that are in doubt, then visit until the end."""
-    client = Client(
-        Experiment.open(open_journal(address), NAME, snapshot_every=SNAPSHOT_EVERY),
-        os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
-    )
+    client = Client(open_journal(address), os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
     for decision_id in erasing:
         client.erase(decision_id)
     client.note("ready")
@@ -70,7 +102,14 @@ def live(address: str, prefix: str, notes: str, erasing: list[str]) -> None:
 
 def begin(address: str) -> None:
     with open_journal(address) as journal:
-        Experiment.create(journal, NAME, safe_policy(), mode="guarded", sealed=True)
+        # With a past, so that the learner plays from the first round on: only its rounds are confirmed.
+        names = [f"past-{n}" for n in range(400)]
+        past = (
+            np.array([question_of(name)["features"][0] for name in names]),
+            np.array([reward_of(name) for name in names]),
+        )
+        settings: dict[str, Any] = {"sealed": True, "confirm_within": CONFIRM_WITHIN, "history": past}
+        Experiment.create(journal, NAME, safe_policy(), mode="guarded", **settings)
 
 
 def is_gone(experiment: Experiment, decision_id: str) -> bool:

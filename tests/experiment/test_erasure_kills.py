@@ -1,4 +1,6 @@
-"""Processes that are killed while they erase: what was erased is gone, what was acknowledged is there, once."""
+"""Processes that are killed while they confirm, correct, fork and erase: what was erased is gone, what was acknowledged
+is there, once.
+"""
 
 import multiprocessing
 import random
@@ -9,16 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from surefoot import records
 from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment
+from surefoot.experiment.decoding import decode, reference
 from surefoot.experiment.export import decisions
-from surefoot.journal import open_journal
+from surefoot.journal import Journal, open_journal
+from surefoot.journal.private_text import by_alias
 from tests.experiment.client import NAME, told
-from tests.experiment.erasing_client import begin, is_gone, live
+from tests.experiment.erasing_client import begin, corrected_of, is_gone, live
 from tests.experiment.killing import Notes, check_bits
 from tests.journal.servers import PostgresServer, new_database, running_server
 
 FORKS = multiprocessing.get_context("forkserver")
+MOST_FORKS = 8  # that are audited: each takes as long as the experiment
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +80,32 @@ def check(address: str, notes: Notes, count: int) -> None:
         held = b"".join(event.payload for event in journal.read(NAME))
         assert not any(name.encode() in held for name in notes.asked)
         check_bits(journal)
-        report = audit(journal, NAME)
-    assert report.is_clean, list(report.findings)
+        check_corrections(journal, noted)
+        # A fork that was begun is whole, or not there at all.
+        forks = set(journal.names()) - {NAME}
+        assert noted["forked"] <= forks <= noted["forking"]
+        reports = [audit(journal, name) for name in (NAME, *sorted(forks)[:: max(1, len(forks) // MOST_FORKS)])]
+    assert all(report.is_clean for report in reports), [list(report.findings) for report in reports]
+    # Of few forks every one may have been cut short.
+    enough = ("confirmed", "corrected", "forked" if count > 20 else "forking")
+    done = {word: len(noted[word]) for word in enough}
+    assert min(done.values()) > count / 10, done
     assert len(noted["erased"]) > count / 2
     assert not noted["refused"]
+
+
+def check_corrections(journal: Journal, noted: dict[str, set[str]]) -> None:
+    """What was corrected counts as corrected, and what a caller did not hear of is as it was to be."""
+    view, made = journal.view(NAME), {}
+    for event in view.read():
+        if event.kind == records.CORRECTED:
+            found = decode(event, records.Corrected)
+            assert made.setdefault(found.decision_id, found.value) == found.value
+    for name in noted["paid"] - noted["erasing"]:
+        decision = view.find(by_alias(name))
+        assert decision is not None
+        value = made.get(reference(decision))
+        assert value == corrected_of(name) if name in noted["corrected"] else value in (None, corrected_of(name))
 
 
 def test_sqlite_erases_for_good_though_its_process_is_killed(tmp_path: Path) -> None:

@@ -190,9 +190,10 @@ def test_bad_forks_change_nothing() -> None:
         Experiment.create(journal, "models", surefoot.Guard(alpha=0.1, delta=0.05))
         Experiment.create(journal, "arms", surefoot.UCB(arms=2))
         names = journal.names()
-        for source in ("models", "arms"):
-            with pytest.raises(ConfigError, match="Create a new experiment"):
-                fork(journal, source, "new", **TOLD)
+        with pytest.raises(ConfigError, match=r"coins of its own rounds .* Create a new experiment"):
+            fork(journal, "models", "new", **TOLD)
+        with pytest.raises(ConfigError, match=r"plain arms, which takes no history\. Create a new experiment"):
+            fork(journal, "arms", "new", **TOLD)
         with pytest.raises(ConfigError, match="`reason` must say why"):
             fork(journal, "shop", "new", reason=" ")
         with pytest.raises(ConfigError, match="must be those of SafeLUCB"):

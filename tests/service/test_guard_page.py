@@ -64,6 +64,7 @@ def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, mode
     for word in ("Share of the learner", "Proved safe up to", "Bank of quality", "What each metric says", "cost.alpha"):
         assert word in text
     assert "Learner less baseline, per decision: 0." in text
+    assert "Lift of quality per proposal" in tab.run("document.getElementById('tiles').innerText")
     assert f"{summary['learner_rounds']} the learner's, {summary['baseline_rounds']} the baseline's" in text
     numbers = "[...document.querySelectorAll('[data-metric=quality] dd')].map((dd) => dd.textContent)"
     assert tab.run(numbers)[1:] == ["0.6", "0.9", "+50%"]

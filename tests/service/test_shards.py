@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from surefoot.audit import audit_shards
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, JournalUnavailableError
+from surefoot.experiment import ShardedExperiment
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings, load
 from tests.edge.edges import new_keys
@@ -126,7 +127,7 @@ def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: P
     assert sum(one.tally.decisions for one in report.shards.values()) == 60
 
 
-def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
+def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new_keys(tmp_path)
     settings = Settings(
         database=str(tmp_path / "own.db"),
@@ -159,6 +160,13 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path) -> None:
             tab.wait("document.querySelector('#shards dt .quiet') !== null")
             assert "gone away" in tab.text()
             assert tab.run("document.querySelectorAll('#shards button').length") == 0
+            assert tab.run("document.getElementById('shards-error').hidden")
+            away = JournalUnavailableError("The hub must answer, but is away.")
+            monkeypatch.setattr(ShardedExperiment, "lease_error", property(lambda _: away))
+            tab.open(f"{address}#/shop")
+            tab.wait("!document.getElementById('shards-error').hidden")
+            assert "The lease of this server was not renewed: The hub must answer, but is away." in tab.text()
+            monkeypatch.undo()
             metrics = {
                 "revenue": {"kind": "floor", "low": 0.0, "high": 2.0, "alpha": 0.1, "reserve": 10.0},
                 "cost": {"kind": "ceiling", "low": 0.1, "high": 1.0, "alpha": 0.1, "reserve": 5.0},

@@ -142,11 +142,7 @@ def fork(
         raise ConfigError("`reason` must say why the experiment is forked: an auditor will ask.")
     view = journal.view(source)
     old = decode(next(view.read(limit=1)), Created)
-    if is_guard(old.policy) or "dim" not in old.settings:
-        raise ConfigError(
-            f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy}, whose proofs "
-            "are about its own rounds alone. Create a new experiment."
-        )
+    _refuse_kind(source, old)
     made = policy if policy is not None else _changed(old, changes)
     if isinstance(made, Configuration) and features is None:
         features = _encoding(made)
@@ -188,6 +184,22 @@ def fork(
         **({"sealed": is_sealed(old)} | {field: getattr(old, field) for field in KEPT} | settings),
     )
     return Fork(experiment, len(rows), tuple(lost))
+
+
+def _refuse_kind(source: str, old: Created) -> None:
+    """Refuse experiments that have nothing which another one could begin with."""
+    if is_guard(old.policy):
+        raise ConfigError(
+            f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy}: its banks "
+            "count what the coins of its own rounds showed, and with other settings those coins would have fallen by "
+            "other shares. Create a new experiment, whose ramp begins anew."
+        )
+    if "dim" not in old.settings:
+        raise ConfigError(
+            f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy} over plain "
+            "arms, which takes no history. Create a new experiment, or a linear one whose rows are the arms' unit "
+            "vectors."
+        )
 
 
 def _changed(old: Created, changes: Mapping[str, Any] | None) -> Policy | Configuration:

@@ -62,8 +62,10 @@ export function showLiftLine(place, { answer, verdict, text }) {
 
 export const cardLift = ({ lift }) => (lift?.estimate == null ? "" : `, lift ${signed(lift.estimate, Math.max(Math.abs(lift.low), Math.abs(lift.high)))}`);
 
-export function liftTile({ lift }, tile) {
-  if (!lift) return tile("Lift per decision", "\u2013", "learner less baseline");
+// A guard's interval is about proposals, played or not, and about one of its metrics.
+export function liftTile({ lift, guard }, tile) {
+  const name = !guard ? "Lift per decision" : lift ? `Lift of ${lift.metric} per proposal` : "Lift per proposal";
+  if (!lift) return tile(name, "\u2013", guard ? "proposal less baseline" : "learner less baseline");
   const size = Math.max(Math.abs(lift.low), Math.abs(lift.high)), say = (value) => signed(value, size);
-  return tile("Lift per decision", say(lift.estimate), `${say(lift.low)} to ${say(lift.high)}, ${precisely(lift.confidence)} sure`);
+  return tile(name, say(lift.estimate), `${say(lift.low)} to ${say(lift.high)}, ${precisely(lift.confidence)} sure`);
 }

@@ -13,6 +13,8 @@ export async function showShards(name, isChosen, mayChange) {
   if (!isChosen()) return;
   $("shards-panel").hidden = found.shard == null;
   $set("shards-note", `${sums(found)} that may be lost in all. This server is ${found.shard}.`);
+  $("shards-error").hidden = found.error == null;
+  $set("shards-error", found.error == null ? "" : `The lease of this server was not renewed: ${found.error}`);
   show(name, found, mayChange);
 }
 
