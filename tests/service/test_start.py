@@ -88,7 +88,7 @@ def test_what_a_server_needs_is_checked_without_starting_one(taken: int, tmp_pat
         journal.create("shop", b"{}", time=0.0)
         # A server that runs holds it: reading is what can be tried.
         code, said = checked(tmp_path, database="shop.db", port=port)
-        assert (code, "has 1 experiments" in said) == (0, True)
+        assert (code, "has 1 experiment." in said) == (0, True)
     code, said = checked(tmp_path, database="nowhere/shop.db", port=port)
     assert (code, "must lie in a folder" in said) == (2, True)
     code, said = checked(tmp_path, database="postgresql://me:secret@127.0.0.1:1/shop", port=port)

@@ -63,7 +63,8 @@ def _check_journal(settings: Settings) -> str:
     try:
         with open_journal(settings.database, read_only=True) as journal:
             check_heads(journal, settings.heads)
-            return f"The journal {shown} can be read, and has {len(journal.names())} experiments."
+            count = len(journal.names())
+            return f"The journal {shown} can be read, and has {count} experiment{'s' * (count != 1)}."
     except JournalNotFoundError:
         if "://" not in database:
             _check_folder(Path(database).absolute().parent)
