@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from surefoot.errors import InputError, JournalCorruptedError
-from surefoot.journal.events import START, Event, canonical, next_event, verified, verify
+from surefoot.journal.events import START, Event, Head, canonical, next_event, verified, verify
+from surefoot.journal.view import View
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers(-(2**60), 2**60) | some.floats(allow_nan=False, allow_infinity=False)
@@ -107,3 +108,35 @@ def test_parts_cannot_run_into_each_other() -> None:
     assert next_event("shop", START, kind="a", payload=b"", time=-0.0).hash == (
         next_event("shop", START, kind="a", payload=b"", time=0.0).hash
     )
+
+
+class Overtaken(View):
+    """A view of one event, to which another process appends whenever its head was looked at."""
+
+    name = "shop"
+
+    def __init__(self, event: Event) -> None:
+        self._event, self._looks = event, 0
+
+    @property
+    def head(self) -> Head:
+        self._looks += 1
+        return self._event.head if self._looks == 1 else Head(self._looks, "f" * 64)
+
+    def page(self, after: int, limit: int) -> list[Event]:
+        return [self._event] if after == 0 else []
+
+    def find(self, key: str) -> None:
+        return None
+
+    def latest(self, kind: str) -> None:
+        return None
+
+    def attachment(self, digest: str) -> None:
+        return None
+
+
+def test_a_head_that_is_overtaken_while_it_is_compared_is_still_followed() -> None:
+    event = next_event("shop", START, kind="created", payload=b"{}", time=0.0)
+    assert Overtaken(event).follows(event.head)
+    assert not Overtaken(event).follows(Head(1, "0" * 64))

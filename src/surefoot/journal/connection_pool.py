@@ -19,6 +19,7 @@ from surefoot.errors import (
     JournalReadOnlyError,
     JournalUnavailableError,
 )
+from surefoot.journal.sql import Query
 
 try:
     import psycopg
@@ -68,6 +69,19 @@ class PooledConnection:
         with explaining():
             cursor = self._connection.execute(statement.replace("?", "%s"), values)
             return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def together(self) -> Iterator[Query]:
+        """Statements whose rows nobody needs are sent together: one round trip in place of one each.
+
+        What the server refuses is raised at the end.
+        """
+        with explaining(), self._connection.pipeline():
+            yield self._send
+
+    def _send(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        self._connection.execute(statement.replace("?", "%s"), values)
+        return []
 
     def commit(self) -> None:
         """Commit; a server that had aborted the transaction answers ROLLBACK instead of an error."""

@@ -68,7 +68,8 @@ class PostgresJournal(Journal):
             pending.finish()
             # Otherwise the session's ROLLBACK ends it, and saves a flush.
             if pending.events or pending.attachments or pending.texts:
-                view.keep(pending)
+                with session.together() as write:
+                    view.keep(pending, write)
                 self._commit(session, name, pending.head)
             return result
 

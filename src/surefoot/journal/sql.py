@@ -172,32 +172,33 @@ class SqlView(View):
         data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
-    def keep(self, pending: StagedTransaction[Self]) -> None:
-        """Write what a transaction gathered, and move the head."""
+    def keep(self, pending: StagedTransaction[Self], write: Query | None = None) -> None:
+        """Write what a transaction gathered, and move the head; by `write` where that is another way than to read."""
+        write = write or self._query
         events = pending.events
         while events:
             count = min(MOST_AT_ONCE, 1 << (len(events).bit_length() - 1))
-            _insert(self._query, self._id, events[:count])
+            _insert(write, self._id, events[:count])
             events = events[count:]
         if pending.events:
-            self._query(MOVE_HEAD, (*pending.head, self._id))
-        self._keep_texts(pending.texts)
+            write(MOVE_HEAD, (*pending.head, self._id))
+        self._keep_texts(pending.texts, write)
         for digest, data in pending.attachments.items():
-            self._query(DETACH, (self._id, digest))  # what is stored under this name may be damaged
+            write(DETACH, (self._id, digest))  # what is stored under this name may be damaged
             if data is not None:
-                self._query(ATTACH, (self._id, digest, data))
+                write(ATTACH, (self._id, digest, data))
 
-    def _keep_texts(self, texts: dict[int, PrivateText | None]) -> None:
+    def _keep_texts(self, texts: dict[int, PrivateText | None], write: Query) -> None:
         # First, for an alias that is erased may be used again at once.
         for number in (number for number, text in texts.items() if text is None):
-            self._query(ERASE, (self._id, number))
+            write(ERASE, (self._id, number))
         new = [(number, text) for number, text in texts.items() if text is not None]
         while new:
             count = min(MOST_AT_ONCE, 1 << (len(new).bit_length() - 1))
             values: list[object] = []
             for number, text in new[:count]:
                 values += (self._id, number, text.alias, text.person, text.salt, text.text)
-            self._query(insert_texts(count), values)
+            write(insert_texts(count), values)
             new = new[count:]
 
     def _one(self, statement: str, value: str) -> Event | None:

@@ -208,8 +208,9 @@ class View(ABC):
         bool
             Whether it is in the chain.
         """
-        if head.number == 0 or head == self.head:
-            return head in (START, self.head)  # number 0 with another hash is no head of this chain
+        newest = self.head  # once: another process may write meanwhile
+        if head.number == 0 or head == newest:
+            return head in (START, newest)  # number 0 with another hash is no head of this chain
         found = self.page(head.number - 1, 1)
         return bool(found) and found[0].head == head
 
