@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ def check(address: str, notes: Notes, count: int) -> None:
 
 def check_corrections(journal: Journal, noted: dict[str, set[str]]) -> None:
     """What was corrected counts as corrected, and what a caller did not hear of is as it was to be."""
-    view, made = journal.view(NAME), {}
+    view, made = journal.view(NAME), dict[str, Any]()
     for event in view.read():
         if event.kind == records.CORRECTED:
             found = decode(event, records.Corrected)

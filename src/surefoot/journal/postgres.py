@@ -35,6 +35,12 @@ MIGRATING = 0x53757265  # the advisory lock under which one process at a time ch
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
 
 
+class PostgresView(sql.SqlView):
+    """An experiment's events on a PostgreSQL server."""
+
+    most_values = 48  # psycopg reads a statement of more than 50 anew each time, which costs more than what it writes
+
+
 class PostgresJournal(Journal):
     """Experiments on a PostgreSQL server."""
 
@@ -61,7 +67,7 @@ class PostgresJournal(Journal):
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
             # First of all, since it takes the lock: what is read after it is the truth.
-            view = sql.SqlView(name, session.query, lock=" FOR UPDATE")
+            view = PostgresView(name, session.query, lock=" FOR UPDATE")
             pending = StagedTransaction(view)
             pending.expect(keys)
             result = work(pending)
@@ -77,10 +83,10 @@ class PostgresJournal(Journal):
         """Delete an experiment while its row is locked, and note that in the same commit."""
         with self._alone(name), self._sessions.lend("BEGIN") as session:
             session.query(LOCK_NAME, (name,))
-            view = sql.SqlView(name, session.query, lock=" FOR UPDATE")
+            view = PostgresView(name, session.query, lock=" FOR UPDATE")
             check_unmoved(view, head)
             # Nobody else locks two rows, so that nobody waits for this one while it waits.
-            own = sql.SqlView(JOURNAL, session.query, lock=" FOR UPDATE")
+            own = PostgresView(JOURNAL, session.query, lock=" FOR UPDATE")
             pending = StagedTransaction(own)
             note(pending)
             pending.finish()
@@ -107,7 +113,7 @@ class PostgresJournal(Journal):
 
     def view(self, name: str) -> View:
         """The experiment's durable events."""
-        return sql.SqlView(name, self._read, has_private=self._version >= WITH_PRIVATE)
+        return PostgresView(name, self._read, has_private=self._version >= WITH_PRIVATE)
 
     def close(self) -> None:
         """Close the connections."""
@@ -177,6 +183,6 @@ class PostgresJournal(Journal):
             session.query("BEGIN", ())
             session.query(LOCK_NAME, (name,))
             try:
-                return sql.SqlView(name, session.query, lock=" FOR UPDATE").follows(head)
+                return PostgresView(name, session.query, lock=" FOR UPDATE").follows(head)
             except JournalNotFoundError:
                 return False

@@ -85,6 +85,8 @@ def insert_many(count: int) -> str:
 class SqlView(View):
     """An experiment's events, read through `query`."""
 
+    most_values = 8 * MOST_AT_ONCE  # in one statement
+
     def __init__(self, name: str, query: Query, *, lock: str = "", has_private: bool = True) -> None:
         rows = query(f"SELECT id FROM experiments WHERE name = ?{lock}", (name,))
         if not rows:
@@ -117,14 +119,12 @@ class SqlView(View):
         aliases = [key for key in keys if key.startswith(ALIAS)]
         found = self._find_aliases(aliases) if aliases and self._has_private else {}
         wanted = [key for key in keys if _is_possible(key)]
-        parts = [wanted[at : at + MOST_AT_ONCE] for at in range(0, len(wanted), MOST_AT_ONCE)]
-        events = (_event(self.name, row) for part in parts for row in self._carrying(part))
+        events = (_event(self.name, row) for part in self._parts(wanted) for row in self._carrying(part))
         return found | {str(event.key): event for single in events for event in verified(self.name, [single])}
 
     def _find_aliases(self, keys: list[str]) -> dict[str, Event]:
         wanted = [alias for key in keys if _is_possible(alias := key[len(ALIAS) :])]
-        parts = [wanted[at : at + MOST_AT_ONCE] for at in range(0, len(wanted), MOST_AT_ONCE)]
-        rows = [row for part in parts for row in self._carrying(part, find_aliases)]
+        rows = [row for part in self._parts(wanted) for row in self._carrying(part, find_aliases)]
         events = ((by_alias(alias), _event(self.name, tuple(row))) for alias, *row in rows)
         return {key: event for key, single in events for event in verified(self.name, [single])}
 
@@ -177,7 +177,7 @@ class SqlView(View):
         write = write or self._query
         events = pending.events
         while events:
-            count = min(MOST_AT_ONCE, 1 << (len(events).bit_length() - 1))
+            count = self._at_once(len(events), 8)
             _insert(write, self._id, events[:count])
             events = events[count:]
         if pending.events:
@@ -194,12 +194,20 @@ class SqlView(View):
             write(ERASE, (self._id, number))
         new = [(number, text) for number, text in texts.items() if text is not None]
         while new:
-            count = min(MOST_AT_ONCE, 1 << (len(new).bit_length() - 1))
+            count = self._at_once(len(new), 6)
             values: list[object] = []
             for number, text in new[:count]:
                 values += (self._id, number, text.alias, text.person, text.salt, text.text)
             write(insert_texts(count), values)
             new = new[count:]
+
+    def _at_once(self, rows: int, values: int) -> int:
+        """How many rows of so many values one statement takes: a power of two."""
+        return 1 << (min(rows, MOST_AT_ONCE, self.most_values // values).bit_length() - 1)
+
+    def _parts(self, keys: list[str]) -> list[list[str]]:
+        size = self._at_once(MOST_AT_ONCE, 1)
+        return [keys[at : at + size] for at in range(0, len(keys), size)]
 
     def _one(self, statement: str, value: str) -> Event | None:
         rows = self._query(statement, (self._id, value)) if _is_possible(value) else []
