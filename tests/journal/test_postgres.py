@@ -10,13 +10,15 @@ import pytest
 from surefoot.errors import (
     JournalConflictError,
     JournalCorruptedError,
+    JournalFullError,
     JournalNotFoundError,
     JournalReadOnlyError,
     JournalSchemaError,
     JournalUnavailableError,
 )
-from surefoot.journal import open_journal
+from surefoot.journal import Transaction, open_journal, verify
 from surefoot.journal.postgres import PostgresJournal
+from surefoot.journal.private_text import PrivateText
 from tests.journal.killing import Told, kill_at_random, nothing_lost_nothing_twice, start
 from tests.journal.servers import PostgresServer, new_database
 from tests.journal.writer import NAME, append
@@ -49,6 +51,34 @@ def test_many_processes_may_open_an_empty_database_at_once(url: str) -> None:
     assert len(opened) == 6
     for journal in opened:
         journal.close()
+
+
+REFUSING = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$;
+CREATE TRIGGER refusing BEFORE INSERT ON surefoot.private FOR EACH ROW WHEN (NEW.number > 20) EXECUTE FUNCTION refuse();
+"""
+
+
+def test_what_is_refused_among_statements_that_are_sent_together_is_said_and_nothing_is_written(
+    postgres: PostgresJournal, url: str
+) -> None:
+    def work(transaction: Transaction) -> None:
+        for n in range(40):
+            private = PrivateText(f"visit-{transaction.head.number}-{n}", None, b"salt", b"text")
+            transaction.append("decision", b"{}", time=0.0, private=private)
+
+    before = postgres.head(NAME)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(REFUSING)
+        with pytest.raises(JournalFullError):
+            postgres.transact(NAME, work)
+        assert postgres.head(NAME) == before
+        assert list(postgres.view(NAME).privates(0, 100)) == []
+        connection.execute("DROP TRIGGER refusing ON surefoot.private")
+    postgres.transact(NAME, work)
+    assert postgres.head(NAME).number == before.number + 40
+    assert len(postgres.view(NAME).privates(0, 100)) == 40
+    verify(NAME, postgres.read(NAME))
 
 
 @pytest.mark.parametrize("kills", [6, pytest.param(100, marks=pytest.mark.long)])
