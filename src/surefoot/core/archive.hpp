@@ -73,6 +73,11 @@ void keep(Archive& archive, SumVector<D>& sums) {
   keep(archive, sums.carry);
 }
 
+template <class Archive, int D>
+void keep(Archive& archive, Matrix<D>& matrix) {
+  for (int i = 0; i < matrix.dim(); ++i) archive.block(matrix.row(i), matrix.dim());
+}
+
 template <class State>
 std::vector<double> saved(State& state) {
   Writer writer;

@@ -17,19 +17,24 @@ class Carlson {
   [[gnu::always_inline]] void update(const Matrix<D>& old, const double* projected, Span block, Matrix<D>& whitener,
                                      Vector<D>& step) {
     weigh(projected, block);
+    // By name, since a compiler must take it that what is written may be where a row stands.
+    const double *shrinks = shrinks_.data(), *shares = shares_.data();
+    const std::ptrdiff_t apart = whitener.stride();
+    const double* const first_old = old.data();
+    double *const first_new = whitener.data(), *const steps = step.data();
     each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) {
       Number so_far[Many] = {};
-      for (int i = j; i < block.end; ++i) {
-        const double* from = old.row(i) + j;
-        double* to = whitener.row(i) + j;
-        const double shrink = shrinks_[i], share = shares_[i], entry = projected[i];
+      const double* from = first_old + j * apart + j;
+      double* to = first_new + j * apart + j;
+      for (int i = j; i < block.end; ++i, from += apart, to += apart) {
+        const double shrink = shrinks[i], share = shares[i], entry = projected[i];
         for (int k = 0; k < Many; ++k) {
           const auto was = take<Number>(from + k * WIDTH<Number>);
           put(to + k * WIDTH<Number>, shrink * (was - share * so_far[k]));
           so_far[k] += entry * was;
         }
       }
-      for (int k = 0; k < Many; ++k) put(step.data() + j + k * WIDTH<Number>, so_far[k]);
+      for (int k = 0; k < Many; ++k) put(steps + j + k * WIDTH<Number>, so_far[k]);
     });
   }
 

@@ -50,6 +50,52 @@ struct Product {
     const int from = lower.from(i);
     return dot(lower.row(i) + from, x + from, lower.reach(i) - from);
   }
+
+  // Calls `use(i, entry)` for some rows, which M ties together: four of them at once, with the bits of one alone.
+  template <class Use>
+  [[gnu::always_inline]] void each(int begin, int end, Use use) const {
+    int i = begin;
+    for (; i < end && i % 4 != 0; ++i) use(i, (*this)[i]);
+    for (; i + 4 <= end; i += 4) {
+      const Quad entries = four<Register>(i);
+      for (int k = 0; k < 4; ++k) use(i + k, entries[k]);
+    }
+    for (; i < end; ++i) use(i, (*this)[i]);
+  }
+
+ private:
+  // The zeros above the diagonal are read, too.
+  template <class Number>
+  [[gnu::always_inline]] Quad four(int i) const {
+    constexpr int PARTS = WIDE / WIDTH<Number>;
+    const int whole = i & ~(WIDE - 1);
+    const double* const rows[4] = {lower.row(i), lower.row(i + 1), lower.row(i + 2), lower.row(i + 3)};
+    Number sums[4][PARTS] = {};
+    for (int j = lower.from(i); j < whole; j += WIDE) {
+      for (int part = 0; part < PARTS; ++part) {
+        const int at = j + part * WIDTH<Number>;
+        const auto given = take<Number>(x + at);
+        for (int k = 0; k < 4; ++k) sums[k][part] += take<Number>(rows[k] + at) * given;
+      }
+    }
+    // With the last of the second four a group of eight is whole.
+    const bool is_second = i != whole;
+    if (is_second) {
+      for (int part = 0; part < PARTS; ++part) {
+        const int at = whole + part * WIDTH<Number>;
+        sums[3][part] += take<Number>(rows[3] + at) * take<Number>(x + at);
+      }
+    }
+    const Square halves = turned({halved(sums[0]), halved(sums[1]), halved(sums[2]), halved(sums[3])});
+    Quad totals = (halves.a + halves.c) + (halves.b + halves.e);
+    for (int j = whole; j <= i; j += 4) {
+      const Quad given = take<Quad>(x + j);
+      const auto terms = [&](int k) { return take<Quad>(rows[k] + j) * given; };
+      const Square columns = turned({terms(0), terms(1), terms(2), is_second ? Quad{} : terms(3)});
+      totals = (((totals + columns.a) + columns.b) + columns.c) + columns.e;
+    }
+    return totals;
+  }
 };
 
 // In four dimensions all at once; each sum in the order of `dot`.
@@ -63,18 +109,18 @@ struct Product<4> {
     entries = totals({row(0), row(1), row(2), row(3)});
   }
 
-  double operator[](int i) const { return entries[i]; }
+  template <class Use>
+  [[gnu::always_inline]] void each(int begin, int end, Use use) const {
+    for (int i = begin; i < end; ++i) use(i, entries[i]);
+  }
 };
 
 // ||M x||^2, added up row after row.
 template <int D>
 double square_of_product(const Matrix<D>& lower, const double* x) {
-  const Product<D> product{lower, x};
   double square = 0.0;
-  for (int i = 0; i < lower.dim(); ++i) {
-    const double entry = product[i];
-    square += entry * entry;
-  }
+  const Product<D> product{lower, x};
+  product.each(0, lower.dim(), [&](int, double entry) { square += entry * entry; });
   return square;
 }
 

@@ -2,8 +2,11 @@
 // whose lanes are threads, `gpu/lanes.hpp` stands in its place.
 #pragma once
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <new>
 #include <type_traits>
+#include <vector>
 
 namespace surefoot {
 
@@ -20,6 +23,21 @@ using Register = std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Lanes)), La
                                     std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Quad)), Quad, Pair>>;
 template <class Number>
 inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));  // NOLINT(bugprone-sizeof-expression)
+
+// Numbers that begin with a line of the cache, where a register is read from one line and not from two.
+template <class A>
+struct OnLines {
+  using value_type = A;
+  static constexpr std::align_val_t LINE{WIDE * sizeof(double)};
+
+  OnLines() = default;
+  template <class B>
+  explicit OnLines(const OnLines<B>&) {}
+  A* allocate(std::size_t count) { return static_cast<A*>(::operator new(count * sizeof(A), LINE)); }
+  void deallocate(A* first, std::size_t) { ::operator delete(first, LINE); }
+  bool operator==(const OnLines&) const = default;
+};
+using Lines = std::vector<double, OnLines<double>>;
 
 inline constexpr int NARROW = __BIGGEST_ALIGNMENT__ / sizeof(float);  // single numbers side by side, in a register
 using SingleLanes = float __attribute__((vector_size(NARROW * sizeof(float))));
@@ -56,18 +74,18 @@ inline Number root(Number x) {
   return x;
 }
 
-// ((x0 + x4) + (x2 + x6)) + ((x1 + x5) + (x3 + x7)) of eight numbers, in as many registers as they take.
-inline double total(const Lanes (&x)[1]) {
-  const Quad half = __builtin_shufflevector(x[0], x[0], 0, 1, 2, 3) + __builtin_shufflevector(x[0], x[0], 4, 5, 6, 7);
-  return (half[0] + half[2]) + (half[1] + half[3]);
+// The upper half of eight numbers added to the lower one, in as many registers as they take.
+inline Quad halved(const Lanes (&x)[1]) {
+  return __builtin_shufflevector(x[0], x[0], 0, 1, 2, 3) + __builtin_shufflevector(x[0], x[0], 4, 5, 6, 7);
 }
-inline double total(const Quad (&x)[2]) {
-  const Quad half = x[0] + x[1];
+inline Quad halved(const Quad (&x)[2]) { return x[0] + x[1]; }
+inline Quad halved(const Pair (&x)[4]) { return __builtin_shufflevector(x[0] + x[2], x[1] + x[3], 0, 1, 2, 3); }
+
+// ((x0 + x4) + (x2 + x6)) + ((x1 + x5) + (x3 + x7)) of eight numbers.
+template <std::size_t Parts, class Number>
+inline double total(const Number (&x)[Parts]) {
+  const Quad half = halved(x);
   return (half[0] + half[2]) + (half[1] + half[3]);
-}
-inline double total(const Pair (&x)[4]) {
-  const Pair quarter = (x[0] + x[2]) + (x[1] + x[3]);
-  return quarter[0] + quarter[1];
 }
 
 inline SingleQuad narrowed(Quad x) { return __builtin_convertvector(x, SingleQuad); }

@@ -141,10 +141,10 @@ struct Ridge {
     }
     const Product<D> whitened{before, x.data()};
     double leverage = 0.0;
-    for (int i = block.begin; i < block.end; ++i) {
-      scratch[i] = whitened[i];
-      leverage += scratch[i] * scratch[i];
-    }
+    whitened.each(block.begin, block.end, [&](int i, double entry) {
+      scratch[i] = entry;
+      leverage += entry * entry;
+    });
     const double surprise = reward - dot(theta.data(), x.data(), d);
     // Before theta and M change: what counts is the error of the prediction made without this reward.
     book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage, team);
@@ -254,11 +254,11 @@ struct Ridge {
 
   // The old M, beside the rows that an observation writes anew, where it is written elsewhere.
   void copy_beside(const Matrix<D>& old, Span block) {
-    for (int i = 0; i < dim(); ++i) {
+    for (int i = 0; i < dim() && block.size() < dim(); ++i) {
       const bool is_anew = block.begin <= i && i < block.end;
       std::copy_n(old.row(i), is_anew ? block.begin : i + 1, whitener.row(i));
     }
-    begin_rows();
+    whitener.begin_rows_as(old);
   }
 
   // Adds e^2 D^2 to `surprises`, as large as rounding lets it be; `size` adds up what e is made of.
@@ -384,13 +384,14 @@ struct Ridge {
   [[gnu::always_inline]] void estimate(Span changed) {
     side_by_side(dim(), [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
     const Product<D> whitened{whitener, scratch.data()};
-    for (int i = changed.begin; i < changed.end; ++i) projected_[i] = whitened[i];
+    whitened.each(changed.begin, changed.end, [&](int i, double entry) { projected_[i] = entry; });
     for (Span block = changed; block.begin < changed.end; block.begin = block.end) {
       block = blocks.at(block.begin);
       multiply_transposed(whitener, block.begin, block.end, projected_.data(), theta.data());
     }
-    energy = 0.0;
-    for (int i = 0; i < dim(); ++i) energy += projected_[i] * projected_[i];
+    double square = 0.0;
+    for (int i = 0; i < dim(); ++i) square += projected_[i] * projected_[i];
+    energy = square;
   }
 };
 

@@ -50,24 +50,26 @@ struct Columns {
     places = padded(actions);
     dim_ = rows.dim();
     values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim()));
+    const int d = dim();
+    const std::ptrdiff_t apart = places;
     int i = 0;
     for (; i + 4 <= actions; i += 4) {
+      const double *a = rows[i].data(), *b = rows[i + 1].data(), *c = rows[i + 2].data(), *e = rows[i + 3].data();
+      double* to = values.data() + i;
       int j = 0;
-      for (; j + 4 <= dim(); j += 4) {
-        const auto part = [&](int k) { return take<Quad>(rows[i + k].data() + j); };
-        const Square square = turned({part(0), part(1), part(2), part(3)});
-        put(column(j) + i, square.a);
-        put(column(j + 1) + i, square.b);
-        put(column(j + 2) + i, square.c);
-        put(column(j + 3) + i, square.e);
+      for (; j + 4 <= d; j += 4, to += 4 * apart) {
+        const Square square = turned({take<Quad>(a + j), take<Quad>(b + j), take<Quad>(c + j), take<Quad>(e + j)});
+        put(to, square.a);
+        put(to + apart, square.b);
+        put(to + 2 * apart, square.c);
+        put(to + 3 * apart, square.e);
       }
-      for (; j < dim(); ++j) {
-        for (int k = 0; k < 4; ++k) column(j)[i + k] = rows[i + k][static_cast<std::size_t>(j)];
-      }
+      for (; j < d; ++j, to += apart) put(to, Quad{a[j], b[j], c[j], e[j]});
     }
     // Beyond the last row there are zeros.
     for (; i < places; ++i) {
-      for (int j = 0; j < dim(); ++j) column(j)[i] = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
+      double* to = values.data() + i;
+      for (int j = 0; j < d; ++j, to += apart) *to = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
     }
   }
   int dim() const { return D == any ? dim_ : D; }
@@ -158,9 +160,11 @@ template <int D, class Team>
 void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
   if constexpr (!std::is_same_v<typename Team::Number, double>) {
     int begin = 0;
-    // Two registers together, which share what they read of M.
-    for (; begin + 2 * WIDTH<Register> <= columns.actions; begin += 2 * WIDTH<Register>) {
-      score_at<Register, 2>(ridge, columns, begin, WIDTH<Register>, scores);
+    // Two registers together, which share what they read of M; eight numbers side by side keep a core busy alone.
+    if constexpr (WIDTH<Register> < WIDE) {
+      for (; begin + 2 * WIDTH<Register> <= columns.actions; begin += 2 * WIDTH<Register>) {
+        score_at<Register, 2>(ridge, columns, begin, WIDTH<Register>, scores);
+      }
     }
     using Few = std::conditional_t<(WIDTH<Register> > WIDTH<Quad>), Quad, Register>;
     for (; begin + WIDTH<Few> < columns.actions; begin += WIDTH<Register>) {

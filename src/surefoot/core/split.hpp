@@ -19,7 +19,7 @@ struct Region {
   // radius M x
   void whiten(const double* x, double* out) const {
     const Product<D> whitened{whitener, x};
-    for (int i = 0; i < dim(); ++i) out[i] = radius * whitened[i];
+    whitened.each(0, dim(), [&](int i, double entry) { out[i] = radius * entry; });
   }
   // c + radius M^T u
   void point(const double* u, double* theta) const {

@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "lanes.hpp"
+
 namespace surefoot {
 
 inline constexpr int any = -1;  // in place of a dimension: known when a policy is made
@@ -52,16 +54,19 @@ View<D> view(const double* first, int dim) {
 template <int D>
 class Matrix {
  public:
-  explicit Matrix(int dim) : dim_(dim) {
-    if constexpr (D == any) values_.resize(static_cast<std::size_t>(dim) * static_cast<std::size_t>(dim));
+  explicit Matrix(int dim) : dim_(dim), stride_((dim + WIDE - 1) / WIDE * WIDE) {
+    if constexpr (D == any) values_.resize(static_cast<std::size_t>(dim) * static_cast<std::size_t>(stride()));
   }
 
   int dim() const { return D == any ? dim_ : D; }
-  int size() const { return dim() * dim(); }
+  // From one row to the next: whole groups of eight, with zeros behind the last column.
+  int stride() const { return D == any ? stride_ : D; }
+  // With those zeros.
+  int size() const { return dim() * stride(); }
   double* data() { return values_.data(); }
   const double* data() const { return values_.data(); }
-  double* row(int i) { return values_.data() + static_cast<std::ptrdiff_t>(i) * dim(); }
-  const double* row(int i) const { return values_.data() + static_cast<std::ptrdiff_t>(i) * dim(); }
+  double* row(int i) { return values_.data() + static_cast<std::ptrdiff_t>(i) * stride(); }
+  const double* row(int i) const { return values_.data() + static_cast<std::ptrdiff_t>(i) * stride(); }
   double& operator()(int i, int j) { return row(i)[j]; }
   double operator()(int i, int j) const { return row(i)[j]; }
   void fill(double value) { std::fill(values_.begin(), values_.end(), value); }
@@ -84,6 +89,8 @@ class Matrix {
       for (int i = 0; i < dim(); ++i) begins_[static_cast<std::size_t>(i)] = begin(i) & ~7;
     }
   }
+  // Rows begin where those of another matrix do.
+  void begin_rows_as(const Matrix& other) { begins_ = other.begins_; }
 
   void identity(double scale) {
     fill(0.0);
@@ -91,9 +98,8 @@ class Matrix {
   }
 
  private:
-  int dim_;
-  alignas(alignment<D>)
-      std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * D>> values_{};
+  int dim_, stride_;
+  alignas(alignment<D>) std::conditional_t<D == any, Lines, std::array<double, D == any ? 0 : D * D>> values_{};
   struct Nothing {};
   [[no_unique_address]] std::conditional_t<D == any, std::vector<int>, Nothing> begins_;
 };

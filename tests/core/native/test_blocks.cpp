@@ -1,4 +1,5 @@
 // Blocks against the whole matrix: what is skipped are zeros, so that every bit must be the same.
+#include <cstdio>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -27,7 +28,7 @@ struct Draws {
   std::vector<double> row(int action) {
     std::vector<double> x(DIM, 0.0);
     for (int j = 0; j < WIDTH; ++j) {
-      if (below(3) > 0) x[static_cast<std::size_t>(action * WIDTH + j)] = 0.3 * number();
+      if (below(3) > 0) x[static_cast<std::size_t>(action) * WIDTH + static_cast<std::size_t>(j)] = 0.3 * number();
     }
     return x;
   }
@@ -153,13 +154,43 @@ void a_matrix_that_was_handed_over_stays_as_it_was() {
   check(is_equal, "M is written elsewhere whole");
 }
 
+// M x, four rows at once and each alone: over blocks that begin anywhere, and from any row on.
+void rows_at_once_have_the_bits_of_one_alone() {
+  Draws draws;
+  for (int dim = 1; dim <= 41; ++dim) {
+    const int cut = draws.below(dim);
+    Matrix<any> lower(dim);
+    std::vector<double> x(static_cast<std::size_t>(dim));
+    for (int i = 0; i < dim; ++i) {
+      x[static_cast<std::size_t>(i)] = draws.number();
+      for (int j = i < cut ? 0 : cut; j <= i; ++j) lower(i, j) = draws.number();
+    }
+    lower.begin_rows([&](int i) { return i < cut ? 0 : cut; });
+    const Product<any> product{lower, x.data()};
+    for (int begin = 0; begin < dim; ++begin) {
+      bool is_equal = true;
+      int next = begin;
+      product.each(begin, dim, [&](int i, double entry) {
+        const double alone = product[i];
+        is_equal = is_equal && i == next && std::memcmp(&entry, &alone, sizeof entry) == 0;
+        ++next;
+      });
+      check(is_equal && next == dim, "rows at once have the bits of one alone");
+    }
+  }
+}
+
 }  // namespace
 
-int main() {
+int main() try {
   a_span_holds_what_is_not_zero();
   blocks_change_no_bit();
   blocks_grow_together();
   a_saved_state_has_its_blocks_again();
   a_matrix_that_was_handed_over_stays_as_it_was();
+  rows_at_once_have_the_bits_of_one_alone();
   return surefoot::failures == 0 ? 0 : 1;
+} catch (const surefoot::DamagedState& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

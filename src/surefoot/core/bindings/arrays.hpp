@@ -47,7 +47,10 @@ Array copied(const Numbers& values) {
 template <int D>
 Array copied(const Matrix<D>& matrix) {
   const auto d = static_cast<std::size_t>(matrix.dim());
-  return array_of({matrix.data(), matrix.data() + d * d}, {d, d});
+  std::vector<double> values;
+  values.reserve(d * d);
+  for (int i = 0; i < matrix.dim(); ++i) values.insert(values.end(), matrix.row(i), matrix.row(i) + d);
+  return array_of(std::move(values), {d, d});
 }
 
 template <int D>

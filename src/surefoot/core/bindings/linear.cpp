@@ -168,7 +168,7 @@ void bind_choice(nb::class_<LinearSettings>& type, const char* name, E LinearSet
       });
 }
 
-void bind_settings(nb::module_& module) {
+void bind_settings(const nb::module_& module) {
   nb::class_<LinearSettings> type(module, "LinearSettings", "What a linear policy was told.");
   type.def(nb::init<>());
   type.def("copy", [](const LinearSettings& s) { return s; });
@@ -214,7 +214,7 @@ std::tuple<double, double, bool, std::vector<PlainFact>, Array> search_for(
   if (d < 1 || room < 1) throw nb::value_error("a search needs a dimension, and room for a fact");
   Ellipsoid<any> set(d);
   std::copy_n(center.data(), d, set.center.data());
-  std::copy_n(whitener.data(), d * d, set.whitener.data());
+  for (int i = 0; i < d; ++i) std::copy_n(whitener.data() + static_cast<std::ptrdiff_t>(i) * d, d, set.whitener.row(i));
   const Region<any> region{set.center, set.whitener, radius, bound};
   Given<any> facts(static_cast<int>(levels.size()), d);
   std::copy_n(normals.data(), normals.size(), facts.normals.data());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 namespace surefoot {
 
@@ -71,6 +72,8 @@ using Pair = Several<2>;
 using Register = Quad;
 template <class Number>
 inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));
+
+using Lines = std::vector<double>;
 
 inline constexpr int NARROW = 4;
 struct SingleLanes {
