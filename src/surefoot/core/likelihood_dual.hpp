@@ -6,6 +6,7 @@
 // Any point is valid: how far to go is a matter of tightness alone.
 #pragma once
 #include <cmath>
+#include <utility>
 
 #include "factor.hpp"
 #include "likelihood.hpp"
@@ -96,7 +97,7 @@ class DualSearch {
       tau /= std::sqrt(larger(reached, 1e-3));
       if (!(low < tau && tau < high)) tau = high < INFINITE ? 0.5 * (low + high) : 2.0 * low;
     }
-    point = chosen;
+    point = std::move(chosen);
     return best;
   }
 

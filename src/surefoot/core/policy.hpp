@@ -14,9 +14,9 @@ namespace surefoot {
 // the coin of a holdout. A number of at least 0 is a row that the learner plays; TRY - row is one that somebody else
 // proposes, and that the gate may refuse.
 inline constexpr int FREE = -1, HOLD = -2, ALARMED = -3, HELD_OUT = -4, TRY = -16;
-inline constexpr bool is_tried(int order) { return order <= TRY; }
+constexpr bool is_tried(int order) { return order <= TRY; }
 // The row that an order names, or -1.
-inline constexpr int row_in(int order) { return is_tried(order) ? TRY - order : order >= 0 ? order : -1; }
+constexpr int row_in(int order) { return is_tried(order) ? TRY - order : order >= 0 ? order : -1; }
 
 // One round as simulations and replays meet it.
 struct Situation {

@@ -57,9 +57,10 @@ struct Solo {
   template <class Test>
   bool pick(int places, int most, Common<int>& picked, Test test) const {
     picked.clear();
+    int room = most;
     for (int at = 0; at < places; ++at) {
       if (!test(at)) continue;
-      if (static_cast<int>(picked.size()) == most) {
+      if (room-- == 0) {
         picked.clear();
         return false;
       }

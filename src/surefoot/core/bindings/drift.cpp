@@ -11,7 +11,7 @@ using namespace nb::literals;
 
 namespace surefoot {
 
-void bind_drift(nb::module_& module) {
+void bind_drift(const nb::module_& module) {
   module.attr("SHIFTS") = nb::tuple(nb::cast(std::vector<double>(SHIFTS.begin(), SHIFTS.end())));
   module.attr("HORIZON") = HORIZON;
 
