@@ -40,7 +40,7 @@ class LeasedLUCB(SafeLUCB):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._steering: Any = self._core.copy()
-        self._is_leased = False
+        self._is_leased, self._adds_to_record = False, True
         # Round, features, reward and who played, of rewards that may not be merged yet.
         self._local: list[tuple[int, bytes, float, bool]] = []
         self._settled: list[tuple[int, float | None]] = []  # since the last hand-in

@@ -151,11 +151,11 @@ class BasePolicy(ABC):
         InputError
             If the reward is not a finite number.
         """
-        round_ = round_of(decision, self._id)
-        settlement = self._settlement
-        settlement.check_open(round_, self._rounds, "observed")
-        value = self._read_reward(reward)
-        entry, is_turn = settlement.rewarded(round_, value)
+        # The usual case first, without a call: this runs on every reward.
+        is_own = type(decision) is Decision and decision.policy == self._id
+        round_ = decision.round if is_own else round_of(decision, self._id)  # type: ignore[union-attr]
+        settlement, value = self._settlement, self._read_reward(reward)
+        entry, is_turn = settlement.rewarded(round_, value, self._rounds)
         features, is_learner, teaches = entry
         if is_turn:
             try:

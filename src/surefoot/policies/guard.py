@@ -365,7 +365,7 @@ class Guard(BasePolicy):
         )  # fmt: skip
 
     def _settle(self, round_: int, reward: tuple[float, ...]) -> None:
-        entry, is_turn = self._settlement.rewarded(round_, reward)
+        entry, is_turn = self._settlement.rewarded(round_, reward, self._rounds)
         if is_turn:
             self._learn(np.frombuffer(entry[0]), reward, entry[1])
             self._learn_due()

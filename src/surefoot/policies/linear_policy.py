@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_array
@@ -82,6 +83,8 @@ class LinearPolicy(Policy):
         self._learns_all = False  # whether rewards are learned that do not enter the confidence set
         # Whether the core takes rows and baseline as they are given; one that is not needed counts only where it plays.
         self._is_direct = self.needs_baseline
+        # Of the class, where each decision would look for them along all of its bases.
+        self._is_told_mean, self._prover = self.needs_baseline_reward, self._prove
 
     @staticmethod
     @abstractmethod
@@ -149,17 +152,19 @@ class LinearPolicy(Policy):
         return decision
 
     def _decide(self, features: Any, baseline: Any, baseline_reward: Any, order: int) -> Decision:
-        self._declared_mean = known = self._read_baseline_reward(baseline_reward)
-        kind = type(features)
-        if self._is_direct and type(baseline) is int and (kind is np.ndarray or features is self._catalogue):
-            rows, (low, high) = features if kind is np.ndarray else features.rows, self._told
-            found = self._core.decide_given(rows, kind is not np.ndarray, baseline, known, low, high, order)
+        # The usual case first, without a call.
+        is_plain = self._is_told_mean and type(baseline_reward) is float and 0.0 <= baseline_reward <= LARGEST
+        known = baseline_reward if is_plain else self._read_baseline_reward(baseline_reward)
+        self._declared_mean, is_array = known, type(features) is ndarray
+        if self._is_direct and type(baseline) is int and (is_array or features is self._catalogue):
+            rows, (low, high) = features if is_array else features.rows, self._told
+            found = self._core.decide_given(rows, not is_array, baseline, known, low, high, order)
             if found is not None:
                 return self._concluded(found, rows, baseline, order)
         # What the core does not take as it stands is converted here, or refused. The cheap test first: ActionSet is
         # abstract, and isinstance is slow there.
-        catalogue = features if kind is not np.ndarray and isinstance(features, Catalogue) else None
-        if catalogue is None and kind is not np.ndarray and isinstance(features, ActionSet):
+        catalogue = features if not is_array and isinstance(features, Catalogue) else None
+        if catalogue is None and not is_array and isinstance(features, ActionSet):
             return self._decide_over(features, baseline, known, order)
         rows = real_array("features", features, ndim=2) if catalogue is None else catalogue.rows
         self._check_shape(rows)
@@ -247,9 +252,9 @@ class LinearPolicy(Policy):
         if self._alarm is not None and self.keeps_floor:  # anything follows from a contradiction: nothing is promised
             evidence.guaranteed = -np.inf
         # Evidence is kept as it stood; the certificate is written out when somebody asks for it.
-        kept = (self._prove, self._promise, evidence, proposal, order, method, gap)
+        kept = (self._prover, self._promise, evidence, proposal, order, method, gap)
         row = proposal if is_learner else baseline
-        return self._decided(row, is_learner, features, certify, teaches or self._learns_all, kept)
+        return self._counted(row, is_learner, features, certify, teaches or self._learns_all, kept)
 
     def _raise_alarm(self) -> None:
         """Say what the step has found."""
@@ -374,8 +379,6 @@ class LinearPolicy(Policy):
     def _read_baseline_reward(self, reward: float | None) -> float:
         if not self.needs_baseline_reward:
             return 0.0
-        if type(reward) is float and 0.0 <= reward <= LARGEST:  # the usual case first
-            return reward
         if reward is None:
             raise InputError(
                 f"`baseline_reward` must be given to {type(self).__name__}: the mean reward of the baseline's action. "
@@ -395,6 +398,6 @@ class LinearPolicy(Policy):
 
 def _longest(features: Any) -> float:
     rows = features.rows if isinstance(features, Catalogue) else features
-    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.size == 0:
+    if not isinstance(rows, ndarray) or rows.ndim != 2 or rows.size == 0:
         return 0.0
     return float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))

@@ -36,6 +36,7 @@ class Policy(BasePolicy):
         if settle_after is not None:
             told |= {"settle_after": settle_after, "default_reward": default_reward}
         super().__init__(told, read_settlement(settle_after, default_reward))
+        self._adds_to_record = False  # whether more is kept of an open round than its features
 
     @abstractmethod
     def decide(
@@ -229,25 +230,29 @@ class Policy(BasePolicy):
         return self._decided(row, not is_held, features, partial(unproved, features.size, proposal, is_held))
 
     def _decided(
+        self, row: int, is_learner: bool, features: bytes | Vector, certify: Callable[..., Certificate]
+    ) -> Decision:
+        """Count the round; `features` are those of what is played."""
+        record = features if isinstance(features, bytes) else np.asarray(features, dtype=np.float64).tobytes()
+        return self._counted(row, is_learner, record, certify, self._teaches(is_learner))
+
+    def _counted(
         self,
         row: int,
         is_learner: bool,
-        features: bytes | Vector,
+        features: bytes,
         certify: Callable[..., Certificate],
-        teaches: bool | None = None,
+        teaches: bool,
         evidence: tuple[Any, ...] = (),
     ) -> Decision:
-        """Count the round; `features` are those of what is played, and `teaches` whether its reward is learned.
+        """The same where it is known whether the reward is learned.
 
         The certificate is `certify(*evidence)`, when somebody asks for it.
         """
-        if type(features) is not bytes:
-            features = np.asarray(features, dtype=np.float64).tobytes()
-        if teaches is None:
-            teaches = self._teaches(is_learner)
         self._rounds = round_ = self._rounds + 1
+        record = self._record_of(features, is_learner) if self._adds_to_record else features
         settlement = self._settlement
-        settlement.decided(round_, self._record_of(features, is_learner), is_learner, teaches)
+        settlement.decided(round_, record, is_learner, teaches)
         if settlement.settle_after is not None:
             self._learn_due()
         return Decision(round_, "learner" if is_learner else "baseline", features, self._id, row, certify, evidence)

@@ -87,14 +87,16 @@ class Settlement:
 
     def check_open(self, round_: int, rounds: int, done: str) -> None:
         """Raise unless a round awaits its reward; `rounds` were decided so far."""
-        if round_ in self._open and round_ not in self.rewards:  # `awaits`, without a call
-            return
+        if not self.awaits(round_):
+            raise self._not_open(round_, rounds, done)
+
+    def _not_open(self, round_: int, rounds: int, done: str) -> DecisionError:
         reason = "it was settled before"
         if round_ in self.rewards:
             reason = f"its reward has come, and waits for round {self.held_up_by}"
         elif not 1 <= round_ <= rounds:
             reason = f"only rounds 1 to {rounds} were decided"
-        raise DecisionError(
+        return DecisionError(
             f"A decision must be pending without a reward to be {done}, but round {round_} is not: {reason}. "
             "Nothing was learned from this call."
         )
@@ -118,25 +120,33 @@ class Settlement:
         else:
             del self._open[round_]
 
-    def rewarded(self, round_: int, value: Reward) -> tuple[OpenRound, bool]:
+    def rewarded(self, round_: int, value: Reward, rounds: int) -> tuple[OpenRound, bool]:
         """Settle a round by its reward; true if the reward is to be learned now, and the round is removed.
 
-        A round that teaches nothing is removed as well, and one that has to wait for an earlier round is kept.
+        A round that teaches nothing is removed as well, and one that has to wait for an earlier round is kept. Raises
+        unless the round awaits its reward; `rounds` were decided so far.
         """
-        entry = self._open[round_]
-        _, _, teaches = entry
-        if teaches and self._queue[0] != round_:
-            self.rewards[round_] = value
-            return entry, False
+        entry = self._open.get(round_)
+        if entry is None or round_ in self.rewards:
+            raise self._not_open(round_, rounds, "observed")
+        if teaches := entry[2]:
+            queue = self._queue
+            if queue[0] != round_:
+                self.rewards[round_] = value
+                return entry, False
+            queue.popleft()
         del self._open[round_]
-        if teaches:
-            self._next()
+        if teaches and queue:
+            self._skip_abandoned()
         return entry, teaches
 
     def _next(self) -> None:
         """Remove the first of the queue, and those behind it that were abandoned."""
+        self._queue.popleft()
+        self._skip_abandoned()
+
+    def _skip_abandoned(self) -> None:
         queue = self._queue
-        queue.popleft()
         while queue and queue[0] not in self._open:
             queue.popleft()
 

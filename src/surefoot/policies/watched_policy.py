@@ -38,7 +38,7 @@ class WatchedPolicy(LinearPolicy):
         super().__init__(**given)
         self._watch = read_watch(holdout, watch_share, seed, given.get("misspecification", 0.0))
         if self._watch is not None:
-            self._learns_all = True
+            self._learns_all = self._adds_to_record = True
             self._config |= {"holdout": holdout, "watch_share": watch_share, "seed": seed}
             self._settings.delta = self._set_delta
         elif seed is not None:
@@ -164,8 +164,6 @@ class WatchedPolicy(LinearPolicy):
         return self._declared_mean
 
     def _record_of(self, features: bytes, is_learner: bool) -> bytes:
-        if self._watch is None:
-            return features
         known = -math.inf if self._enters_set(is_learner) else self._mean_of_untaught()
         return features + struct.pack("=dd", known, self._rounds)
 
