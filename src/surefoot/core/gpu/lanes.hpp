@@ -131,8 +131,9 @@ Several<N> root(const Several<N>& x) {
 }
 
 // In the core's order.
+inline Quad halved(const Quad (&x)[2]) { return x[0] + x[1]; }
 inline double total(const Quad (&x)[2]) {
-  const Quad half = x[0] + x[1];
+  const Quad half = halved(x);
   return (half[0] + half[2]) + (half[1] + half[3]);
 }
 
