@@ -41,13 +41,14 @@ def matrix(radius: str, *, runs: int, rounds: int = 30, order: Order | None = No
     """Every gate, fact, constraint and world, each within delta; in how many runs of each the learner played."""
     rng = np.random.default_rng([21, RADII.index(radius)])
     groups: dict[str, list[Outcome]] = {}
-    kinds = ("plain", "changing", "adversarial", "moving", "arms")
+    kinds, constraints = ("plain", "changing", "adversarial", "moving", "arms"), list(CONSTRAINTS)
+    cells = 18 * len(constraints)  # of gates, facts and constraints
     for index in range(runs):
         chosen = {
             "gate": GATES[index % 3],
             "facts": FACTS[index // 3 % 6],
-            "constraint": list(CONSTRAINTS)[index // 18 % 5],
-            "world": kinds[index // 90 % 5] if index < 450 else kinds[int(rng.integers(5))],
+            "constraint": constraints[index // 18 % len(constraints)],
+            "world": kinds[index // cells % 5] if index < 5 * cells else kinds[int(rng.integers(5))],
         }
         place = Place(rng, kind=chosen["world"], dim=2 + index % 2)
         policy = new_policy(place, radius=radius, **{k: v for k, v in chosen.items() if k != "world"})
