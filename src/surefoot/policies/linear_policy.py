@@ -129,12 +129,8 @@ class LinearPolicy(Policy):
         return self._decide(features, baseline, baseline_reward, order)
 
     def _recall(self, features: Any, baseline: Any, baseline_reward: Any, action: int | None) -> Decision:
-        if (
-            action is not None
-            and action >= 0
-            and isinstance(features, ActionSet)
-            and not isinstance(features, Catalogue)
-        ):
+        has_rows = not isinstance(features, ActionSet) or isinstance(features, Catalogue)
+        if not has_rows and action is not None and action >= 0:
             raise InputError("A learner's decision can only be recalled over rows, but this set has none.")
         order = HOLD if action is None else action
         declared, length = self._settings.feature_bound, _longest(features)
