@@ -20,6 +20,7 @@ from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
 
 ROWS = 600
+NAMES = ("agent", "post", "member", "age", "rank")
 
 
 def visits(folder: Path) -> Path:
@@ -52,8 +53,7 @@ def fitted(log: Path, folder: Path, *more: str) -> Configuration:
 
 def contexts(path: Path) -> list[dict[str, Any]]:
     """As a client sends them: JSON, gaps as null."""
-    names = ("agent", "post", "member", "age", "rank")
-    return [json.loads(json.dumps(row)) for row in pl.read_parquet(path).select(names).to_dicts()]
+    return [json.loads(json.dumps(row)) for row in pl.read_parquet(path).select(NAMES).to_dicts()]
 
 
 def test_a_replayed_row_is_the_live_one(tmp_path: Path) -> None:
@@ -195,6 +195,57 @@ def test_a_configuration_with_other_buckets_is_refused(tmp_path: Path, buckets: 
 def test_a_truth_value_is_found_however_the_log_spelt_it(levels: tuple[str, ...]) -> None:
     encoder = Encoder((CategoricalColumn("member", levels),))
     assert encoder.encode_one({"member": True}).tolist() == encoder.encode_one({"member": levels[1]}).tolist() != [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            ["--hash", "agent:64"],
+            "`--hash` must agree with the configuration.*but got agent:64.*agent \\(16 buckets\\)",
+        ),
+        (["--hash", "rank:16"], "`--hash` must agree"),
+        (["--categorical", "age"], "`--categorical` must agree.*but got age"),
+        (["--context", "colour"], "`--context` must agree.*but got colour"),
+        (["--context", "age", "--context", "post"], "but got age, post without"),
+    ],
+)
+def test_options_that_a_configuration_contradicts_are_refused(tmp_path: Path, options: list[str], told: str) -> None:
+    fitted(visits(tmp_path), tmp_path)
+    asked = ["replay", str(tmp_path / "visits.parquet"), "--config", str(tmp_path / "experiment.toml"), *options]
+    with pytest.raises(ConfigError, match=told):
+        CliRunner().invoke(app, asked, catch_exceptions=False)
+
+
+def test_options_that_agree_with_a_configuration_are_taken(tmp_path: Path) -> None:
+    fitted(visits(tmp_path), tmp_path)
+    asked = ["replay", str(tmp_path / "visits.parquet"), "--config", str(tmp_path / "experiment.toml"), "--json"]
+    agreed = ["--hash", "agent:16", "--categorical", "rank", *(word for n in NAMES for word in ("--context", n))]
+    done = CliRunner().invoke(app, [*asked, "--policy", "LUCB", *agreed])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("options", [["--hash", "x:8"], ["--context", "x"], ["--action", "a"]])
+def test_columns_of_dsjson_are_not_named(tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "log.dsjson").write_text("{}\n")
+    with pytest.raises(ConfigError, match="Columns must not be named for DSJSON"):
+        CliRunner().invoke(app, ["replay", str(tmp_path / "log.dsjson"), *options], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("told", [{"encoder": Encoder(())}, {"baseline": "2"}])
+def test_dsjson_takes_no_encoder_and_no_other_baseline(tmp_path: Path, told: dict[str, Any]) -> None:
+    (tmp_path / "log.dsjson").write_text("{}\n")
+    with pytest.raises(ConfigError, match="for DSJSON"):
+        read_log(tmp_path / "log.dsjson", **told)
+
+
+def test_lists_are_not_hashed(tmp_path: Path) -> None:
+    table = pl.DataFrame({"x": [[1.0, 2.0]] * 8, "action": ["a", "b"] * 4, "reward": [1.0] * 8})
+    table.write_parquet(tmp_path / "log.parquet")
+    with pytest.raises(LogError, match="Column 'x' must hold one label a row, but it holds lists"):
+        CliRunner().invoke(
+            app, ["fit-baseline", str(tmp_path / "log.parquet"), "--hash", "x:8"], catch_exceptions=False
+        )
 
 
 @pytest.mark.parametrize("codes", [["10117.0", "2.5"], [10117.0, 2.5], ["10117", "2.5"]])

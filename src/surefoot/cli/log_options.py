@@ -1,5 +1,7 @@
 """Options that every command about a log shares."""
 
+import fnmatch
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +9,10 @@ from typing import Annotated
 import typer
 
 from surefoot.errors import ConfigError
+from surefoot.linear.encoding import Column, Encoder, HashedColumn, NumericColumn
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.item_table import read_items
-from surefoot.replay.log_files import format_of
+from surefoot.replay.open_log import kind_of
 from surefoot.replay.table_reader import open_table
 
 LogArgument = Annotated[
@@ -73,9 +76,13 @@ def columns_of(
     given = (action, reward, propensity, context, categorical, baseline, id_, label, offered, hashed)
     if format_ not in (None, "parquet", "csv", "jsonl", "dsjson"):
         raise ConfigError(f"`--format` must be parquet, csv, jsonl or dsjson, but got {format_!r}.")
-    kind = format_ or format_of(paths[0])
-    if kind == "dsjson" or not any(given):
+    if not any(given):
         return None
+    kind = format_ or kind_of(paths)
+    if kind == "dsjson":
+        raise ConfigError(
+            "Columns must not be named for DSJSON (--action, --context, --hash and so on): its names are fixed."
+        )
     header = open_table(paths[0], kind).header
     guessed = guess_columns(header)
     named = {name for name in (action, reward, propensity, baseline, id_, label, offered) if name}
@@ -93,6 +100,39 @@ def columns_of(
         is_guess=guessed.is_guess and not context,
         hashed=_parse_hashes(hashed or []),
     )
+
+
+def refuse_other_columns(
+    encoder: Encoder, context: list[str] | None, categorical: list[str] | None, hashed: list[str] | None
+) -> None:
+    """Options that say otherwise than a configuration, which alone decides how a context is read."""
+    names = [part.name for part in encoder.parts]
+    labels = [part.name for part in encoder.parts if not isinstance(part, NumericColumn)]
+    for option, given, known in (("--context", context, names), ("--categorical", categorical, labels)):
+        if odd := [pattern for pattern in given or () if not any(_is_among(name, [pattern]) for name in known)]:
+            raise ConfigError(_otherwise(option, odd[0], encoder))
+    if context and (left := [name for name in names if not _is_among(name, context)]):
+        raise ConfigError(_otherwise("--context", f"{', '.join(context)} without {left[0]}", encoder))
+    for name, buckets in _parse_hashes(hashed or []).items():
+        if HashedColumn(name, buckets) not in encoder.parts:
+            raise ConfigError(_otherwise("--hash", f"{name}:{buckets}", encoder))
+
+
+def _is_among(name: str, patterns: list[str]) -> bool:
+    names = (name, re.sub(r"\[\d+\]$", "", name))  # an entry of a list is a column of its own
+    return any(one == pattern or fnmatch.fnmatchcase(one, pattern) for one in names for pattern in patterns)
+
+
+def _otherwise(option: str, given: str, encoder: Encoder) -> str:
+    return (
+        f"`{option}` must agree with the configuration, which says how a context is read, but got {given}. Its columns "
+        f"are {', '.join(_told(part) for part in encoder.parts)}. Leave the option out, or fit anew."
+    )
+
+
+def _told(part: Column) -> str:
+    kind = f"{part.buckets} buckets" if isinstance(part, HashedColumn) else "labels"
+    return part.name if isinstance(part, NumericColumn) else f"{part.name} ({kind})"
 
 
 def _parse_hashes(texts: list[str]) -> dict[str, int]:

@@ -34,6 +34,7 @@ from surefoot.cli.log_options import (
     columns_of,
     parse_pair,
     read_action_features,
+    refuse_other_columns,
 )
 from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
@@ -126,6 +127,8 @@ def replay(
 ) -> None:
     """Show what policies would have done on a log: table, figures and report.html."""
     told = read_configuration(config) if config is not None else None
+    if told is not None:
+        refuse_other_columns(told.encoder, context, categorical, hashed)
     range_ = parse_pair(reward_bounds) or (told.reward_bounds if told else None)
     alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.1")
     if delta is None:

@@ -10,7 +10,6 @@ holds in production too.
 
 import hashlib
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,11 +20,11 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite
 from surefoot.errors import ConfigError, InputError
+from surefoot.hints import close_names
+from surefoot.linear.labels import GAP, is_gap_word, is_missing, label_of, text_of
 
 MOST_LEVELS = 64
 MOST_BUCKETS = 1024
-GAP = "(missing)"  # the label of a gap
-WHOLE = re.compile(r"^(-?\d+)\.0+$", re.ASCII)  # a label that is a whole number, however it is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class CategoricalColumn:
     @property
     def has_gaps(self) -> bool:
         """Whether a gap is one of the levels."""
-        return GAP in self.levels
+        return GAP in _places_of(self.levels)
 
     @property
     def names(self) -> list[str]:
@@ -78,8 +77,19 @@ class CategoricalColumn:
         return [f"{self.name}={level}" for level in self.levels]
 
     def encode(self, values: Any) -> Matrix:
-        """A 1 under the level, all 0s for one that is not known; the values are texts, as an array or a series."""
-        return np.stack([np.asarray(values == level, dtype=np.float64) for level in self.levels], axis=1)
+        """A 1 under the level, all 0s for one that is not known; the values are texts, None for a gap."""
+        known, nowhere = _places_of(self.levels), len(self.levels)
+        places = [known.get(text, known.get(label_of(text), nowhere)) for text in values]
+        return np.eye(nowhere + 1, nowhere)[places]
+
+
+@lru_cache(maxsize=256)
+def _places_of(levels: tuple[str, ...]) -> dict[str | None, int]:
+    """Where each level is, as it stands in a configuration, and by every other way to write it."""
+    known: dict[str | None, int] = {level: place for place, level in enumerate(levels)}
+    for place, level in enumerate(levels):
+        known.setdefault(label_of(text_of(level)), place)
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +128,8 @@ class HashedColumn:
         return [f"{self.name} in bucket {place}" for place in range(self.buckets)]
 
     def encode(self, values: Any) -> Matrix:
-        """A 1 under the label's bucket; the values are texts, as an array or a series."""
-        places = np.fromiter((bucket_of(label, self.buckets) for label in values), np.int64, len(values))
+        """A 1 under the label's bucket; the values are texts, None for a gap."""
+        places = [bucket_of(label_of(text), self.buckets) for text in values]
         return np.eye(self.buckets)[places]
 
 
@@ -167,31 +177,35 @@ class Encoder:
 
     def encode_one(self, context: Mapping[str, Any]) -> Vector:
         """One context as it comes in production: a value under each column's name."""
-        columns = {part.name: np.array([_value(part, context)]) for part in self.parts}
+        self._refuse_unknown(context)
+        columns = {part.name: [_value(part, context)] for part in self.parts}
         encoded: Vector = self.encode(columns)[0] if columns else np.zeros(0)
         return encoded
+
+    def _refuse_unknown(self, context: Mapping[str, Any]) -> None:
+        """A misspelt column would count as a gap without a word; what else a context brings is its own business."""
+        names = [part.name for part in self.parts]
+        absent = [name for name in names if name not in context]
+        odd = [str(key) for key in context if key not in names]
+        if not absent or not odd:
+            return
+        slip = next(((key, *near) for key in odd if (near := close_names(key, absent))), None)
+        if slip is not None or len(absent) == len(names):
+            hint = f" Did you mean {slip[1]!r} by {slip[0]!r}?" if slip else ""
+            raise InputError(
+                f"`context` must have its values under {', '.join(map(repr, names))}, but got "
+                f"{', '.join(map(repr, odd))} instead.{hint} Where there is no value, say so by None."
+            )
 
 
 def _value(part: Column, context: Mapping[str, Any]) -> Any:
     """A context's value for a column: a gap where the log had some, and refused where it had none."""
     given = context.get(part.name)
-    if given is None or given != given:  # NaN is a gap, too
+    is_number = isinstance(part, NumericColumn)
+    if is_missing(given) or (is_number and part.has_gaps and is_gap_word(given)):
         if not part.has_gaps:
             raise InputError(
                 f"`context` must have a value for {part.name!r}, which the log always had, but got {sorted(context)}."
             )
-        return math.nan if isinstance(part, NumericColumn) else GAP
-    if isinstance(part, NumericColumn):
-        return finite(part.name, given, hint="The log had numbers there.")
-    label = _label(given)
-    # A log of text may spell it True.
-    is_capital = isinstance(part, CategoricalColumn) and label not in part.levels and label in ("true", "false")
-    return label.capitalize() if is_capital else label
-
-
-def _label(value: Any) -> str:
-    """A label as the log's reader writes it: 2.0 and 2 are the same, true is in small letters, blanks around it go."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
-    text = repr(float(value)) if isinstance(value, (float, np.floating)) else str(value).strip()
-    return WHOLE.sub(r"\1", text)
+        return math.nan if is_number else None
+    return finite(part.name, given, hint="The log had numbers there.") if is_number else text_of(given)

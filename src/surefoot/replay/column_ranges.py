@@ -8,6 +8,7 @@ import polars as pl
 
 from surefoot.errors import ConfigError
 from surefoot.linear.encoding import MOST_LEVELS, CategoricalColumn, Column, Encoder, HashedColumn, NumericColumn
+from surefoot.linear.labels import label_of
 
 
 class ColumnRanges:
@@ -31,7 +32,7 @@ class ColumnRanges:
             elif values.dtype == pl.String:
                 levels = self._seen.setdefault(name, set())
                 assert isinstance(levels, set)
-                levels.update(values.unique().to_list())
+                levels.update(label_of(text) for text in values.unique().to_list())
                 _few(name, levels)
             else:
                 numbers = values.to_numpy()

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
-from surefoot.linear.encoding import GAP, WHOLE
+from surefoot.linear.labels import GAP_WORDS, text_of
 from surefoot.replay.table_reader import Frame
 
 KEYS = ("action", "reward", "propensity", "baseline", "id", "offered", "features")  # of single columns
-GAPS = ["", "na", "n/a", "nan", "null", "none"]  # what programs write where there is no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +112,21 @@ class Columns:
         single = [getattr(self, key) for key in KEYS]
         return list(dict.fromkeys([*(name for name in single if name), *self.context]))
 
+    def is_written(self, name: str) -> bool:
+        """Whether what counts of a column is how its values are written: labels of the context, and ids.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+
+        Returns
+        -------
+        bool
+            True for labels and ids.
+        """
+        return name == self.id or (name in self.context and self.is_categorical(name))
+
     def is_categorical(self, name: str) -> bool:
         """Whether a context column was declared to hold labels.
 
@@ -202,7 +216,7 @@ class RowChecker:
         values = given.str.strip_chars() if given.dtype == pl.String else given
         gaps = values.is_null()
         if values.dtype == pl.String:
-            gaps |= values.str.to_lowercase().is_in(GAPS).fill_null(True)
+            gaps |= values.str.to_lowercase().is_in(list(GAP_WORDS)).fill_null(True)
         elif values.dtype.is_float():
             gaps |= values.is_nan().fill_null(True)
         numbers = values.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
@@ -213,36 +227,38 @@ class RowChecker:
         return np.where(gaps.to_numpy(), np.nan, numbers)
 
     def label_or_gap(self, name: str) -> pl.Series:
-        """A column of labels, with one of its own where there is none."""
-        return self._labels(name).fill_null(GAP)
+        """A column of labels as text, null where there is none."""
+        given = self.table[name]
+        if given.dtype.is_nested() or given.dtype == pl.Object:
+            raise LogError(
+                f"Column {name!r} must hold one label a row, but it holds lists or objects. Take it apart into columns."
+            )
+        return pl.select(_as_text(given, given)).to_series()
 
     def label(self, name: str) -> pl.Series:
         """A column of labels, as text; 2.0 and 2 are the same label."""
-        self.refuse(self.table[name].is_null().to_numpy(), f"{name} is missing")
-        return self._labels(name)
+        labels = self.label_or_gap(name)
+        self.refuse((labels.is_null() | (labels == "")).fill_null(True).to_numpy(), f"{name} is missing")
+        return labels
 
     def label_lists(self, name: str) -> pl.Series:
         """A column of lists of labels; in text they are separated by |."""
         given = self.table[name]
         self.refuse(given.is_null().to_numpy(), f"{name} is missing")
-        lists = given if isinstance(given.dtype, (pl.List, pl.Array)) else self._labels(name).str.split("|")
-        labels = lists.cast(pl.List(pl.String)).list.eval(pl.element().str.strip_chars())
+        lists = given if isinstance(given.dtype, (pl.List, pl.Array)) else self.label_or_gap(name).str.split("|")
+        lists = lists.arr.to_list() if isinstance(lists.dtype, pl.Array) else lists
+        labels = lists.list.eval(_as_text(pl.element(), lists.explode()))
         gaps = labels.list.eval(pl.element().is_null() | (pl.element() == "")).list.any().fill_null(False)
         self.refuse(gaps.to_numpy(), f"{name} holds an action without a name")
         return labels
 
-    def _labels(self, name: str) -> pl.Series:
-        given = self.table[name]
-        text = given.cast(pl.String)
-        if given.dtype.is_float():
-            # Number by number: whether a label is found must not depend on the rows around it.
-            text = given.cast(pl.Float64).map_elements(repr, return_dtype=pl.String)
-        return text.str.strip_chars().str.replace(WHOLE.pattern, "$1")
-
     def numbers(self, name: str, width: int | None) -> tuple[Matrix, int]:
         """A column of lists of the same length, of finite numbers."""
         given = self.table[name]
-        lengths = given.list.len().fill_null(0).to_numpy() if given.dtype != pl.String else np.zeros(given.len())
+        given = given.arr.to_list() if isinstance(given.dtype, pl.Array) else given
+        if not isinstance(given.dtype, pl.List):
+            raise LogError(f"Column {name!r} must hold a list of numbers a row, but it holds single values.")
+        lengths = given.list.len().fill_null(0).to_numpy()
         wide = int(lengths[0]) if width is None and lengths.size else width or 0
         wrong = lengths != wide
         self.refuse(given.is_null().to_numpy(), f"{name} is missing")
@@ -252,6 +268,15 @@ class RowChecker:
         filled[~wrong] = flat.reshape(-1, wide) if wide else filled[~wrong]
         self.refuse(np.asarray(~np.isfinite(filled).all(axis=1)), f"{name} must hold finite numbers")
         return filled, wide
+
+
+def _as_text(values: pl.Series | pl.Expr, among: pl.Series) -> pl.Expr:
+    """Values as text, kind by kind: whether a label is found must not depend on the rows around it."""
+    kinds = among.unique()
+    # A Python number would widen one of single precision, and show digits that nobody wrote.
+    each = kinds.to_numpy() if kinds.dtype == pl.Float32 else kinds.to_list()
+    here = values if isinstance(values, pl.Expr) else pl.lit(values)
+    return here.replace_strict(kinds, [text_of(value) for value in each], return_dtype=pl.String)
 
 
 def read_propensities(check: RowChecker, name: str | None) -> Vector:

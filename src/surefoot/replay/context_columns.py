@@ -27,8 +27,13 @@ def left_out(table: pl.DataFrame, names: Sequence[str], *, action: str, reward: 
 
 
 def check_asked(table: pl.DataFrame, names: Sequence[str]) -> None:
-    """Refuse dates that were asked for: what of them matters, only their owner knows."""
+    """Refuse dates and objects that were asked for: what of them matters, only their owner knows."""
     for name in names:
+        if table[name].dtype == pl.Object or isinstance(table[name].dtype, pl.Struct):
+            raise LogError(
+                f"A context column must hold numbers or labels, but {name!r} holds objects. Add what matters of them "
+                "as columns of their own."
+            )
         if table[name].dtype.is_temporal():
             raise LogError(
                 f"A context column must hold numbers or labels, but {name!r} holds dates or times. Add what matters of "
@@ -39,6 +44,8 @@ def check_asked(table: pl.DataFrame, names: Sequence[str]) -> None:
 def _unfit(name: str, values: pl.Series) -> str | None:
     if values.dtype.is_temporal():
         return "holds dates or times"
+    if values.dtype == pl.Object or isinstance(values.dtype, pl.Struct):
+        return "holds objects, not values"
     shown = values.drop_nulls()
     if shown.len() == 0 or isinstance(values.dtype, (pl.List, pl.Array)):
         return None

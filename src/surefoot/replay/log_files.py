@@ -19,7 +19,8 @@ from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.context_columns import check_asked, left_out
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
-from surefoot.replay.table_reader import TableFile
+from surefoot.replay.many_files import ManyFiles
+from surefoot.replay.table_reader import JsonLinesFile, TableFile
 from surefoot.replay.table_survey import TableSurvey, survey
 from surefoot.simulation.workers import Where
 
@@ -57,9 +58,11 @@ class TableLog(Log):
         named = named.resolve(self._file.header, self._path)
         self.columns, self.left_out = self._fit_context(named)
         self.context = self.columns.context
+        if isinstance(self._file, (JsonLinesFile, ManyFiles)):
+            self._file.as_text([name for name in self.columns.needed if self.columns.is_written(name)])
         self.is_full = self.columns.reward is None
         self.has_offers = self.columns.offered is not None
-        self._reader = RowReader(self._file, self.columns)
+        self._reader = RowReader(self._file, self.columns, encoder)
         self.bad = BadRows(max_bad)
         self._given_actions = tuple(actions or action_features or ())
         found = None

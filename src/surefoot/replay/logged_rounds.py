@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Vector
 from surefoot.errors import LogError
+from surefoot.linear.encoding import Column, Encoder, NumericColumn
+from surefoot.linear.labels import GAP_WORDS
 from surefoot.replay.batch import BadRows
-from surefoot.replay.columns import GAPS, Columns, RowChecker, read_propensities
+from surefoot.replay.columns import Columns, RowChecker, read_propensities
 from surefoot.replay.seen_ids import SeenIds
 from surefoot.replay.shared_file import WHOLE, Span
 from surefoot.replay.table_reader import Frame, TableFile
@@ -36,10 +38,11 @@ class LoggedRounds:
 
 
 class RowReader:
-    """Reads the rounds of a table file; what kind a context column is, its first frame decides."""
+    """Reads the rounds of a table file; what kind a context column is, an encoder says, or else its first frame."""
 
-    def __init__(self, file: TableFile, columns: Columns) -> None:
+    def __init__(self, file: TableFile, columns: Columns, encoder: Encoder | None = None) -> None:
         self._file, self.columns = file, columns
+        self._parts: dict[str, Column] = {} if encoder is None else {part.name: part for part in encoder.parts}
         self._kinds: dict[str, int | str] = {}
         self.features_shape: tuple[int, int] | None = None
 
@@ -119,14 +122,37 @@ class RowReader:
     def _read_contexts(self, check: RowChecker) -> pl.DataFrame:
         found: dict[str, pl.Series | Vector] = {}
         for name in self.columns.context:
-            kind = self._kinds.setdefault(name, _kind_of(check.table[name], self.columns.is_categorical(name)))
+            kind = self._kinds.setdefault(name, self._kind_of(name, check.table[name]))
             if isinstance(kind, int):
                 values, wide = check.numbers(name, kind if kind > 0 else None)
                 self._kinds[name] = wide
                 found |= {f"{name}[{j}]": values[:, j] for j in range(wide)}
             else:
-                found[name] = check.label_or_gap(name) if kind == "label" else check.number_or_gap(name)
+                found[name] = self._read_column(check, name, kind)
         return pl.DataFrame(found)
+
+    def _read_column(self, check: RowChecker, name: str, kind: str) -> pl.Series | Vector:
+        values = check.label_or_gap(name) if kind == "label" else check.number_or_gap(name)
+        if name in self._parts and not self._parts[name].has_gaps:
+            gaps = values.is_null().to_numpy() if isinstance(values, pl.Series) else np.isnan(values)
+            check.refuse(gaps, f"{name} is missing, and its encoder was fitted to a log without gaps there")
+        return values
+
+    def _kind_of(self, name: str, values: pl.Series) -> int | str:
+        part = self._parts.get(name)
+        if not self._parts or part is None:
+            entries = [entry for entry in self._parts if entry.startswith(f"{name}[")]
+            return len(entries) or _kind_of(values, self.columns.is_categorical(name))
+        if isinstance(part, NumericColumn) and (
+            values.dtype.is_nested() or (values.dtype == pl.String and _reads_as_text(values))
+        ):
+            shown = next(iter(values.drop_nulls()), None)
+            raise LogError(
+                f"Column {name!r} must hold numbers, for which its encoder was made, but `{self.path}` has "
+                f"{'lists' if values.dtype.is_nested() else 'text'} there, such as {shown!r:.60}. "
+                "Mend the log, or fit to it anew (`surefoot fit-baseline`)."
+            )
+        return "number" if isinstance(part, NumericColumn) else "label"
 
     def _read_features(self, check: RowChecker) -> NDArray[np.float64]:
         assert self.columns.features is not None
@@ -155,10 +181,10 @@ def _place(frame: Frame, line: int) -> str:
 
 def _kind_of(values: pl.Series, categorical: bool) -> int | str:
     """number, label, or for lists their length (0: not yet known), from the first frame."""
-    if isinstance(values.dtype, (pl.List, pl.Array)):
-        return 0
     if categorical or isinstance(values.dtype, (pl.Categorical, pl.Enum)):
         return "label"
+    if isinstance(values.dtype, (pl.List, pl.Array)):
+        return 0
     if values.dtype == pl.String and _reads_as_text(values):
         return "label"
     return "number"
@@ -167,7 +193,7 @@ def _kind_of(values: pl.Series, categorical: bool) -> int | str:
 def _reads_as_text(values: pl.Series) -> bool:
     """Whether most values are no numbers: a few bad ones do not turn a column of numbers into labels."""
     stripped = values.drop_nulls().str.strip_chars()
-    shown = stripped.filter(~stripped.str.to_lowercase().is_in(GAPS)).head(1_000)
+    shown = stripped.filter(~stripped.str.to_lowercase().is_in(list(GAP_WORDS))).head(1_000)
     numbers = shown.cast(pl.Float64, strict=False)
     return numbers.null_count() > shown.len() // 2
 

@@ -30,6 +30,12 @@ class ManyFiles:
         """Parts that workers can read beside each other."""
         return [span._replace(file=place) for place, file in enumerate(self._files) for span in file.spans()]
 
+    def as_text(self, names: Sequence[str]) -> None:
+        """Read columns as they are written, where a format has types."""
+        for file in self._files:
+            if isinstance(file, JsonLinesFile):
+                file.as_text(names)
+
     def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
         """All rows in order, or those of a span with the lines of its own file."""
         if span.file >= 0:

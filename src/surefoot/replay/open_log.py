@@ -14,6 +14,8 @@ from surefoot.replay.table_reader import DataFrameTable
 from surefoot.replay.text_blocks import line_blocks
 from surefoot.simulation.workers import Where
 
+FIRST = "1"  # the baseline of DSJSON
+
 
 def read_log(
     path: str | Path | Sequence[str | Path] | object,
@@ -63,7 +65,7 @@ def read_log(
     LogError
         If the file cannot be read, a column is missing, or too many rows are unusable.
     ConfigError
-        If `columns` or `action_features` are given for DSJSON.
+        If `columns`, `action_features`, `encoder` or another baseline than the first action are given for DSJSON.
 
     Examples
     --------
@@ -78,8 +80,15 @@ def read_log(
     paths = _paths(path)
     kind = (format or kind_of(paths)) if paths else None
     if kind == "dsjson":
-        if columns is not None or action_features is not None:
-            raise ConfigError("`columns` and `action_features` must not be given for DSJSON, whose names are fixed.")
+        if columns is not None or action_features is not None or encoder is not None:
+            raise ConfigError(
+                "`columns`, `action_features` and an encoder (`--config`) must not be given for DSJSON, whose names "
+                "are fixed and whose features are hashed."
+            )
+        if baseline not in (LOGGED, FIRST):
+            raise ConfigError(
+                f"`baseline` must be {FIRST!r} for DSJSON, the first action of an event, but got {baseline!r}."
+            )
         return DsjsonLog(paths, max_bad=max_bad)
     return TableLog(
         open_tables(paths, kind) if kind else DataFrameTable(path),

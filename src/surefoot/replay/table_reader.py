@@ -7,7 +7,7 @@ knows the reason.
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from surefoot.errors import LogError
+from surefoot.linear.labels import text_of
 from surefoot.replay.shared_file import WHOLE, SharedFile, Span
 from surefoot.replay.text_blocks import line_blocks, line_spans
 
@@ -177,6 +178,10 @@ class JsonLinesFile(SharedFile):
         """Take over what another file's beginning says of the columns, for one log has one kind of each."""
         self._types, self.header = other._types, other.header
 
+    def as_text(self, names: Iterable[str]) -> None:
+        """Read columns as they are written: a number of 19 digits is no float, and true is not 1."""
+        self._types |= {name: pl.String for name in names if name in self._types and not _is_list(self._types[name])}
+
     def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
         """All rows, or those of a span, in order."""
         self.check()
@@ -192,6 +197,10 @@ class JsonLinesFile(SharedFile):
                 yield Frame(table, np.arange(line, line + table.height))
             else:
                 yield _json_slowly(line, data, types)
+
+
+def _is_list(kind: Any) -> bool:
+    return isinstance(kind, pl.List)
 
 
 def _type_of(value: Any) -> Any:
@@ -223,15 +232,13 @@ def _as(kind: Any, value: Any, name: str) -> Any:
     if value is None:
         return None
     try:
-        if isinstance(kind, pl.List):
+        if _is_list(kind):
             return [_as(kind.inner, entry, name) for entry in value]
         if kind == pl.String:
             return value if isinstance(value, str) else json.dumps(value)
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a {'list' if isinstance(kind, pl.List) else 'number'}, not {value!r}"
-        ) from None
+        raise ValueError(f"{name} must be a {'list' if _is_list(kind) else 'number'}, not {value!r}") from None
 
 
 class ParquetFile(SharedFile):
@@ -304,9 +311,16 @@ def as_polars(table: object) -> pl.DataFrame:
 
 
 def _from_pandas(column: Any) -> pl.Series:
-    if column.dtype.kind in "biufM":
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
         return pl.Series(column.to_numpy(), nan_to_null=True)
-    return pl.Series(column.astype(object).where(column.notna(), None).tolist())
+    given = column.astype(object).where(column.notna(), None).tolist()
+    if column.dtype.name == "category":
+        # Categories stay labels, also where they are numbers.
+        return pl.Series([text_of(value) for value in given], dtype=pl.Categorical)
+    try:
+        return pl.Series(given)
+    except (TypeError, pl.exceptions.PolarsError):  # values of several types, which text alone can hold
+        return pl.Series([text_of(value) for value in given], dtype=pl.String)
 
 
 def open_table(path: Path, format_: str) -> CsvFile | JsonLinesFile | ParquetFile:

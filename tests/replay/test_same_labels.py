@@ -1,0 +1,288 @@
+"""A label is the same in every kind of table and live, however it was written: the replayed row is the live row."""
+
+import csv
+import datetime
+import enum
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surefoot.errors import InputError, LogError
+from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, NumericColumn
+from surefoot.linear.labels import text_of
+from surefoot.replay.columns import Columns
+from surefoot.replay.log_files import TableLog
+from surefoot.replay.open_log import read_log
+
+HOWS: list[dict[str, Any]] = [{"hashed": {"x": 256}}, {"categorical": ("x",)}]
+ROWS = 12
+
+
+class Plan(enum.StrEnum):
+    PRO = "pro"
+
+
+TEXTS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\r\n"), max_size=6)
+LABELS = {
+    "text": st.one_of(
+        TEXTS, st.sampled_from(["True", "NA", "", " ", "n/a", "2.0", "-0.0", "a\0", "None", "(missing)"])
+    ),
+    "truth": st.booleans(),
+    "whole": st.integers(-(2**63), 2**63 - 1),
+    "number": st.one_of(st.floats(), st.integers(-1000, 1000).map(float)),
+    "single": st.floats(width=32),
+}
+DTYPES = {"text": pl.String, "truth": pl.Boolean, "whole": pl.Int64, "number": pl.Float64, "single": pl.Float32}
+
+
+def read(table: Any, **how: Any) -> TableLog:
+    log = read_log(table, baseline="a", columns=Columns(context=("x",), **how))
+    assert isinstance(log, TableLog)
+    return log
+
+
+def rows(log: TableLog) -> np.ndarray[Any, Any]:
+    return np.concatenate([batch.features for batch in log.batches()])
+
+
+def live(log: TableLog, values: list[Any]) -> np.ndarray[Any, Any]:
+    return np.stack([log.phi(log.encoder.encode_one({"x": value})) for value in values])
+
+
+def framed(values: list[Any], dtype: Any = None) -> pl.DataFrame:
+    n = len(values)
+    actions = [("a", "b")[k % 2] for k in range(n)]
+    return pl.DataFrame({"x": pl.Series(values, dtype=dtype), "action": actions, "reward": [1.0] * n})
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("kind", LABELS)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_a_replayed_row_is_the_live_one(data: st.DataObject, kind: str, how: dict[str, Any]) -> None:
+    values = data.draw(st.lists(st.one_of(LABELS[kind], st.none()), min_size=2, max_size=ROWS))
+    log = read(framed(values, DTYPES[kind]), **how)
+    np.testing.assert_array_equal(rows(log), live(log, values if kind != "single" else [single(v) for v in values]))
+
+
+def single(value: Any) -> np.float32 | None:
+    return None if value is None else np.float32(value)
+
+
+SAME: list[list[Any]] = [
+    [True, "true", "True", " TRUE ", np.True_],
+    [False, "false", "False"],
+    [2, 2.0, "2", "2.0", " 2.00", np.int8(2), np.float32(2), Decimal("2.00")],
+    [0, -0.0, "-0.0", "0"],
+    [0.1, np.float32(0.1), "0.1", Decimal("0.10")],
+    [1234567890123456789, "1234567890123456789"],
+    [1e16, 10**16],
+    [
+        None,
+        float("nan"),
+        np.float64("nan"),
+        "",
+        "  ",
+        "NA",
+        "NaN",
+        "n/a",
+        "null",
+        "None",
+        pd.NA,
+        pd.NaT,
+        Decimal("nan"),
+    ],
+    ["pro", Plan.PRO, b"pro", " pro "],
+    [datetime.date(2026, 1, 5), "2026-01-05", np.datetime64("2026-01-05")],
+    [datetime.datetime(2026, 1, 5, 7, 30), "2026-01-05 07:30:00", np.datetime64("2026-01-05T07:30:00")],
+    ["a\0"],
+    ["a"],
+    ["ü"],
+    ["007"],
+    ["7"],
+]
+
+
+@pytest.mark.parametrize("part", [HashedColumn("x", 997), None])
+def test_the_same_value_is_the_same_label_and_others_are_not(part: Any) -> None:
+    levels = tuple(sorted({"(missing)" if values[0] is None else str(text_of(values[0])) for values in SAME}))
+    encoder = Encoder((part or CategoricalColumn("x", levels),))
+    found = [{tuple(encoder.encode_one({"x": value})) for value in values} for values in SAME]
+    assert [len(one) for one in found] == [1] * len(SAME)
+    assert len(set.union(*found)) == len(SAME)
+    assert all(sum(row) == 1.0 for one in found for row in one)
+
+
+def as_csv(values: list[Any], folder: Path) -> Path:
+    with (folder / "log.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "action", "reward"])
+        writer.writerows([value, "ab"[k % 2], 1] for k, value in enumerate(values))
+    return folder / "log.csv"
+
+
+def as_jsonl(values: list[Any], folder: Path) -> Path:
+    lines = [json.dumps({"x": value, "action": "ab"[k % 2], "reward": 1}) for k, value in enumerate(values)]
+    (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
+    return folder / "log.jsonl"
+
+
+def as_parquet(values: list[Any], folder: Path) -> Path:
+    framed(values).write_parquet(folder / "log.parquet")
+    return folder / "log.parquet"
+
+
+def as_pandas(values: list[Any], folder: Path) -> Any:
+    return pandas_of(pd.Series(values, dtype=object))
+
+
+def pandas_of(values: Any) -> Any:
+    n = len(values)
+    return pd.DataFrame({"x": values, "action": [("a", "b")[k % 2] for k in range(n)], "reward": 1.0})
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("write", [as_csv, as_jsonl, as_parquet, as_pandas])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [True, False, None],
+        [1234567890123456789, 1234567890123456788, None],
+        [2.0, 2.5, -0.0, None],
+        ["NA", "basic", "", "True", " pro", "2.0"],
+        ["a", "b\0"],
+    ],
+)
+def test_every_format_has_the_same_labels(write: Any, values: list[Any], how: dict[str, Any], tmp_path: Path) -> None:
+    log = read(write(values, tmp_path), **how)
+    np.testing.assert_array_equal(rows(log), live(log, values))
+    if "categorical" in how:
+        assert log.encoder == read(framed(values), **how).encoder
+
+
+@pytest.mark.parametrize("values", [[1, 2, 1, 2], [1.0, 2.0, None, 1.0]])
+def test_categories_of_numbers_are_labels(values: list[Any]) -> None:
+    log = read(pandas_of(pd.Categorical(values)))
+    assert isinstance(log.encoder.parts[0], CategoricalColumn)
+    np.testing.assert_array_equal(rows(log), live(log, values))
+
+
+def test_ids_of_many_digits_differ(tmp_path: Path) -> None:
+    path = as_jsonl([1234567890123456789, 1234567890123456788], tmp_path)
+    columns = Columns(id="x")
+    assert read_log(path, baseline="a", columns=columns).rows == 2
+    with pytest.raises(LogError, match="was used by a row before"):
+        read_log(as_jsonl([1234567890123456789] * 2, tmp_path), baseline="a", columns=columns)
+
+
+def test_offers_are_named_as_actions_are(tmp_path: Path) -> None:
+    lines = [json.dumps({"action": k % 2, "offered": [0, 1], "reward": 1}) for k in range(4)]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    assert read_log(tmp_path / "log.jsonl", baseline="0").actions == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("levels", "value", "place"),
+    [
+        (("False", "True"), True, 1),
+        (("False", "True"), "true", 1),
+        (("NA", "SE"), "NA", 0),  # Namibia, before gaps had a label
+        (("NA", "SE"), "SE", 1),
+        (("1.0", "2.0"), 2, 1),
+        (("True", "true"), "True", 0),
+        (("True", "true"), True, 1),
+    ],
+)
+def test_levels_of_an_older_configuration_are_found(levels: tuple[str, ...], value: Any, place: int) -> None:
+    encoder = Encoder((CategoricalColumn("x", levels),))
+    expected = np.eye(len(levels))[place]
+    np.testing.assert_array_equal(encoder.encode_one({"x": value}), expected)
+    log = read_log(framed([value, value]), baseline="a", columns=Columns(context=("x",)), encoder=encoder)
+    np.testing.assert_array_equal(rows(log)[0], log.phi(expected))  # type: ignore[attr-defined, arg-type]
+
+
+def test_a_word_for_a_gap_is_an_unknown_label_where_the_log_had_no_gaps() -> None:
+    encoder = Encoder((CategoricalColumn("x", ("basic", "pro")), NumericColumn("age", 0.0, 2.0)))
+    assert encoder.encode_one({"x": "NA", "age": 0}).tolist() == [0, 0, 0]
+    with pytest.raises(InputError, match="must have a value for 'x', which the log always had"):
+        encoder.encode_one({"x": None, "age": 0})
+    with pytest.raises(InputError, match="`age` must be a number, but got 'NA'"):
+        encoder.encode_one({"x": "pro", "age": "NA"})
+
+
+@pytest.mark.parametrize("gap", ["NA", "", None, float("nan"), "nan"])
+def test_a_gap_in_a_number_is_one_live_as_in_a_file(gap: Any, tmp_path: Path) -> None:
+    log = read(as_csv([gap, 3, 5], tmp_path))
+    np.testing.assert_array_equal(rows(log), live(log, [gap, 3, 5]))
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, {"a"}, np.array(["a", "b"])])
+def test_what_is_no_label_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="A label must be one text, number or truth value, but got a"):
+        Encoder((HashedColumn("x", 8),)).encode_one({"x": value})
+
+
+CONFIGURED = Encoder((NumericColumn("x", 0.0, 5.0),))
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (["old", "young"], r"Column 'x' must hold numbers, .* but `data frame` has text there, such as 'old'"),
+        ([[1.0, 2.0], [3.0, 4.0]], r"Column 'x' must hold numbers, .* has lists there, such as"),
+        ([1.0, None], "x is missing, and its encoder was fitted to a log without gaps"),
+    ],
+)
+def test_a_log_that_does_not_fit_its_encoder_is_refused(values: list[Any], told: str) -> None:
+    with pytest.raises(LogError, match=told):
+        list(read_log(framed(values), baseline="a", actions=("a", "b"), encoder=CONFIGURED).batches())
+
+
+@pytest.mark.parametrize("column", [CategoricalColumn("x", ("a", "b")), HashedColumn("x", 8)])
+def test_lists_are_no_labels(column: Any) -> None:
+    with pytest.raises(LogError, match="Column 'x' must hold one label a row, but it holds lists"):
+        list(read_log(framed([[1.0], [2.0]]), baseline="a", actions=("a", "b"), encoder=Encoder((column,))).batches())
+
+
+@pytest.mark.parametrize(
+    ("values", "told"), [([1.0, 2.0], "it holds single values"), ([[1.0], [2.0]], "list of 2 num")]
+)
+def test_lists_must_be_as_long_as_the_encoder_has_them(values: list[Any], told: str) -> None:
+    encoder = Encoder(tuple(NumericColumn(f"x[{j}]", 0.0, 5.0) for j in range(2)))
+    with pytest.raises(LogError, match=told):
+        list(read_log(framed(values), baseline="a", actions=("a", "b"), encoder=encoder).batches())
+
+
+def test_objects_are_no_context() -> None:
+    table = framed([{"a": 1}, {"a": 2}])
+    with pytest.raises(LogError, match="'x' holds objects"):
+        read(table)
+    assert read_log(table, baseline="a").left_out == {"x": "holds objects, not values"}
+
+
+AGENT = Encoder((HashedColumn("user_agent", 8), CategoricalColumn("plan", ("(missing)", "pro"))))
+
+
+@pytest.mark.parametrize("key", ["user_agnt", "useragent", "User_Agent", "userAgent"])
+def test_a_misspelt_column_is_no_gap(key: str) -> None:
+    with pytest.raises(InputError, match=rf"but got '{key}' instead. Did you mean 'user_agent' by '{key}'"):
+        AGENT.encode_one({key: "curl/8.5", "plan": "pro"})
+
+
+def test_a_context_of_other_columns_is_refused() -> None:
+    with pytest.raises(InputError, match=r"must have its values under 'user_agent', 'plan', but got 'colour', 'size'"):
+        AGENT.encode_one({"colour": "red", "size": 3})
+
+
+@pytest.mark.parametrize("context", [{"plan": "pro", "visit_id": 7}, {}, {"plan": None}])
+def test_more_than_the_columns_and_gaps_without_a_key_are_taken(context: dict[str, Any]) -> None:
+    filled = {"user_agent": None, "plan": None, **context}
+    assert AGENT.encode_one(context).tolist() == AGENT.encode_one(filled).tolist()
