@@ -4,6 +4,7 @@ import csv
 import datetime
 import enum
 import json
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -286,3 +287,14 @@ def test_a_context_of_other_columns_is_refused() -> None:
 def test_more_than_the_columns_and_gaps_without_a_key_are_taken(context: dict[str, Any]) -> None:
     filled = {"user_agent": None, "plan": None, **context}
     assert AGENT.encode_one(context).tolist() == AGENT.encode_one(filled).tolist()
+
+
+def test_a_context_of_very_many_keys_costs_little() -> None:
+    keys = {f"key {k}": k for k in range(20_000)}
+    begun = time.process_time()
+    for _ in range(20):
+        AGENT.encode_one({"plan": "pro", **keys})
+    assert time.process_time() - begun < 1.0  # compared one by one, a minute
+    with pytest.raises(InputError, match="must have its values under") as told:
+        AGENT.encode_one(keys)
+    assert len(str(told.value)) < 1_500

@@ -25,6 +25,7 @@ from surefoot.linear.labels import GAP, is_gap_word, is_missing, label_of, text_
 
 MOST_LEVELS = 64
 MOST_BUCKETS = 1024
+MOST_KEYS = 64  # of a context beyond its columns, among which one may be a slip of the pen
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,25 +178,32 @@ class Encoder:
 
     def encode_one(self, context: Mapping[str, Any]) -> Vector:
         """One context as it comes in production: a value under each column's name."""
-        self._refuse_unknown(context)
+        if wrong := _misplaced(tuple(part.name for part in self.parts), frozenset(context)):
+            raise InputError(wrong)
         columns = {part.name: [_value(part, context)] for part in self.parts}
         encoded: Vector = self.encode(columns)[0] if columns else np.zeros(0)
         return encoded
 
-    def _refuse_unknown(self, context: Mapping[str, Any]) -> None:
-        """A misspelt column would count as a gap without a word; what else a context brings is its own business."""
-        names = [part.name for part in self.parts]
-        absent = [name for name in names if name not in context]
-        odd = [str(key) for key in context if key not in names]
-        if not absent or not odd:
-            return
-        slip = next(((key, *near) for key in odd if (near := close_names(key, absent))), None)
-        if slip is not None or len(absent) == len(names):
-            hint = f" Did you mean {slip[1]!r} by {slip[0]!r}?" if slip else ""
-            raise InputError(
-                f"`context` must have its values under {', '.join(map(repr, names))}, but got "
-                f"{', '.join(map(repr, odd))} instead.{hint} Where there is no value, say so by None."
-            )
+
+@lru_cache(maxsize=1024)
+def _misplaced(names: tuple[str, ...], keys: frozenset[Any]) -> str | None:
+    """What is wrong with the keys of a context: a misspelt column would count as a gap without a word.
+
+    What else a context brings is its own business. The same keys come again and again.
+    """
+    absent = [name for name in names if name not in keys]
+    # Of very many keys the first must do: to compare names takes time.
+    odd = sorted(str(key) for key in keys if key not in names)[:MOST_KEYS]
+    if not absent or not odd:
+        return None
+    slip = next(((key, *near) for key in odd if (near := close_names(key, absent))), None)
+    if slip is None and len(absent) < len(names):
+        return None
+    hint = f" Did you mean {slip[1]!r} by {slip[0]!r}?" if slip else ""
+    return (
+        f"`context` must have its values under {', '.join(map(repr, names))}, but got {', '.join(map(repr, odd))} "
+        f"instead.{hint} Where there is no value, say so by None."
+    )
 
 
 def _value(part: Column, context: Mapping[str, Any]) -> Any:
