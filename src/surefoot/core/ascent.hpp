@@ -23,14 +23,15 @@ inline constexpr double CONTRADICTION = 1e-6;  // relative gap between facts tha
 // Facts in the whitened space, and room to work: A, h, p and u, kept between searches so that none allocates.
 struct Whitened {
   int dim, room;
-  std::vector<double> normals, gaps, lower, p, u, theta, direction, outward, inward, rest;
+  Zeros normals, lower;  // large, and little of them is used
+  std::vector<double> gaps, p, u, theta, direction, outward, inward, rest;
 
   Whitened(int dim_, int room_)
       : dim(dim_),
         room(room_),
         normals(square(room, dim)),
-        gaps(line(room)),
         lower(square(room, room)),
+        gaps(line(room)),
         p(line(dim)),
         u(line(dim)),
         theta(line(dim)),
@@ -55,6 +56,7 @@ class Ascent {
 
   // Removes a fact from the working set; the order of the others stays.
   void drop(int k) {
+    factored_ = std::min(factored_, k);
     for (int i = k; i + 1 < work_.count; ++i) {
       std::swap(work_[i], work_[i + 1]);
       std::swap_ranges(at_.normal(i), at_.normal(i) + at_.dim, at_.normal(i + 1));
@@ -65,6 +67,7 @@ class Ascent {
 
   // A fact as the ascent sees it: a = radius M g and h = l - <c, g>.
   void whiten(int k) {
+    factored_ = std::min(factored_, k);
     region_.whiten(work_[k].normal.data(), at_.normal(k));
     gap(k) = work_[k].level - dot(work_[k].normal.data(), region_.center.data(), at_.dim);
   }
@@ -123,13 +126,15 @@ class Ascent {
   const Region<D>& region_;
   Facts<D>& work_;
   Whitened& at_;
+  int factored_ = 0;  // rows of the factor that are up to date
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
   double& gap(int k) { return at_.gaps[index(k)]; }
 
-  // Cholesky of A A^T; the first fact whose normal depends on those before it, or -1.
+  // Cholesky of A A^T; the first fact whose normal depends on those before it, or -1. A row of it depends on the facts
+  // up to its own alone, so that the first ones stay while others come and go.
   int factorise() {
-    for (int i = 0; i < work_.count; ++i) {
+    for (int i = factored_; i < work_.count; factored_ = ++i) {
       for (int j = 0; j <= i; ++j) {
         const double square = dot(at_.normal(i), at_.normal(j), at_.dim);
         const double entry = square - dot(at_.factor_row(i), at_.factor_row(j), j);

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <type_traits>
-#include <vector>
 
 namespace surefoot {
 
@@ -23,21 +21,6 @@ using Register = std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Lanes)), La
                                     std::conditional_t<(__BIGGEST_ALIGNMENT__ >= sizeof(Quad)), Quad, Pair>>;
 template <class Number>
 inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));  // NOLINT(bugprone-sizeof-expression)
-
-// Numbers that begin with a line of the cache, where a register is read from one line and not from two.
-template <class A>
-struct OnLines {
-  using value_type = A;
-  static constexpr std::align_val_t LINE{WIDE * sizeof(double)};
-
-  OnLines() = default;
-  template <class B>
-  explicit OnLines(const OnLines<B>&) {}
-  A* allocate(std::size_t count) { return static_cast<A*>(::operator new(count * sizeof(A), LINE)); }
-  void deallocate(A* first, std::size_t) { ::operator delete(first, LINE); }
-  bool operator==(const OnLines&) const = default;
-};
-using Lines = std::vector<double, OnLines<double>>;
 
 inline constexpr int NARROW = __BIGGEST_ALIGNMENT__ / sizeof(float);  // single numbers side by side, in a register
 using SingleLanes = float __attribute__((vector_size(NARROW * sizeof(float))));

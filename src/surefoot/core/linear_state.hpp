@@ -120,6 +120,7 @@ struct Offer {
   Rows<D> rows;
   bool is_catalogue = false;
   bool is_checked = false;            // the lengths of the rows were checked before
+  bool is_claimed = true;             // whether somebody will read what is guaranteed where nothing is required
   int baseline = -1;                  // the row that is played today; -1: none is needed
   double known = 0.0;                 // its mean reward, where a policy needs it
   double low = 0.0, high = INFINITE;  // what is known of it, where a policy can do without
@@ -134,7 +135,7 @@ struct Offer {
 
 template <int D>
 Offer<D> linear_offer(const Situation& now) {
-  Offer<D> offer{.rows = {now.rows, now.actions, now.dim}};
+  Offer<D> offer{.rows = {now.rows, now.actions, now.dim, now.width}};
   offer.is_catalogue = now.is_catalogue;
   offer.baseline = now.baseline;
   offer.known = now.known;
@@ -147,7 +148,8 @@ template <int D, class Team>
 [[gnu::always_inline]] inline Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record,
                                                        const Team& team) {
   record.beta = state.radius(team);
-  const double beta = state.likelihood ? state.optimism() : record.beta;
+  const double explored = state.settings.exploration;
+  const double beta = state.likelihood ? state.optimism() : explored > 0.0 ? explored : record.beta;
   if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
   return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team, offer.is_checked);
 }

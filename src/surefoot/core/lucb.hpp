@@ -29,8 +29,10 @@ struct Lucb {
   [[gnu::always_inline]] static bool judge(State& state, const Offer& offer, Record& record) {
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
-    record.guaranteed = state.range(record.radius, record.played).low();
     record.required = -INFINITE;
+    // A finite radius guarantees something finite.
+    const bool is_read = offer.is_claimed || !(record.radius < UNKNOWN);
+    record.guaranteed = is_read ? state.range(record.radius, record.played).low() : 0.0;
     return true;
   }
 

@@ -27,6 +27,7 @@ struct Situation {
   double known;       // its mean reward
   bool is_told;       // whether a policy that need not know it is told
   double round;       // from 1
+  int width = 0;      // where row i is zero but for block i: of a block
 };
 
 // A reward that is learned, and the round it belongs to.

@@ -13,7 +13,8 @@ namespace surefoot {
 enum class Evaluator { rejection, importance, full };
 enum class Fate : std::int64_t { rejected, baseline, learner };
 
-// Logged rows. `rewards` has one column, the logged action's, or one per action for the full evaluator.
+// Logged rows. `rewards` has one column, the logged action's, or one per action for the full evaluator. Where every
+// action has a theta of its own, a round is its context alone, of `width` numbers, which stands in the block of each.
 struct LoggedRows {
   int count, actions, dim, columns;
   const double *features, *rewards;
@@ -22,25 +23,25 @@ struct LoggedRows {
   double known;  // the baseline's mean reward
   bool is_told;
   const bool* offered = nullptr;  // of every row, which actions; null: all of them
+  int width = 0;                  // of a context; 0: rows are whole
 
-  const double* rows(int t) const { return features + static_cast<std::ptrdiff_t>(t) * actions * dim; }
   double reward(int t, int column) const { return rewards[static_cast<std::ptrdiff_t>(t) * columns + column]; }
 };
 
-// The rows of one round that are offered, and which of all actions they are.
+// The rows of one round, those that are offered among them, and which of all actions these are.
 class OfferedRows {
  public:
-  const double* rows = nullptr;
+  const double *all = nullptr, *rows = nullptr;
 
   void gather(const LoggedRows& log, int t) {
-    rows = log.rows(t);
+    rows = all = log.width > 0 ? spread(log, t) : log.features + static_cast<std::ptrdiff_t>(t) * log.actions * log.dim;
     count_ = log.actions;
     if (log.offered == nullptr) return;
     actions_.clear();
     gathered_.clear();
     for (int a = 0; a < log.actions; ++a) {
       if (!log.offered[static_cast<std::ptrdiff_t>(t) * log.actions + a]) continue;
-      const double* row = log.rows(t) + static_cast<std::ptrdiff_t>(a) * log.dim;
+      const double* row = row_of(log, a);
       actions_.push_back(a);
       gathered_.insert(gathered_.end(), row, row + log.dim);
     }
@@ -48,7 +49,13 @@ class OfferedRows {
     count_ = static_cast<int>(actions_.size());
   }
 
+  // Of all actions.
+  const double* row_of(const LoggedRows& log, int action) const {
+    return all + static_cast<std::ptrdiff_t>(action) * log.dim;
+  }
   int count() const { return count_; }
+  // Of the blocks, where row i has block i.
+  int width(const LoggedRows& log) const { return log.offered == nullptr ? log.width : 0; }
   int action(int place) const { return actions_.empty() ? place : actions_[static_cast<std::size_t>(place)]; }
   // An action that is not offered has none.
   int place(int action) const {
@@ -60,7 +67,17 @@ class OfferedRows {
  private:
   int count_ = 0;
   std::vector<int> actions_;
-  std::vector<double> gathered_;
+  std::vector<double> gathered_, spread_;
+
+  // A context in every action's block. The blocks of one round are those of the next, and beside them are zeros.
+  const double* spread(const LoggedRows& log, int t) {
+    spread_.resize(static_cast<std::size_t>(log.actions) * static_cast<std::size_t>(log.dim));
+    const double* context = log.features + static_cast<std::ptrdiff_t>(t) * log.width;
+    for (int a = 0; a < log.actions; ++a) {
+      std::copy_n(context, log.width, spread_.data() + static_cast<std::ptrdiff_t>(a) * (log.dim + log.width));
+    }
+    return spread_.data();
+  }
 };
 
 struct PlayedRows {
@@ -118,9 +135,11 @@ void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const
     // The round's number matters to plain arms only, which a log has none of.
     offered.gather(log, t);
     const int today = offered.place(baseline);
-    const Situation now{offered.rows, offered.count(), log.dim, false, today, log.known, log.is_told, 1.0};
+    const Situation now{offered.rows, offered.count(),   log.dim, false, today, log.known, log.is_told,
+                        1.0,          offered.width(log)};
     auto offer = P::meet(state, now);
     offer.is_checked = true;
+    offer.is_claimed = false;
     decide<P>(state, offer, player.record, Solo{});
     const bool is_learner = player.record.is_learner;
     const int row = is_learner ? offered.action(player.record.action) : baseline,
@@ -132,11 +151,10 @@ void replay(Player<P>& player, Evaluator evaluator, const LoggedRows& log, const
     }
     if (evaluator == Evaluator::importance) {
       // Every logged row is learned from, whoever played it, as a warm start does: any data may enter the set.
-      state.absorb(view<P::Dim>(log.rows(t) + static_cast<std::ptrdiff_t>(taken) * log.dim, log.dim), log.reward(t, 0),
-                   Solo{});
+      state.absorb(view<P::Dim>(offered.row_of(log, taken), log.dim), log.reward(t, 0), Solo{});
     } else if (P::teaches(state, is_learner)) {
       const double reward = log.reward(t, evaluator == Evaluator::full ? row : 0);
-      player.learn({log.rows(t) + static_cast<std::ptrdiff_t>(row) * log.dim, row, is_learner, reward}, Solo{});
+      player.learn({offered.row_of(log, row), row, is_learner, reward}, Solo{});
     }
     out.fates[t] = static_cast<std::int64_t>(is_learner ? Fate::learner : Fate::baseline);
     out.margins[t] = player.record.guaranteed - player.record.required;

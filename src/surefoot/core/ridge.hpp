@@ -7,6 +7,7 @@
 // afresh from V. Where rows fall into blocks (`blocks.hpp`), d is the width of a block in both.
 #pragma once
 #include <cmath>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -65,8 +66,8 @@ struct Ridge {
         blocks(dim),
         ridge(ridge_),
         projected_(dim) {
-    whitener.identity(1.0 / std::sqrt(ridge));
-    gram.identity(ridge);
+    whitener.diagonal(1.0 / std::sqrt(ridge));
+    gram.diagonal(ridge);
     if constexpr (D == any) begin_rows();
   }
 
@@ -233,6 +234,8 @@ struct Ridge {
   // M b: an observation changes that of its own block alone, unless M is new throughout.
   Vector<D> projected_;
   bool is_new_ = false;
+  struct Nothing {};
+  [[no_unique_address]] std::conditional_t<D == any, std::vector<int>, Nothing> touching_;
 
   // Where the copy of a block begins: at a group of eight, so that sums over it keep their order.
   static int first_of(Span block) { return D == any ? block.begin & ~7 : 0; }
@@ -331,26 +334,38 @@ struct Ridge {
 
   void fold_all() {
     const int d = dim();
-    for (int i = 0; i < d && waiting > 0;) {
-      const Span block = blocks.at(i);
-      if (D == any && block.size() < d && is_idle(i)) {
-        ++i;
-      } else if (i + 4 <= block.end) {
-        fold_rows<4>(i, block);
-        i += 4;
-      } else {
-        fold_rows<1>(i, block);
-        ++i;
+    for (Span block{0, 0}; block.begin < d && waiting > 0; block.begin = block.end) {
+      block = blocks.at(block.begin);
+      if constexpr (D == any) find_touching(block);
+      for (int i = block.begin; i < block.end && touching() > 0;) {
+        if (i + 4 <= block.end) {
+          fold_rows<4>(i, block);
+          i += 4;
+        } else {
+          fold_rows<1>(i, block);
+          ++i;
+        }
       }
     }
   }
 
-  // Whether no row that waits touches a coordinate.
-  bool is_idle(int i) const {
+  // Which rows that wait are not zero in a block: the others add nothing to it.
+  void find_touching(Span block) {
+    touching_.clear();
     for (int k = 0; k < waiting; ++k) {
-      if (recent[k * dim() + i] != 0.0) return false;
+      const double* row = recent.data() + k * dim();
+      int at = block.begin;
+      while (at < block.end && row[at] == 0.0) ++at;
+      if (at < block.end) touching_.push_back(k);
     }
-    return true;
+  }
+  int touching() const {
+    if constexpr (D == any) return static_cast<int>(touching_.size());
+    return waiting;
+  }
+  int touching_row(int place) const {
+    if constexpr (D == any) return touching_[static_cast<std::size_t>(place)];
+    return place;
   }
 
   // Some rows of it, which read what waits together.
@@ -363,8 +378,8 @@ struct Ridge {
   [[gnu::always_inline]] void fold_at(int i, int j) {
     const int d = dim();
     Number terms[Rows][Many] = {};
-    for (int row = 0; row < waiting; ++row) {
-      const double* x = recent.data() + row * d;
+    for (int place = 0; place < touching(); ++place) {
+      const double* x = recent.data() + touching_row(place) * d;
       for (int k = 0; k < Many; ++k) {
         const auto features = take<Number>(x + j + k * WIDTH<Number>);
         for (int r = 0; r < Rows; ++r) terms[r][k] += x[i + r] * features;

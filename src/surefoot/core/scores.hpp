@@ -178,41 +178,66 @@ void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores,
   for (int i = columns.actions; i < columns.places; ++i) scores.means[static_cast<std::size_t>(i)] = NO_SCORE;
 }
 
+// <row, x> of four times Groups rows of M, from row i on, each added up over its columns one after the other.
+template <int Groups, int D>
+[[gnu::always_inline]] inline void products_at(const Matrix<D>& lower, int i, const double* x, int begin, int end,
+                                               double* out) {
+  Quad sums[Groups] = {};
+  const auto row = [&](int g, int k) { return lower.row(i + 4 * g + k); };
+  int j = begin;
+  for (; j + 4 <= end; j += 4) {
+    for (int g = 0; g < Groups; ++g) {
+      const auto part = [&](int k) { return take<Quad>(row(g, k) + j); };
+      const Square columns = turned({part(0), part(1), part(2), part(3)});
+      sums[g] += columns.a * x[j];
+      sums[g] += columns.b * x[j + 1];
+      sums[g] += columns.c * x[j + 2];
+      sums[g] += columns.e * x[j + 3];
+    }
+  }
+  for (; j < end; ++j) {
+    for (int g = 0; g < Groups; ++g) sums[g] += Quad{row(g, 0)[j], row(g, 1)[j], row(g, 2)[j], row(g, 3)[j]} * x[j];
+  }
+  for (int g = 0; g < Groups; ++g) put(out + 4 * g, sums[g]);
+}
+
+// ||M x||^2 of a row that is zero beyond a span, which begins a block of its own or lies in one.
+template <int D>
+double square_in_block(const Matrix<D>& whitener, const double* x, Span span, Span block) {
+  double square = 0.0;
+  // Columns left of the row's first entry meet nothing but zeros, and so do rows of M above it.
+  int i = span.begin;
+  const auto add = [&]<int Groups>() {
+    double entries[4 * Groups];
+    const int last = i + 4 * Groups;
+    products_at<Groups>(whitener, i, x, std::max(whitener.from(i), span.begin), std::min(last, span.end), entries);
+    for (const double entry : entries) square += entry * entry;
+    i = last;
+  };
+  while (i + 16 <= block.end) add.template operator()<4>();
+  while (i + 4 <= block.end) add.template operator()<1>();
+  for (; i < block.end; ++i) {
+    double entry = 0.0;
+    for (int j = std::max(whitener.from(i), span.begin); j < std::min(i + 1, span.end); ++j)
+      entry += whitener(i, j) * x[j];
+    square += entry * entry;
+  }
+  return square;
+}
+
 // The same row by row, without the zeros of a row and of M: what pays while there are several blocks.
 template <int D>
 void score_by_blocks(const Ridge<D>& ridge, Rows<D> rows, Scores& scores) {
   const int d = ridge.dim();
-  const Matrix<D>& whitener = ridge.whitener;
   for (int at = 0; at < rows.count; ++at) {
     const double* x = rows[at].data();
-    const Span span = span_of(x, d), block = ridge.blocks.around(span);
+    const Span span = rows.width > 0 ? Span{at * rows.width, (at + 1) * rows.width} : span_of(x, d);
     double mean = 0.0, square = 0.0;
     for (int j = span.begin; j < span.end; ++j) mean += ridge.theta[j] * x[j];
     if (ridge.count == 0.0) {
       for (int j = span.begin; j < span.end; ++j) square += x[j] * x[j];
     } else {
-      // Columns left of the row's first entry meet nothing but zeros, and so do rows of M above it.
-      int i = span.begin;
-      for (; i + 4 <= block.end; i += 4) {
-        double p = 0.0, q = 0.0, r = 0.0, s = 0.0;
-        const double *a = whitener.row(i), *b = whitener.row(i + 1), *c = whitener.row(i + 2), *e = whitener.row(i + 3);
-        for (int j = std::max(whitener.from(i), span.begin); j < std::min(i + 4, span.end); ++j) {
-          p += a[j] * x[j];
-          q += b[j] * x[j];
-          r += c[j] * x[j];
-          s += e[j] * x[j];
-        }
-        square += p * p;
-        square += q * q;
-        square += r * r;
-        square += s * s;
-      }
-      for (; i < block.end; ++i) {
-        double entry = 0.0;
-        for (int j = std::max(whitener.from(i), span.begin); j < std::min(i + 1, span.end); ++j)
-          entry += whitener(i, j) * x[j];
-        square += entry * entry;
-      }
+      square = square_in_block(ridge.whitener, x, span, ridge.blocks.around(span));
     }
     scores.means[static_cast<std::size_t>(at)] = mean;
     scores.squares[static_cast<std::size_t>(at)] = square;
@@ -289,10 +314,11 @@ void follow_all(const Columns<D>& columns, const std::vector<double>& steps,
   });
 }
 
-// What a width counts: beta, or B while the set is the ball.
+// What a width counts: beta, or B while the set is the ball, whose widths are lengths.
 template <int D>
 double factor_of(const LinearSettings& s, const Ridge<D>& ridge, double beta) {
-  return ridge.count == 0.0 ? s.theta_bound : beta;
+  if (ridge.count > 0.0) return beta;
+  return s.exploration > 0.0 ? s.exploration / std::sqrt(s.ridge) : s.theta_bound;
 }
 
 // Whether one row alone may have the largest UCB, given that UCB: seen by the squares, without a root for every row.

@@ -23,6 +23,7 @@ struct LinearSettings {
   double amount = 0.0;  // of the constraint
   Gate gate = Gate::facts;
   Optimism optimism = Optimism::set;
+  double exploration = 0.0;  // what proposals count a width, where that is not the radius of the set; 0: it is
   // A policy that plays, not a replay: a replay declares one mean for all contexts, which single rows may contradict.
   bool watchful = false;
 };

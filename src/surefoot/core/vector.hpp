@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "common.hpp"
 #include "lanes.hpp"
 
 namespace surefoot {
@@ -41,8 +42,7 @@ class Vector {
   }
 
  private:
-  alignas(alignment<D>)
-      std::conditional_t<D == any, std::vector<double>, std::array<double, D == any ? 0 : D * Each>> values_{};
+  alignas(alignment<D>) std::conditional_t<D == any, Zeros, std::array<double, D == any ? 0 : D * Each>> values_{};
 };
 
 // A view of d numbers.
@@ -94,12 +94,16 @@ class Matrix {
 
   void identity(double scale) {
     fill(0.0);
+    diagonal(scale);
+  }
+  // Beside zeros the identity.
+  void diagonal(double scale) {
     for (int i = 0; i < dim(); ++i) (*this)(i, i) = scale;
   }
 
  private:
   int dim_, stride_;
-  alignas(alignment<D>) std::conditional_t<D == any, Lines, std::array<double, D == any ? 0 : D * D>> values_{};
+  alignas(alignment<D>) std::conditional_t<D == any, Zeros, std::array<double, D == any ? 0 : D * D>> values_{};
   struct Nothing {};
   [[no_unique_address]] std::conditional_t<D == any, std::vector<int>, Nothing> begins_;
 };
@@ -110,6 +114,7 @@ struct Rows {
   const double* first;
   int count;
   int dim_;
+  int width = 0;  // where row i is zero but for block i: of a block
 
   int dim() const { return D == any ? dim_ : D; }
   View<D> operator[](int i) const { return view<D>(first + static_cast<std::ptrdiff_t>(i) * dim(), dim()); }

@@ -20,6 +20,7 @@ from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Do
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
 from surefoot.replay.intervals import Estimate, Moments, normal_reach
 from surefoot.replay.linearity import LinearityTest, is_set_aside
+from surefoot.replay.memory_need import FIT, check_memory
 from surefoot.replay.replayed_policy import Declared
 from surefoot.replay.sample_ratio import SampleRatio
 from surefoot.replay.theta_bound import RidgeSums
@@ -106,7 +107,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     Raises
     ------
     ConfigError
-        If `level` does not lie between 0 and 1.
+        If `level` does not lie between 0 and 1, or the matrices of so many dimensions do not fit into memory.
 
     Examples
     --------
@@ -122,6 +123,7 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     (40, 0.5)
     """
     fraction("level", level, hint="level is the share of intervals that cover.")
+    check_memory(log, FIT)
     first = _First(log)
     low, high = reward_bounds or (first.low, first.high)
     test = LinearityTest(first.learned, first.aside, lows=first.lows, highs=first.highs)

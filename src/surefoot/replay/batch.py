@@ -12,6 +12,12 @@ from surefoot.arrays import Matrix, Vector, finite_array
 from surefoot.errors import InputError, LogError
 
 BATCH_NUMBERS = 500_000  # at most so many features in a batch: 4 MB, near enough to the processor
+COMPACT_ROWS = 4_096  # at most so many rounds in a compact batch, after which progress is shown
+
+
+def batch_rows(dim: int, actions: int, *, is_compact: bool) -> int:
+    """How many rounds make a batch; a core that is given contexts still writes out a row of `dim` for each."""
+    return max(1, min(COMPACT_ROWS, BATCH_NUMBERS // dim) if is_compact else BATCH_NUMBERS // (dim * actions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +26,8 @@ class Batch:
 
     features (rounds, actions, dim); actions, baselines and lines (rounds); rewards (rounds, 1), or (rounds, actions)
     where the reward of every action is known. A propensity is NaN where none was logged. `offered` (rounds, actions)
-    says which actions could be played, where not all could in every round.
+    says which actions could be played, where not all could in every round. Where every action has a theta of its own,
+    a compact batch has `blocks` of them, and as features the context that stands in each (rounds, 1, width).
     """
 
     features: NDArray[np.float64]
@@ -30,6 +37,7 @@ class Batch:
     baselines: NDArray[np.int64]
     lines: NDArray[np.int64]
     offered: NDArray[np.bool_] | None = None
+    blocks: int = 0
 
     def __len__(self) -> int:
         return int(self.actions.size)
@@ -44,7 +52,12 @@ class Batch:
             self.baselines[start:stop],
             self.lines[start:stop],
             None if self.offered is None else self.offered[start:stop],
+            self.blocks,
         )
+
+    def rows(self, t: int) -> Matrix:
+        """The feature rows of one round, (actions, dim)."""
+        return np.kron(np.eye(self.blocks), self.features[t]) if self.blocks else self.features[t]
 
 
 @dataclass(slots=True)
@@ -100,6 +113,10 @@ class Log(ABC):
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order."""
+
+    def compact_batches(self) -> Iterator[Batch]:
+        """The same in as little as the core needs: contexts alone where a log knows how rows are made of them."""
+        return self.batches()
 
 
 class ArrayLog(Log):

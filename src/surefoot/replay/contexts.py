@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from surefoot.arrays import Matrix, count, finite_array
 from surefoot.errors import InputError
 from surefoot.linear.features import Disjoint, FeatureMap
-from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, indices, span
+from surefoot.replay.batch import BadRows, Batch, Log, batch_rows, indices, span
 from surefoot.replay.feature_rows import RowMaker
 
 
@@ -55,16 +55,24 @@ class ContextLog(Log):
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order."""
-        size = max(1, BATCH_NUMBERS // (self.dim * len(self.actions)))
+        return self._batches(is_compact=False)
+
+    def compact_batches(self) -> Iterator[Batch]:
+        """The same with contexts alone, where every action has a theta of its own."""
+        return self._batches(is_compact=self._maker.blocks > 0)
+
+    def _batches(self, *, is_compact: bool) -> Iterator[Batch]:
+        size = batch_rows(self.dim, len(self.actions), is_compact=is_compact)
         for start in range(0, self._order.size, size):
             at = self._order[start : start + size]
             yield Batch(
-                self._maker(self._contexts[at]),
+                self._maker.contexts(self._contexts[at]) if is_compact else self._maker(self._contexts[at]),
                 self._actions[at],
                 self._rewards[at],
                 self._propensities[at],
                 self._baselines[at],
                 at + 1,
+                blocks=self._maker.blocks if is_compact else 0,
             )
 
     def resampled(self, rounds: int, seed: int) -> Self:

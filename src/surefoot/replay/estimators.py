@@ -26,6 +26,7 @@ from surefoot.replay.differing_rows import DifferingRows
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
 from surefoot.replay.intervals import NORMAL, Estimate, Moments, WeightedMean
+from surefoot.replay.memory_need import POLICY, check_memory
 from surefoot.replay.propensities import Propensities, check_rewards, check_support
 from surefoot.replay.rare_rewards import GAMMA
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
@@ -128,7 +129,7 @@ def replay(
     Raises
     ------
     ConfigError
-        If a setting is invalid, or replay cannot play a policy.
+        If a setting is invalid, replay cannot play a policy, or their matrices do not fit into memory.
     LogError
         If the log is empty.
     EvidenceError
@@ -164,10 +165,12 @@ def replay(
     if on is not None:
         tasks = [ReplayTask(log, one, declared, evaluator, uniform, seed, level, alphas) for one in policies]
         return _side_by_side(tasks, on, progress)
+    check_memory(log, POLICY * len(policies))
     chances = Propensities(log, evaluator, uniform, seed)
     trials: list[_PolicyRun] = []
-    done, model = 0, Ridge(dim=log.dim, ridge=1.0)
-    for read in log.batches():
+    done, model = 0, Ridge(dim=log.dim, ridge=1.0) if evaluator == "importance" else None
+    # The reward model of `dr` reads whole rows.
+    for read in log.batches() if evaluator == "importance" else log.compact_batches():
         batch = chances.prepared(read)
         if not trials:
             trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances, seed) for spec in policies]
@@ -175,7 +178,7 @@ def replay(
         check_rewards(batch, declared)
         given = chances.of(batch)
         usable, owed = chances.usable(given), chances.baseline_weights(batch, given)
-        predicted = _predict(model, batch, declared) if evaluator == "importance" else np.zeros((0, 0))
+        predicted = _predict(model, batch, declared) if model is not None else np.zeros((0, 0))
         for trial in trials:
             trial.take(batch, given, usable, owed, predicted)
         done += len(batch)

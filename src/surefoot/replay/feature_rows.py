@@ -44,9 +44,23 @@ class RowMaker:
         with_one = np.hstack([np.ones((len(contexts), 1)), contexts])
         return (with_one @ self._planes).reshape(len(contexts), *self._shape)
 
+    @property
+    def blocks(self) -> int:
+        """How many blocks hold the same context, one for each action; 0 where rows are made in another way."""
+        return self.phi.actions if type(self.phi) is Disjoint else 0
+
+    def contexts(self, contexts: Matrix) -> NDArray[np.float64]:
+        """What stands in every block, (rounds, 1, width)."""
+        assert type(self.phi) is Disjoint
+        return np.ascontiguousarray(self._one_block(contexts, self.phi)[:, None])
+
     @staticmethod
-    def _disjoint(contexts: Matrix, phi: Disjoint) -> NDArray[np.float64]:
-        block = np.hstack([np.ones((len(contexts), 1)), contexts]) if phi.intercept else contexts
+    def _one_block(contexts: Matrix, phi: Disjoint) -> Matrix:
+        return np.hstack([np.ones((len(contexts), 1)), contexts]) if phi.intercept else contexts
+
+    @classmethod
+    def _disjoint(cls, contexts: Matrix, phi: Disjoint) -> NDArray[np.float64]:
+        block = cls._one_block(contexts, phi)
         rows = np.zeros((len(contexts), phi.actions, phi.dim))
         for action in range(phi.actions):
             start = action * block.shape[1]

@@ -14,7 +14,7 @@ from surefoot.errors import ConfigError, LogError
 from surefoot.hints import nearest
 from surefoot.linear.encoding import Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import map_of
-from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log
+from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, batch_rows
 from surefoot.replay.columns import Columns, guess_columns
 from surefoot.replay.context_columns import check_asked, left_out
 from surefoot.replay.feature_rows import RowMaker
@@ -121,16 +121,23 @@ class TableLog(Log):
 
     def batches(self) -> Iterator[Batch]:
         """All rounds, in order; bad rows are counted afresh."""
+        return self._read(is_compact=False)
+
+    def compact_batches(self) -> Iterator[Batch]:
+        """The same with contexts alone, where every action has a theta of its own."""
+        return self._read(is_compact=self._maker is not None and self._maker.blocks > 0)
+
+    def _read(self, *, is_compact: bool) -> Iterator[Batch]:
         # Of this pass alone: another thread may be on its own way through the log.
         self.bad = bad = BadRows(self.bad.limit)
         for rounds in self._reader.rounds(bad, self.actions):
-            step = max(1, BATCH_NUMBERS // (len(self.actions) * self.dim))
+            step = batch_rows(self.dim, len(self.actions), is_compact=is_compact)
             # Many wide actions leave a few rows to a batch: labels and contexts are read for many batches at once.
             stride = step * max(1, BATCH_NUMBERS // (step * max(1, self.encoder.dim)))
             for start in range(0, len(rounds.rewards), stride):
-                yield from self._batches(rounds, slice(start, start + stride), step)
+                yield from self._batches(rounds, slice(start, start + stride), step, is_compact=is_compact)
 
-    def _batches(self, rounds: LoggedRounds, part: slice, step: int) -> Iterator[Batch]:
+    def _batches(self, rounds: LoggedRounds, part: slice, step: int, *, is_compact: bool) -> Iterator[Batch]:
         contexts = self._contexts(rounds, part)
         actions = self._places(rounds.actions[part])
         rewards, lines = rounds.rewards[part].reshape(-1, 1), rounds.lines[part]
@@ -142,14 +149,20 @@ class TableLog(Log):
         for start in range(0, actions.size, step):
             at = slice(start, start + step)
             yield Batch(
-                np.ascontiguousarray(contexts[at]) if self._maker is None else self._maker(contexts[at]),
+                self._features(contexts[at], is_compact=is_compact),
                 actions[at],
                 np.eye(len(self.actions))[actions[at]] if self.is_full else rewards[at],
                 rounds.propensities[part][at],
                 baselines[at],
                 lines[at],
                 None if mask is None else mask[at],
+                self._maker.blocks if self._maker is not None and is_compact else 0,
             )
+
+    def _features(self, contexts: NDArray[np.float64], *, is_compact: bool) -> NDArray[np.float64]:
+        if self._maker is None:
+            return np.ascontiguousarray(contexts)
+        return self._maker.contexts(contexts) if is_compact else self._maker(contexts)
 
     def _contexts(self, rounds: LoggedRounds, part: slice) -> NDArray[np.float64]:
         """Encoded contexts, or the features that the log brings."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from surefoot.replay.batch import Log
 from surefoot.replay.estimators import MODES, EvaluatorName
+from surefoot.replay.memory_need import POLICY, check_memory
 from surefoot.replay.propensities import check_rewards
 from surefoot.replay.replayed_policy import Declared, check_length, log_player
 from surefoot.simulation.contestants import Entry, entrants
@@ -17,9 +18,10 @@ LONG = 30.0  # seconds from which on one wants to know before
 
 def expected_seconds(log: Log, specs: Sequence[Entry], *, declared: Declared, evaluator: EvaluatorName) -> float | None:
     """What all policies need for the whole log if they go on as in its first rows; None where its length is unknown."""
-    first = next(iter(log.batches()), None)
+    first = next(iter(log.compact_batches()), None)
     if first is None or log.rows is None:
         return None
+    check_memory(log, POLICY * len(specs))
     part = first.part(0, REHEARSED)
     check_length(part, log.feature_bound)
     check_rewards(part, declared)

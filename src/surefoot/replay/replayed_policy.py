@@ -132,6 +132,7 @@ class ReplayedPolicy:
             played.fates,
             played.margins,
             np.zeros(0, np.bool_) if batch.offered is None else np.ascontiguousarray(batch.offered).reshape(-1),
+            batch.blocks,
         )
         return played
 
@@ -153,12 +154,12 @@ class ReplayedObject:
         """Take the policy through the rows of a batch."""
         size = len(batch)
         played = PlayedRows(np.full(size, -1), np.full(size, REJECTED), np.full(size, np.nan))
-        shown = batch.features.view()
-        # What is the log's must stay as it is, whatever a policy does with it.
-        shown.flags.writeable = False
         for t in np.flatnonzero(usable).tolist():
+            shown = batch.rows(t).view()
+            # What is the log's must stay as it is, whatever a policy does with it.
+            shown.flags.writeable = False
             try:
-                self._round(batch, shown[t], rewards, t, played)
+                self._round(batch, shown, rewards, t, played)
             except Exception as error:
                 raise PolicyError(
                     f"{self._contestant.policy!r} failed in line {batch.lines[t]:,} of the log: "

@@ -191,6 +191,7 @@ void bind_settings(const nb::module_& module) {
   type.def_rw("likelihood_delta", &LinearSettings::likelihood_delta);
   type.def_rw("amount", &LinearSettings::amount);
   type.def_rw("watchful", &LinearSettings::watchful);
+  type.def_rw("exploration", &LinearSettings::exploration);
   bind_choice(type, "radius", &LinearSettings::radius);
   bind_choice(type, "constraint", &LinearSettings::constraint);
   bind_choice(type, "gate", &LinearSettings::gate);

@@ -332,9 +332,11 @@ void bind_linear_policy(nb::module_& module) {
            });
   type.def("replay", [](B& b, int evaluator, const CubeIn& features, const CountsIn& baselines, double known,
                         bool is_told, const CountsIn& taken, const MatrixIn& rewards, const FlagsIn& usable,
-                        CountsOut chosen, CountsOut fates, VectorOut margins, const FlagsIn& offered) {
-    const auto count = features.shape(0);
-    check_size(features.shape(2), b.state().dim());
+                        CountsOut chosen, CountsOut fates, VectorOut margins, const FlagsIn& offered, int blocks) {
+    // Whole rows of every action, or one context for the blocks of all.
+    const auto count = features.shape(0), actions = blocks > 0 ? static_cast<std::size_t>(blocks) : features.shape(1);
+    if (blocks > 0 && features.shape(1) != 1) throw nb::value_error("a round must have one context");
+    check_size(blocks > 0 ? actions * features.shape(2) : features.shape(2), b.state().dim());
     if (baselines.size() != count || taken.size() != count || usable.size() != count || rewards.shape(0) != count ||
         chosen.size() != count || fates.size() != count || margins.size() != count) {
       throw nb::value_error("the arrays of a log must belong together");
@@ -342,15 +344,15 @@ void bind_linear_policy(nb::module_& module) {
     if (evaluator < 0 || evaluator > static_cast<int>(Evaluator::full)) {
       throw nb::value_error("there is no such evaluator");
     }
-    if (rewards.shape(1) < (static_cast<Evaluator>(evaluator) == Evaluator::full ? features.shape(1) : 1)) {
+    if (rewards.shape(1) < (static_cast<Evaluator>(evaluator) == Evaluator::full ? actions : 1)) {
       throw nb::value_error("a log must have the rewards that its evaluator reads");
     }
-    if (offered.size() != 0 && offered.size() != count * features.shape(1)) {
+    if (offered.size() != 0 && offered.size() != count * actions) {
       throw nb::value_error("the arrays of a log must belong together");
     }
     const auto is_row = [&](std::size_t t, std::int64_t row) {
-      if (row < 0 || static_cast<std::size_t>(row) >= features.shape(1)) return false;
-      return offered.size() == 0 || offered.data()[t * features.shape(1) + static_cast<std::size_t>(row)];
+      if (row < 0 || static_cast<std::size_t>(row) >= actions) return false;
+      return offered.size() == 0 || offered.data()[t * actions + static_cast<std::size_t>(row)];
     };
     for (std::size_t t = 0; t < count; ++t) {
       if (usable.data()[t] && !(is_row(t, baselines.data()[t]) && is_row(t, taken.data()[t]))) {
@@ -358,8 +360,8 @@ void bind_linear_policy(nb::module_& module) {
       }
     }
     const LoggedRows log{static_cast<int>(count),
-                         static_cast<int>(features.shape(1)),
-                         static_cast<int>(features.shape(2)),
+                         static_cast<int>(actions),
+                         b.state().dim(),
                          static_cast<int>(rewards.shape(1)),
                          features.data(),
                          rewards.data(),
@@ -368,7 +370,8 @@ void bind_linear_policy(nb::module_& module) {
                          usable.data(),
                          known,
                          is_told,
-                         offered.size() == 0 ? nullptr : offered.data()};
+                         offered.size() == 0 ? nullptr : offered.data(),
+                         blocks > 0 ? static_cast<int>(features.shape(2)) : 0};
     const nb::gil_scoped_release unlocked;
     replay(b.player, static_cast<Evaluator>(evaluator), log, {chosen.data(), fates.data(), margins.data()});
   });

@@ -6,6 +6,8 @@
 
 namespace surefoot {
 
+using Zeros = std::vector<double>;
+
 template <class A>
 using Common = std::vector<A, true>;
 
@@ -23,7 +25,7 @@ class OfTeam {
   auto row(int i) const { return there_->row(i); }
   double& operator[](std::size_t i) const { return there_->data()[i]; }
   double& operator()(int i, int j) const { return (*there_)(i, j); }
-  void identity(double scale) const { there_->identity(scale); }
+  void diagonal(double scale) const { there_->diagonal(scale); }
 
  private:
   A* there_;

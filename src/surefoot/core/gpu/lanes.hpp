@@ -73,8 +73,6 @@ using Register = Quad;
 template <class Number>
 inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));
 
-using Lines = std::vector<double>;
-
 inline constexpr int NARROW = 4;
 struct SingleLanes {
   float x[NARROW];

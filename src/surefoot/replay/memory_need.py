@@ -1,0 +1,45 @@
+"""Whether the matrices of a fit or a replay fit into memory, told before hours are spent on finding out.
+
+Policies keep several matrices of dim x dim numbers, where dim counts every action's own columns: 20 actions of 1,024
+buckets are 20,500 dimensions, and 3 GB a matrix.
+"""
+
+import os
+from pathlib import Path
+
+from surefoot.errors import ConfigError
+from surefoot.replay.batch import Log
+
+FIT, POLICY = 12, 8  # matrices that a fit holds at once, and each policy of a replay
+
+
+def check_memory(log: Log, matrices: int, *, available: int | None = None) -> None:
+    """Refuse a log whose matrices would not fit."""
+    need, have = 8 * log.dim**2 * matrices, available_memory() if available is None else available
+    if need <= have:
+        return
+    each = log.dim // max(1, len(log.actions))
+    raise ConfigError(
+        f"{matrices} matrices of {log.dim:,} x {log.dim:,} numbers must fit into memory, but they take "
+        f"{need / 1e9:,.0f} GB, and {have / 1e9:,.1f} GB are free: {len(log.actions)} actions have {each:,} columns "
+        "each. Take fewer buckets (`--hash`) or columns (`--context`), fewer policies (`--policy`), or describe "
+        "actions by features of their own (`--action-features`)."
+    )
+
+
+def available_memory() -> int:
+    """What programs may still take, in bytes: of the machine, and of a container where it has a limit."""
+    try:
+        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        found = 1024 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        found = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([found, *_left_in_container()])
+
+
+def _left_in_container(folder: Path = Path("/sys/fs/cgroup")) -> list[int]:
+    try:
+        limit, used = ((folder / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        return [] if limit == "max" else [int(limit) - int(used)]
+    except (OSError, ValueError):
+        return []
