@@ -3,7 +3,7 @@
 `python -m bench.real_logs FOLDER` writes each log whose package is installed (`requirements/long.txt`), runs `surefoot
 fit-baseline` and `surefoot replay` on it, and prints a line of docs/real-data.md. `--live` plays the tables of classes
 on, where every mean is known: a learner that was taught by the log acts under a guard, as the doubt about linearity
-advises.
+advises. `--learned` shows what LUCB earns on those tables, with each radius that `surefoot replay` tries by default.
 """
 
 import argparse
@@ -179,10 +179,23 @@ def live_line(name: str, seeds: Sequence[int]) -> str:
     )
 
 
+def learned(name: str, folder: Path) -> dict[str, float]:
+    """What LUCB earns a round on a table whose classes are known, with each radius that the plain command shows."""
+    table, path = real_tables.classes(name, seed=0).with_labels(slice(0, LOGGED)).drop("today"), folder / "labels.csv"
+    table.write_csv(path)
+    today = str(table["label"].min())
+    replayed = surefoot("replay", str(path), "--label", "label", "--baseline", today, "--json")
+    if replayed.returncode:
+        raise RuntimeError(f"{name}: {replayed.stderr}")
+    rows = json.loads(replayed.stdout)["policies"]
+    return {row["label"]: row["estimates"]["full"]["reward"]["value"] for row in rows if row["policy"] == "LUCB"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--live", type=int, default=0, help="runs beyond the log for each table of classes")
+    parser.add_argument("--learned", action="store_true", help="what LUCB earns on each table of classes")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     print("| " + " | ".join(HEADS) + " |\n|" + "---|" * len(HEADS))
@@ -191,6 +204,8 @@ def main() -> None:
             print(line_of(name, asked.folder), flush=True)
         except ModuleNotFoundError as missing:
             print(f"left out {name}: {missing}")
+    for name in CLASSES if asked.learned else ():
+        print(f"{name}: {', '.join(f'{label} {paid:.3f}' for label, paid in learned(name, asked.folder).items())}")
     for name in CLASSES if asked.live else ():
         print(live_line(name, range(asked.live)), flush=True)
 

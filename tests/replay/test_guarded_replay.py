@@ -66,7 +66,8 @@ def test_a_rejected_round_leaves_the_guard_as_it_was() -> None:
 def test_the_command_plays_a_guard_beside_the_others(tmp_path: Path) -> None:
     path = str(clicks(tmp_path / "clicks.csv"))
     found = json.loads(run("replay", path, "--baseline", "banner", "--per-day", "100", "--json"))
-    assert [entry["policy"] for entry in found["policies"]] == ["LUCB", "CLUCB", "CLUCB2", "SafeLUCB", "Guard"]
+    names = [entry["label"].split(",")[0] for entry in found["policies"]]
+    assert names == ["LUCB", "LUCB", "CLUCB", "CLUCB2", "SafeLUCB", "Guard"]
     (alone,) = json.loads(run("replay", path, "--baseline", "banner", "--policy", "Guard", "--json"))["policies"]
     assert alone == found["policies"][-1]
     weighted = json.loads(run("replay", path, "--baseline", "banner", "--evaluator", "importance", "--json"))

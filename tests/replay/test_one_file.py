@@ -1,6 +1,7 @@
 """One experiment.toml from the log to the service: what was replayed is what goes live."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import polars as pl
 import pytest
 
 import surefoot
-from surefoot.audit import audit
+from surefoot.audit import audit, auditor
+from surefoot.audit.declarations import read_linear
 from surefoot.client import Client, ServiceError
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment import Experiment, fork, read_configuration
@@ -49,18 +51,21 @@ def configured(policy: str, radius: str | None = None, **changed: Any) -> tuple[
 
 
 @pytest.mark.parametrize(
-    ("policy", "radius"),
+    ("policy", "radius", "exploration"),
     [
-        ("SafeLUCB", None),
-        ("SafeLUCB", "likelihood"),
-        ("SafeLUCB", "amm"),
-        ("CLUCB", None),
-        ("CLUCB2", "residual"),
-        ("LUCB", None),
+        ("SafeLUCB", None, None),
+        ("SafeLUCB", "likelihood", None),
+        ("SafeLUCB", "amm", None),
+        ("CLUCB", None, None),
+        ("CLUCB2", "residual", None),
+        ("LUCB", None, None),
+        ("LUCB", None, 0.7),
     ],
 )
-def test_what_is_replayed_is_what_goes_live(policy: str, radius: str | None, tmp_path: Path) -> None:
-    log, made = configured(policy, radius)
+def test_what_is_replayed_is_what_goes_live(
+    policy: str, radius: str | None, exploration: float | None, tmp_path: Path
+) -> None:
+    log, made = configured(policy, radius, exploration=exploration)
     config = read_configuration(made.write(tmp_path / "experiment.toml"))
     assert config == made
     declared = Declared(config.noise, config.theta_bound, config.baseline_reward, config.reward_bounds)
@@ -68,7 +73,8 @@ def test_what_is_replayed_is_what_goes_live(policy: str, radius: str | None, tmp
     replayed = log_player(config.spec(), declared, log, mode=FULL, seed=0).play(
         batch, batch.rewards, np.ones(ROWS, dtype=np.bool_)
     )
-    shop = Experiment.create(surefoot.open_journal("memory:"), "shop", config, mode="guarded", despite_doubt=True)
+    journal = surefoot.open_journal("memory:")
+    shop = Experiment.create(journal, "shop", config, mode="guarded", despite_doubt=True)
     live = []
     for visitor in table().iter_rows(named=True):
         context = {"x": visitor["x"], "plan": visitor["plan"]}
@@ -77,6 +83,33 @@ def test_what_is_replayed_is_what_goes_live(policy: str, radius: str | None, tmp
         assert shop.reward(answer.decision_id, float(config.actions[answer.action] == visitor["size"])).is_accepted
     np.testing.assert_array_equal(live, replayed.chosen)
     assert shop.status().learner_share > 0
+    # What was declared is true: a constant radius is no smaller noise, by which the audit and the lift would judge.
+    assert shop.settings.settings["noise"] == config.noise
+    assert shop.settings.settings.get("exploration") == exploration
+    assert audit(journal, "shop").is_clean
+
+
+def test_an_experiment_with_another_radius_than_it_declared_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, config = configured("LUCB", exploration=0.7)
+    journal = surefoot.open_journal("memory:")
+    shop = Experiment.create(journal, "shop", config, mode="guarded")
+    for visitor in table().head(60).iter_rows(named=True):
+        answer = shop.decide(context={"x": visitor["x"], "plan": visitor["plan"]}, baseline=visitor["today"])
+        shop.reward(answer.decision_id, float(config.actions[answer.action] == visitor["size"]))
+    monkeypatch.setattr(auditor, "read_linear", lambda *given: replace(read_linear(*given), exploration=0.1))
+    assert {finding.what for finding in audit(journal, "shop").findings} == {"proposal"}
+
+
+@pytest.mark.parametrize("policy", ["SafeLUCB", "CLUCB", "CLUCB2"])
+def test_a_constant_radius_is_lucbs_alone(policy: str) -> None:
+    with pytest.raises(ConfigError, match=f"`exploration` must not be given for {policy}"):
+        configured(policy, exploration=1.0)
+
+
+@pytest.mark.parametrize("exploration", [0.0, -1.0, math.inf, math.nan])
+def test_a_radius_is_positive(exploration: float) -> None:
+    with pytest.raises(ConfigError, match="exploration"):
+        configured("LUCB", exploration=exploration)[1].new_policy()
 
 
 def test_a_fork_by_another_configuration_makes_the_rows_anew_of_the_contexts() -> None:

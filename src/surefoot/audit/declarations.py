@@ -39,6 +39,7 @@ class Declarations:
     restart_share: float
     watch: WatchDeclarations
     likelihood: LikelihoodDeclarations | None = None
+    exploration: float | None = None  # what a proposal counts a width, where that is not the radius of the set
 
     def after(self, restarts: int) -> "Declarations":
         """What may be spent of delta after so many restarts: 1 - share for the first set, then share 2^-k."""
@@ -74,6 +75,13 @@ class Declarations:
         reach = known.theta_bound * known.feature_bound + self.misspecification
         low, high = self.reward_range
         return max(low, -reach), min(high, reach)
+
+    @property
+    def longest_theta(self) -> float:
+        """What a proposal counts a length before anything is learned."""
+        if self.exploration is None:
+            return self.knowledge.theta_bound
+        return self.exploration / math.sqrt(self.knowledge.ridge)
 
     @property
     def misspecification(self) -> float:
@@ -126,6 +134,7 @@ def read_linear(policy: str, settings: Mapping[str, Any]) -> Declarations:
         is_exact=policy == "CLUCB2" and settings.get("nesting", "exact") == "exact",
         learns_baseline=policy != "CLUCB",
         proposes_by_set=settings.get("optimism", "set") == "set",
+        exploration=None if settings.get("exploration") is None else float(settings["exploration"]),
         delta=delta,
         realised_share=share,
         # Not today's default: settings without it are older than restarts.

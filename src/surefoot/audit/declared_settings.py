@@ -31,6 +31,7 @@ _NUMBERS: dict[str, Rule] = {
     "feature_bound": (lambda x: 1e-100 <= x <= 1e100, "lie between 1e-100 and 1e100"),
     "reward_floor": _NOT_NEGATIVE,
     "misspecification": _NOT_NEGATIVE,
+    "exploration": _POSITIVE,
     "baseline_reward": _NOT_NEGATIVE,
     "realised_share": _PART,
     "restart_share": _PART,
@@ -90,6 +91,8 @@ def _linear(policy: str, settings: Mapping[str, Any]) -> Iterator[str]:
         yield "the paper's radius holds from `dim` 2 on, but 1 was declared"
     if misfit != 0.0 and (policy != "SafeLUCB" or radius in ("dual", "residual", *BY_LIKELIHOOD)):
         yield f"{policy} with this radius allows for no `misspecification`, but {misfit!r:.80} was declared"
+    if settings.get("exploration") is not None and policy != "LUCB":
+        yield f"{policy} proposes by its confidence set, but an `exploration` was declared"
     size: Any = settings.get("feature_bound")
     ridge: Any = settings.get("ridge", 1.0)
     # A ridge of 0 or less is a finding of its own; here it must not raise.

@@ -337,9 +337,10 @@ class LinearChecks:
             scores, share = self._likelihood.uppers(round_.rows), 1e-6
         elif self.estimate.count:
             known = self.estimate.optimistic()
-            scores, share = [known.uppers(round_.rows)], known.widest_guard + 1e3 * known.rounding
+            uppers = known.uppers(round_.rows, self.declared.exploration)
+            scores, share = [uppers], known.widest_guard + 1e3 * known.rounding
         else:
-            scores, share = [self.declared.knowledge.theta_bound * np.linalg.norm(round_.rows, axis=1)], 1e-9
+            scores, share = [self.declared.longest_theta * np.linalg.norm(round_.rows, axis=1)], 1e-9
         found = [(float(uppers.max()), float(uppers[round_.proposal])) for uppers in scores]
         if not any(
             near(round_.optimism, chosen, abs(best), share) and near(chosen, best, 0.0, share) for best, chosen in found

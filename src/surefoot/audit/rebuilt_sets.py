@@ -103,11 +103,11 @@ class RebuiltSet:
         allowed = 1e-6 + 1e3 * self.rounding + 64.0 * self.dim**2 * EPS * widest / narrowest
         return bool(np.abs(gap).max() <= allowed)
 
-    def uppers(self, rows: Matrix) -> Vector:
-        """The largest <theta, row> over the ellipsoid, for every row."""
+    def uppers(self, rows: Matrix, radius: float | None = None) -> Vector:
+        """The largest <theta, row> over the ellipsoid, for every row; with another radius where one was declared."""
         turned = self._factor.turn(rows)
         widths = np.sqrt(np.einsum("ij,ij->i", turned, turned / self._factor.values))
-        highest: Vector = turned @ self._center + self.radius * widths
+        highest: Vector = turned @ self._center + (self.radius if radius is None else radius) * widths
         return highest
 
     def distance(self, center: Vector) -> float:

@@ -17,6 +17,7 @@ from surefoot.cli.log_options import (
     Categorical,
     Context,
     EstimatePropensities,
+    Exploration,
     FormatOption,
     Hashed,
     IdColumn,
@@ -63,6 +64,7 @@ def fit_baseline(
     radius: Annotated[
         str | None, typer.Option(help="Radius of the confidence set; the policy's own by default.")
     ] = None,
+    exploration: Exploration = None,
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned.")] = None,
     default_reward: Annotated[
         float | None, typer.Option(help="What is learned if no reward came within the window.")
@@ -116,6 +118,7 @@ def fit_baseline(
             reward_window=reward_window,
             default_reward=default_reward,
             despite_doubt=despite_doubt,
+            exploration=exploration,
         )
         configuration.new_policy()  # a configuration that no policy accepts is not written
         configuration.write(out)

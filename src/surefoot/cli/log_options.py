@@ -50,6 +50,10 @@ RewardBounds = Annotated[
     str | None,
     typer.Option("--reward-bounds", "--reward-range", help="Bounds that no single reward leaves, such as 0,1."),
 ]
+Exploration = Annotated[
+    float | None,
+    typer.Option("--exploration", help="LUCB's radius as a constant (LinUCB's alpha), which costs its regret bound."),
+]
 EstimatePropensities = Annotated[
     bool,
     typer.Option("--estimate-propensities", help="Estimate the propensity of each action from the context."),

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -22,6 +21,7 @@ from surefoot.cli.log_options import (
     Categorical,
     Context,
     EstimatePropensities,
+    Exploration,
     FormatOption,
     Hashed,
     IdColumn,
@@ -40,6 +40,7 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
+from surefoot.cli.replayed_specs import FREE, bounds_known, specs_of
 from surefoot.errors import ConfigError
 from surefoot.experiment.experiment_toml import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
@@ -59,10 +60,8 @@ from surefoot.replay.replayed_policy import PLAYABLE, Declared
 from surefoot.scalars import precisely
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.contestants import Entry
-from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.workers import workers_on
 
-FREE = "LUCB"
 PER_DAY = "per_day is how many rounds your traffic has a day."
 DISPENSABLE = ("reward", "rounds", "free from", "below floor")  # baseline and lift tell the reward, too
 UNLIMITED = 10_000  # columns of a terminal
@@ -110,10 +109,7 @@ def replay(
     reward_bounds: RewardBounds = None,
     delta: Annotated[float | None, typer.Option(help="Probability that the guarantee fails; 0.001.")] = None,
     ridge: Annotated[float | None, typer.Option(help="Regulariser of the policies; 1.")] = None,
-    exploration: Annotated[
-        float | None,
-        typer.Option(help="LUCB's radius as a constant (LinUCB's alpha), instead of one that holds at all times."),
-    ] = None,
+    exploration: Exploration = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     format: FormatOption = None,  # noqa: A002
     max_bad: MaxBad = 0,
@@ -136,9 +132,7 @@ def replay(
     if ridge is None:
         ridge = told.ridge if told else 1.0
     chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
-    known, explored = _bounds_known(chosen, range_), {} if exploration is None else {"exploration": exploration}
-    specs = _specs(policy or (PLAYABLE if told is None else (told.policy,)), alphas, delta, ridge, known, exploration)
-    entries: list[Entry] = [*(specs if told is None else [_as_told(spec, told) for spec in specs])]
+    explored = {} if exploration is None else {"exploration": exploration}
     columns = columns_of(
         log,
         format,
@@ -169,6 +163,11 @@ def replay(
             read = estimate_propensities(read)
         declared, doubts = _declared(read, told, range_, level)
         bounds = range_ or declared.reward_bounds
+        entries: list[Entry] = [
+            *specs_of(
+                policy, told, alphas, exploration, bounds, delta=delta, ridge=ridge, **bounds_known(chosen, range_)
+            )
+        ]
         declared = Declared(
             declared.noise if noise is None else noise,
             declared.theta_bound if theta_bound is None else theta_bound,
@@ -176,8 +175,8 @@ def replay(
             range_,
         )
         if GUARD in policy if policy else _can_guard(read, chosen, bounds):
-            known = {"delta": delta, "ridge": ridge or 1.0, "reward_bounds": _known(bounds), **explored}
-            entries += [guarded(one, **known) for one in alphas]
+            under: dict[str, Any] = {"delta": delta, "ridge": ridge or 1.0, "reward_bounds": _known(bounds), **explored}
+            entries += [guarded(one, **under) for one in alphas]
         seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
         if seconds is not None and seconds >= LONG:
             errors.print(told_wait(seconds, read), highlight=False)
@@ -202,38 +201,6 @@ def replay(
     folder = out or Path("results") / f"replay-{log[0].name.split('.')[0]}"
     _write(folder, read, outcomes, settings, doubts, verdict)
     _print(read, outcomes, doubts, folder, verdict)
-
-
-def _bounds_known(evaluator: str, range_: tuple[float, float] | None) -> dict[str, Any]:
-    """What SafeLUCB may know of rewards within a range: their bounds, or that of their means.
-
-    Beside another strategy it is taught by rows that it did not play, which its set by likelihood does not take in.
-    """
-    return {} if range_ is None else {"reward_range" if evaluator == "importance" else "reward_bounds": range_}
-
-
-def _as_told(spec: Spec, told: Configuration) -> Spec:
-    """With what else the configuration says of its own policy, so that what is replayed is what goes live."""
-    if spec.policy != told.policy:
-        return spec
-    own = told.spec()
-    return replace(spec, radius=own.radius, floor_share=own.floor_share)
-
-
-def _specs(
-    policies: Sequence[str],
-    alphas: Sequence[float],
-    delta: float,
-    ridge: float | None,
-    bounds: dict[str, Any],
-    exploration: float | None,
-) -> list[Spec]:
-    specs, own = [], {"SafeLUCB": bounds, FREE: {"exploration": exploration}}
-    for name in [name for name in policies if name != GUARD]:
-        known = own.get(name, {})
-        floors: Sequence[float | None] = [None] if name == FREE else alphas
-        specs += [Spec(name, alpha=alpha, delta=delta, ridge=ridge, **known) for alpha in floors]
-    return specs
 
 
 def _declared(
@@ -371,7 +338,7 @@ def _cells(outcome: ReplayOutcome) -> dict[str, str]:
     """A row by its columns, the answer first; intervals in full are in the report."""
     alpha = outcome.spec.alpha
     return {
-        "": outcome.spec.policy if alpha is None else f"{outcome.spec.policy} {alpha:g}",
+        "": outcome.spec.label if alpha is None else f"{outcome.spec.policy} {alpha:g}",
         "lift": _short(outcome.main["gain"], signed=True),
         "reward": _short(outcome.main["reward"]),
         "learner": f"{outcome.learner_share:.0%}" if outcome.rounds else "–",

@@ -1,7 +1,7 @@
 """The experiment's configuration, as TOML: one file from the log to the service. Its schema lives here.
 
 policy, alpha, delta, noise, theta_bound, feature_bound, baseline_reward, reward_floor
-ridge, radius, reward_bounds, reward_window, default_reward   where they are not the policy's own
+ridge, radius, exploration, reward_bounds, reward_window, default_reward   where they are not the policy's own
 doubt       what in the log spoke against a linear model
 [actions]   names, baseline, and per name its features where actions have any
 [[context]] name, and either low and high (a number; has_gaps where it may be missing), levels (a label) or
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
     from surefoot.simulation.policy_specs import Spec
 
 NUMBERS = ("alpha", "delta", "noise", "theta_bound", "feature_bound", "baseline_reward", "reward_floor")
-CHOSEN = ("ridge", "radius", "reward_bounds", "reward_window", "default_reward", "doubt")  # left out where they are not
+CHOSEN = (
+    "ridge",
+    "radius",
+    "exploration",
+    "reward_bounds",
+    "reward_window",
+    "default_reward",
+    "doubt",
+)  # left out where they are not
 UNGUARDED = "LUCB"  # keeps no floor, and so has nothing to lose by a wrong model
 TOP = ("policy", *NUMBERS, *CHOSEN, "actions", "context")
 
@@ -66,6 +74,14 @@ class Configuration:
     reward_window: float | None = None
     default_reward: float | None = None
     doubt: str = ""
+    exploration: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.exploration is not None and self.policy != UNGUARDED:
+            raise ConfigError(
+                f"`exploration` must not be given for {self.policy}, which proposes by its confidence set: it is a "
+                f"setting of {UNGUARDED}. Leave it out."
+            )
 
     @property
     def phi(self) -> FeatureMap:
@@ -90,7 +106,8 @@ class Configuration:
         """The policy, told all that it takes."""
         kind: Any = policy_kind(self.policy)
         told = {"dim": self.phi.dim, "nesting": "latest", **{name: getattr(self, name) for name in NUMBERS}}
-        chosen = {"ridge": self.ridge, "radius": self.radius, "reward_bounds": self.reward_bounds}
+        names = ("ridge", "radius", "exploration", "reward_bounds")
+        chosen = {name: getattr(self, name) for name in names}
         taken = inspect.signature(kind).parameters
         told |= {name: value for name, value in chosen.items() if value is not None}
         if self.ridge is None and "ridge" in taken and taken["ridge"].default is inspect.Parameter.empty:
@@ -105,6 +122,8 @@ class Configuration:
         told: dict[str, Any] = {"delta": self.delta, "ridge": self.ridge, "radius": self.radius}
         if self.policy != UNGUARDED:
             told["alpha"] = self.alpha
+        else:
+            told["exploration"] = self.exploration
         if self.policy == "SafeLUCB":
             told["reward_bounds"] = self.reward_bounds
         if self.reward_floor > 0 and self.baseline_reward > 0:
@@ -236,6 +255,7 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
             reward_bounds=None if bounds is None else _pair(*bounds),
             doubt=str(data.get("doubt", "")),
             ridge=_maybe(data.get("ridge")),
+            exploration=_maybe(data.get("exploration")),
             reward_window=_maybe(data.get("reward_window")),
             default_reward=_maybe(data.get("default_reward")),
         )

@@ -30,6 +30,7 @@ from surefoot.safety.alarm import AlarmKind
 from surefoot.safety.ledger import Ledger
 from surefoot.safety.proof import Proof
 
+OPTIONAL = ("alpha", "reward_floor", "radius", "misspecification", "reward_bounds", "exploration")
 CONTRADICTION = "No theta is left that satisfies both the data and everything declared: one declaration is not true."
 
 
@@ -59,16 +60,12 @@ class LinearPolicy(Policy):
         self.dim = count("dim", dim, hint="dim is the number of features of one action.")
         told = linear_settings(
             dim=self.dim,
-            alpha=extra.get("alpha"),
             delta=delta,
             noise=noise,
             ridge=ridge,
             theta_bound=theta_bound,
             feature_bound=feature_bound,
-            reward_floor=extra.get("reward_floor", 0.0),
-            radius=extra.get("radius", "paper"),
-            misspecification=extra.get("misspecification", 0.0),
-            reward_bounds=extra.get("reward_bounds"),
+            **{name: extra[name] for name in OPTIONAL if name in extra},
         )
         told.watchful = True
         self._core = sized(self._rule, self.dim)(self.dim, told)

@@ -18,16 +18,17 @@ MOST_RESOLVED = 1e9
 def linear_settings(
     *,
     dim: int,
-    alpha: float | None,
     delta: float,
     noise: float,
     ridge: float,
     theta_bound: float,
     feature_bound: float,
+    alpha: float | None = None,
     reward_floor: float = 0.0,
     radius: str = "paper",
     misspecification: float = 0.0,
     reward_bounds: tuple[float, float] | None = None,
+    exploration: float | None = None,
 ) -> Any:
     """Checked settings, as the core takes them; without a floor to keep, alpha is None."""
     settings = native.LinearSettings()
@@ -60,6 +61,8 @@ def linear_settings(
     settings.radius = read_radius(radius, dim=dim, misspecification=misspecification, is_bounded=is_bounded)
     if reward_bounds is not None:
         settings.reward_low, settings.reward_high = reward_bounds
+    if exploration is not None:
+        settings.exploration = positive("exploration", exploration, hint="exploration is LinUCB's alpha, such as 1.")
     return settings
 
 

@@ -35,6 +35,10 @@ class LUCB(LinearPolicy):
         D: bound on the length of every feature row.
     radius : str
         Radius of the confidence set (`surefoot.linear.radius`); "paper" by default.
+    exploration : float, optional
+        What proposals count a width, as a constant, which LinUCB calls alpha (Li et al. 2010), in place of the radius.
+        No regret bound is left, but it learns in thousands of rounds where the other needs many times that. What a
+        certificate says rests on the confidence set all the same.
     settle_after, default_reward : int and float, optional
         Rounds after which a missing reward is learned as `default_reward` (0).
 
@@ -67,6 +71,7 @@ class LUCB(LinearPolicy):
         theta_bound: float,
         feature_bound: float,
         radius: str = "paper",
+        exploration: float | None = None,
         settle_after: int | None = None,
         default_reward: float | None = None,
     ) -> None:
@@ -80,4 +85,5 @@ class LUCB(LinearPolicy):
             radius=radius,
             settle_after=settle_after,
             default_reward=default_reward,
+            **({} if exploration is None else {"exploration": exploration}),
         )

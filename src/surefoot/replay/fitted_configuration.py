@@ -21,6 +21,7 @@ def configuration_of(
     reward_window: float | None = None,
     default_reward: float | None = None,
     despite_doubt: bool = False,
+    exploration: float | None = None,
 ) -> Configuration:
     r"""The experiment's configuration that a fit suggests.
 
@@ -46,6 +47,8 @@ def configuration_of(
         Seconds after which a reward is learned, and what is learned if none came.
     despite_doubt : bool
         Take a linear policy with a floor although the log speaks against a linear model.
+    exploration : float, optional
+        LUCB's radius as a constant (LinUCB's alpha); by default one that holds at all times.
 
     Returns
     -------
@@ -100,4 +103,5 @@ def configuration_of(
         reward_window=reward_window,
         default_reward=default_reward,
         doubt=doubt,
+        exploration=exploration,
     )

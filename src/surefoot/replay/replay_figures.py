@@ -209,14 +209,22 @@ def _alphas(outcomes: Sequence[ReplayOutcome]) -> dict[float, str]:
 
 def _looks(outcomes: Sequence[ReplayOutcome]) -> list[tuple[ReplayOutcome, dict[str, Any]]]:
     alphas = _alphas(outcomes)
-    names = list(dict.fromkeys(outcome.spec.policy for outcome in outcomes if outcome.spec.alpha is not None))
+    kept, free = [
+        list(dict.fromkeys(_name(outcome) for outcome in outcomes if (outcome.spec.alpha is None) is is_free))
+        for is_free in (False, True)
+    ]
     found = []
     for outcome in outcomes:
         alpha = outcome.spec.alpha
-        dashes = LINES[names.index(outcome.spec.policy) % len(LINES)] if alpha is not None else "-"
+        dashes = LINES[(free if alpha is None else kept).index(_name(outcome)) % len(LINES)]
         colour = alphas[alpha] if alpha is not None else INK
         found.append((outcome, {"color": colour, "ls": dashes, "lw": 1.6 if alpha is not None else 2.0}))
     return found
+
+
+def _name(outcome: ReplayOutcome) -> str:
+    """Of a policy, whatever its floor; without one, by what else it was told."""
+    return outcome.spec.label if outcome.spec.alpha is None else outcome.spec.policy
 
 
 def _finish(ax: Axes) -> Axes:

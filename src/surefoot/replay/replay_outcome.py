@@ -52,7 +52,9 @@ class ReplayOutcome:
         """Plain numbers for JSON."""
         return {
             "policy": self.spec.policy,
+            "label": self.spec.label,
             "alpha": self.spec.alpha,
+            "exploration": getattr(self.spec, "exploration", None),
             "evaluator": self.evaluator,
             "rows": self.rows,
             "rounds": self.rounds,

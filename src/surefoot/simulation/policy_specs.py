@@ -1,6 +1,5 @@
 """Specs: which policy to simulate, with which settings, by name."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -16,7 +15,6 @@ from surefoot.simulation.worlds import World
 NAMES = ("LUCB", "CLUCB", "CLUCB2", "UCB", "ConservativeUCB", "SafeLUCB", "CLUCB2-exact")
 EXACT = "CLUCB2-exact"  # not in the core: the policy object plays
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "CLUCB2-exact", "SafeLUCB")
-NOISELESS = 1e-12  # a noise so small that of a radius only sqrt(ridge) theta_bound is left
 # Settings that not every policy has; given to another policy, they are refused rather than ignored.
 TAKERS: dict[str, tuple[str, ...]] = {
     "ridge": LINEAR,
@@ -132,7 +130,7 @@ class Spec:
         if self.ridge is None and self.policy == "SafeLUCB":
             told["ridge"] = suitable_ridge(problem.dim, told["noise"], told["theta_bound"], told["feature_bound"])
         if self.exploration is not None:
-            told |= {"noise": NOISELESS, "theta_bound": self.exploration / math.sqrt(told["ridge"])}
+            told["exploration"] = self.exploration
         return told
 
     def safe_settings(self) -> dict[str, Any]:
