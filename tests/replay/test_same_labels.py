@@ -238,7 +238,7 @@ CONFIGURED = Encoder((NumericColumn("x", 0.0, 5.0),))
     ("values", "told"),
     [
         (["old", "young"], r"Column 'x' must hold numbers, .* but `data frame` has text there, such as 'old'"),
-        ([[1.0, 2.0], [3.0, 4.0]], r"Column 'x' must hold numbers, .* has lists there, such as"),
+        ([[1.0, 2.0], [3.0, 4.0]], r"Column 'x' must hold numbers, .* has lists there, such as \[1.0, 2.0\]\. Mend"),
         ([1.0, None], "x is missing, and its encoder was fitted to a log without gaps"),
     ],
 )

@@ -146,7 +146,7 @@ class RowReader:
         if isinstance(part, NumericColumn) and (
             values.dtype.is_nested() or (values.dtype == pl.String and _reads_as_text(values))
         ):
-            shown = next(iter(values.drop_nulls()), None)
+            shown = next(iter(values.drop_nulls().head(1).to_list()), None)
             raise LogError(
                 f"Column {name!r} must hold numbers, for which its encoder was made, but `{self.path}` has "
                 f"{'lists' if values.dtype.is_nested() else 'text'} there, such as {shown!r:.60}. "
