@@ -1,6 +1,7 @@
 // Blocks against the whole matrix: what is skipped are zeros, so that every bit must be the same.
+#include <bit>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -157,6 +158,7 @@ void a_matrix_that_was_handed_over_stays_as_it_was() {
 // M x, four rows at once and each alone: over blocks that begin anywhere, and from any row on.
 void rows_at_once_have_the_bits_of_one_alone() {
   Draws draws;
+  const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
   for (int dim = 1; dim <= 41; ++dim) {
     const int cut = draws.below(dim);
     Matrix<any> lower(dim);
@@ -171,8 +173,7 @@ void rows_at_once_have_the_bits_of_one_alone() {
       bool is_equal = true;
       int next = begin;
       product.each(begin, dim, [&](int i, double entry) {
-        const double alone = product[i];
-        is_equal = is_equal && i == next && std::memcmp(&entry, &alone, sizeof entry) == 0;
+        is_equal = is_equal && i == next && bits(entry) == bits(product[i]);
         ++next;
       });
       check(is_equal && next == dim, "rows at once have the bits of one alone");
