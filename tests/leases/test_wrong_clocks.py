@@ -11,8 +11,11 @@ from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError
 from surefoot.experiment import ShardedExperiment
 from surefoot.journal import Journal
+from surefoot.leases.merging import Member, Members
+from tests.experiment.tampering import Row
 from tests.leases.shards import World
 from tests.leases.test_sharded_experiment import Away, Fleet, play
+from tests.leases.test_shared_audit import audited
 
 
 def learned(shop: ShardedExperiment) -> tuple[int, int]:
@@ -66,4 +69,51 @@ def test_rounds_of_a_clock_that_was_set_under_a_lease_are_not_learned(
     shop.renew()
     assert learned(shop) == (4, 0)
     assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_shard_that_is_ahead_of_the_declared_skew_is_found(
+    tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: Any = Away(hub)
+    fleet, world = Fleet(tmp_path, timed), World(np.random.default_rng(1))
+    timed.told = fleet.clock
+    honest = Members.check
+
+    def check(members: Members, given: Any, now: float, sent: float) -> Member:
+        return honest(members, given, max(now, given.through), max(now, given.through))
+
+    monkeypatch.setattr(Members, "check", check)  # a hub that does not look at clocks
+    monkeypatch.setattr(ShardedExperiment, "_is_untimed", lambda shop: False)
+    shops = [fleet.join("a"), fleet.join("b", clock=lambda: fleet.clock() + 3600.0)]
+    for shop in shops * 2:
+        play(world, shop, 5)
+        shop.renew()
+    found = [one for one in audit_shards(hub, "shop", fleet.journals).hub.findings if one.what == "clock"]
+    assert found
+    assert all("'b'" in one.text for one in found)
+    fleet.close()
+
+
+def test_a_shard_that_joins_ahead_of_the_declared_skew_is_found(honest: Path, tmp_path: Path) -> None:
+    def join_ahead(rows: list[Row]) -> None:
+        joined = next(row for row in rows if row["kind"] == "joined")
+        joined["payload"]["since"] = joined["time"] + 0.6  # skew is 1
+
+    assert "clock" in {one.what for one in audited(honest, "hub", join_ahead, tmp_path).hub.findings}
+
+
+def test_a_shard_that_joins_where_others_have_merged_ahead_is_honest(tmp_path: Path, hub: Journal) -> None:
+    timed: Any = Away(hub)
+    fleet, world = Fleet(tmp_path, timed), World(np.random.default_rng(1))
+    timed.told = lambda: fleet.clock.time
+    shop = fleet.join("a", clock=lambda: fleet.clock() + 0.5)  # just within half of the skew
+    play(world, shop, 5)
+    shop.leave()
+    fleet.join("b")
+    joined = [event.time for event in hub.read("shop") if event.kind == "joined"]
+    watermark = shop.coordinator(lambda it: it.watermark)
+    assert watermark > joined[-1] + 0.49
+    report = audit_shards(hub, "shop", fleet.journals)
+    assert [one.text for one in report.hub.findings] == []
     fleet.close()

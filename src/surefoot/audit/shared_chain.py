@@ -97,12 +97,26 @@ class SharedChain(ABC):
     def _take_joined(self, event: Event, joined: records.Joined) -> None:
         if joined.shard in self.shards or not joined.since >= self._watermark:
             self.findings.add(event.number, "joined", f"shard {joined.shard!r} joins once, after what is merged")
+        if self._is_ahead(joined.since) and joined.since != self._watermark:
+            self.findings.add(event.number, "clock", self._ahead(joined.shard, joined.since))
         view = self._chain_of(joined.shard)
         auditor = None if view is None else self._auditor(view)
         if auditor is not None:
             auditor.advance(None)
             self._check_declared(event, joined, auditor.created)
         self.shards[joined.shard] = AuditedShard(joined.since, joined.since, joined.token, auditor, view)
+
+    def _is_ahead(self, moment: float) -> bool:
+        """Whether a clock was further ahead of that of this chain than was declared."""
+        assert self.created is not None
+        return moment > self._time + (self.created.skew or 0.0) / 2
+
+    def _ahead(self, shard: str, moment: float) -> str:
+        assert self.created is not None
+        return (
+            f"shard {shard!r} was at {moment!r} when it was {self._time!r} where the shards meet: more than half of "
+            f"the declared skew of {self.created.skew or 0.0:g} seconds ahead"
+        )
 
     def _chain_of(self, shard: str) -> View | None:
         """The shard's own chain; that of an edge is kept where the shards meet."""
@@ -168,6 +182,8 @@ class SharedChain(ABC):
             problems.add("lease", f"lease {shard.lease} of {given.shard!r} is to be handed in, but got {given.lease}")
         if given.token != shard.token:
             problems.add("token", f"shard {given.shard!r} must hand in by the journal that it joined with")
+        if self._is_ahead(given.through):
+            problems.add("clock", self._ahead(given.shard, given.through))
         moments = [shard.since, *(made.moment for made in given.rounds), given.through]
         numbers = [made.number for made in given.rounds]
         is_whole = numbers == list(range(shard.handed_in + 1, shard.handed_in + 1 + len(numbers)))
