@@ -3,11 +3,13 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import surefoot
-from surefoot.audit import audit_shards
+from surefoot.audit import SharedReport, audit_shards
+from surefoot.journal import Journal
 from tests.experiment.tampering import Row, load, rehashed, save
 from tests.leases.guard_fleet import NAME, GuardFleet, World, seeded_coins
 from tests.leases.test_shared_audit import audited, last
@@ -138,6 +140,41 @@ def test_a_forged_bank_is_found(honest: Path, tmp_path: Path, tamper: Callable[[
 def test_a_forged_shard_is_found(honest: Path, tmp_path: Path, tamper: Callable[[list[Row]], None]) -> None:
     report = audited(honest, "a", tamper, tmp_path)
     assert len(report.hub.findings) + len(report.shards["a"].findings) > 0
+
+
+def texts(report: SharedReport) -> list[str]:
+    return [found.text for one in (report.hub, *report.shards.values()) for found in one.findings]
+
+
+def test_true_and_1_are_two_actions_to_the_audit_as_well(tmp_path: Path, hub: Journal) -> None:
+    fleet = GuardFleet(tmp_path, hub)
+    shop = fleet.join("a")
+    assert shop.decide(baseline=True, proposal=1).share > 0.0
+    assert shop.decide(baseline=1, proposal=1.0).share == 0.0
+    shop.renew()
+    assert texts(audit_shards(hub, NAME, fleet.journals)) == []
+    fleet.close()
+
+
+def test_a_shard_that_lost_what_its_lease_knew_is_not_accused(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = GuardFleet(tmp_path, hub), World(3)
+    shop = fleet.join("a", every=1000)
+    world.play(shop, 5)
+    shop.renew()
+    world.play(shop, 5)
+    state: Any = shop._state
+    fleet.journals["a"].transact(NAME, lambda transaction: transaction.detach(state.lease.digest))
+    shop = fleet.join("a", every=1000)
+    made = [shop.decide(baseline="old", proposal=proposal) for proposal in ("new", "old")]
+    assert [one.share for one in made] == [0.0, 0.0]
+    shop.set_mode("paused")
+    shop.decide(baseline="old", proposal="new")
+    shop.renew()
+    shop.set_mode("guarded")
+    assert shop.decide(baseline="old", proposal="new").share > 0.0
+    shop.renew()
+    assert texts(audit_shards(hub, NAME, fleet.journals)) == []
+    fleet.close()
 
 
 def spend_too_much(rows: list[Row]) -> None:

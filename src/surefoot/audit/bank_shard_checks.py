@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot import records
-from surefoot.audit.guard_checks import GuardChecks
+from surefoot.audit.guard_checks import GuardChecks, differ
 from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
+from surefoot.audit.recorded_round import RoundProblems
 from surefoot.audit.shard_auditor import ShardAuditor
 from surefoot.journal.events import Event
 
@@ -38,7 +39,14 @@ class LeasedGuardChecks(GuardChecks):
         self._banks, self.is_leased = list(frozen.banks), True
 
     def _expected_share(self, record: records.Guarded, teaches: bool) -> float:
-        return super()._expected_share(record, teaches) if self.is_leased else 0.0
+        """Without a coin it is nothing: so plays a shard that has lost what its lease knew, and nothing is spent."""
+        is_drawn = record.share != 0.0 or record.draw is not None
+        return super()._expected_share(record, teaches) if self.is_leased and is_drawn else 0.0
+
+    def _check_figures(self, seen: records.GuardCertificateRecord, share: float, problems: RoundProblems) -> None:
+        """A round without a share rests on no bank, and a shard that lost its lease knows but an older one's."""
+        if share != 0.0:
+            super()._check_figures(seen, share, problems)
 
     def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
         """A shard earns nothing: its rewards enter where all are merged."""
@@ -84,7 +92,7 @@ class BankShardAuditor(ShardAuditor):
                 share=record.share,
                 draw=record.draw,
                 is_learner=record.source == "learner",
-                teaches=asked.baseline != asked.proposal,
+                teaches=differ(asked.baseline, asked.proposal),
                 prediction=asked.prediction,
             )
             self._since.append(made)

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
@@ -59,7 +60,7 @@ class GuardChecks:
         """Check a round against everything before it, and count it."""
         if record.round != self._tally.decisions + 1:
             problems.add("round", f"round {self._tally.decisions + 1} is next, but this is round {record.round}")
-        teaches = record.asked.baseline != record.asked.proposal
+        teaches = differ(record.asked.baseline, record.asked.proposal)
         self._check_unit(record, problems)
         self._check_share(record, teaches, problems)
         self._check_coin(record, problems)
@@ -144,6 +145,10 @@ class GuardChecks:
         if [bank.metric for bank in seen.banks] != names or seen.binds not in names:
             problems.add("certificate", f"it must have a bank for each of {', '.join(names)}")
             return
+        self._check_figures(seen, share, problems)
+
+    def _check_figures(self, seen: records.GuardCertificateRecord, share: float, problems: RoundProblems) -> None:
+        names = [bank.metric.name for bank in self._banks]
         least = min(bank.allowed for bank in self._banks)
         binds = self._banks[names.index(seen.binds)].allowed
         if not (_fits(seen.allowed, least) and _fits(binds, least)):
@@ -154,6 +159,11 @@ class GuardChecks:
             if wrong or len(bank.log_wealth) != len(RATES):
                 text = f"{', '.join(dict.fromkeys(wrong))} of {bank.metric!r} must be what the events add up to"
                 problems.add("certificate", text)
+
+
+def differ(baseline: Any, proposal: Any) -> bool:
+    """Whether a choice between two actions teaches anything; True is another action than 1, though equal in Python."""
+    return isinstance(baseline, bool) != isinstance(proposal, bool) or bool(baseline != proposal)
 
 
 def predicted(
