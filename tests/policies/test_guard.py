@@ -354,6 +354,7 @@ def test_recall_repeats_a_round_whatever_the_gate_says_today() -> None:
         ({"alpha": 0.1, "unit_window": 3, "reward_bounds": (0.5, 1)}, "`low` must be 0"),
         ({"metrics": {"cost": ceiling(0, 1, alpha=0.1)}, "unit_window": 3}, "a ceiling needs a reward"),
         ({"alpha": 0.1, "reserve": -1.0}, "reserve >= 0"),
+        ({"alpha": 0.1, "reserve": 1e10, "reward_bounds": (0.0, 1e-300)}, "reserve / high"),
         ({"alpha": 0.1, "metrics": {"a": floor(0, 1, alpha=0.1)}}, "belong to each metric"),
         ({"metrics": {}}, "must map names"),
         ({"metrics": {"a": 3}}, "must be a `floor"),

@@ -1,5 +1,6 @@
 """Metrics: what a guard promises of each kind of reward, as a floor or as a ceiling."""
 
+from math import isfinite
 from typing import Any, Literal
 
 from surefoot.arrays import finite, fraction, nonnegative
@@ -193,7 +194,12 @@ def _checked(
     if not least < most:
         raise ConfigError(f"`low < high` must hold for rewards, but got ({low!r}, {high!r}).")
     fraction("alpha", alpha, hint="alpha is the share of the baseline's that you accept losing; 0.05 keeps 95%.")
-    nonnegative("reserve", reserve, hint="reserve is what you accept losing in addition to alpha.")
+    granted = nonnegative("reserve", reserve, hint="reserve is what you accept losing in addition to alpha.")
+    if not isfinite(granted / most):
+        raise ConfigError(
+            f"`reserve / high` must be a finite number, but got {reserve!r} / {high!r}. Declare rewards in larger units, "
+            "or a smaller reserve."
+        )
     for name, value in (("baseline_ceiling", baseline_ceiling), ("default", default)):
         if value is not None and not least <= finite(name, value, hint="It lies between low and high.") <= most:
             raise ConfigError(f"`low <= {name} <= high` must hold, but got {value!r} for ({least:g}, {most:g}).")
