@@ -28,10 +28,10 @@ def restore(
     """Put an older copy of a journal into use: say what is lost, record it, and pause every guarded experiment.
 
     If the copy lacks an expected head, nothing is changed, unless you pass `--accept-loss`. Servers can start on it
-    afterwards; an admin lets each learner play again by setting its mode.
+    afterwards; an admin lets each learner play again by setting its mode. A journal where shards meet is refused.
     """
     from surefoot.audit.expected_heads import newest_heads, read_expected
-    from surefoot.experiment.restored_journal import check_loss
+    from surefoot.experiment.restored_journal import check_loss, check_unshared
     from surefoot.experiment.restored_journal import restore as take_into_use
     from surefoot.journal import Journal, open_journal
     from surefoot.journal.copying import backup, check_new_file, remove_file, settle, verify_all
@@ -44,6 +44,7 @@ def restore(
 
     with open_journal(copy or journal, read_only=True) as found:
         verify_all(found)
+        check_unshared(found)
         check_loss(found, known(found), accept_loss=accept_loss)
     if copy is not None and "://" in journal:
         raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from surefoot.errors import JournalSchemaError
-from surefoot.journal import Event, View
-from surefoot.records import DECISION, GUARDED, SEALED, VISIT, Created, Record, Source
+from surefoot.journal import Event, Journal, View
+from surefoot.records import DECISION, GUARDED, SEALED, SHARDED, VISIT, Created, Record, Source
 
 R = TypeVar("R", bound=Record)
 DECISIONS = (DECISION, GUARDED, VISIT)
@@ -61,6 +61,16 @@ def _places(found: Any, path: str) -> list[Any]:
 
 def _values(place: Any) -> Any:
     return place.values() if isinstance(place, dict) else place
+
+
+def created_of(journal: Journal, name: str) -> Created:
+    """What an experiment was created with."""
+    return decode(next(journal.view(name).read(limit=1)), Created)
+
+
+def is_hub(created: Created) -> bool:
+    """Whether it is the ledger that shards share; the chain of each shard is another one."""
+    return created.format == SHARDED and created.shard is None
 
 
 class _Round(msgspec.Struct):

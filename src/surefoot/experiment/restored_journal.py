@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from surefoot.errors import ConfigError
+from surefoot.experiment.decoding import created_of, is_hub
 from surefoot.experiment.experiment import Experiment
 from surefoot.journal import Head, Journal
 from surefoot.journal.copying import heads_of
@@ -47,10 +48,12 @@ def restore(
     Raises
     ------
     ConfigError
-        If something is lost or nothing is known, and that was not accepted; or nobody answers for it.
+        If something is lost or nothing is known, and that was not accepted; if shards meet there; or nobody answers
+        for it.
     """
     if not by.strip() or not reason.strip():
         raise ConfigError("`by` and `reason` must say who restores the journal, and why: an auditor will ask.")
+    check_unshared(journal)
     lost = check_loss(journal, known, accept_loss=accept_loss)
     stood = {name: head.number for name, head in heads_of(journal).items()}
     for name in journal.names():
@@ -61,6 +64,18 @@ def restore(
     record = Restored(by, reason, {name: (head.number, head.hash) for name, head in lost.items()}, stood)
     note_restored(journal, record, time=clock())
     return lost
+
+
+def check_unshared(journal: Journal) -> None:
+    """Raise if shards meet in the journal: what they have spent since the copy was made would be leased again."""
+    shared = [name for name in journal.names() if is_hub(created_of(journal, name))]
+    if shared:
+        told = ", ".join(map(repr, shared))
+        raise ConfigError(
+            f"A copy of a journal where shards meet must not go on, but {told} is shared: leases that were spent since "
+            "it was made would be granted a second time. If the journal itself is gone, start a new experiment, by a "
+            f"new name; what else is in the copy is restored once you `surefoot experiment archive` {told} out of it."
+        )
 
 
 def check_loss(journal: Journal, known: Mapping[str, Head] | None, *, accept_loss: bool) -> dict[str, Head]:

@@ -5,9 +5,8 @@ from typing import Any
 
 from surefoot.errors import ConfigError, JournalError, JournalNotFoundError
 from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
-from surefoot.experiment.decoding import decode
+from surefoot.experiment.decoding import created_of, is_hub
 from surefoot.journal import Journal, open_journal
-from surefoot.records import SHARDED, Created
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
@@ -58,7 +57,7 @@ class Shards:
     def has(self, journal: Journal, name: str) -> bool:
         """Whether an experiment is shared, by the server's own chain or by the hub."""
         try:
-            return _created(journal, name).shard is not None
+            return created_of(journal, name).shard is not None
         except JournalNotFoundError:
             return name in self.names()
 
@@ -79,9 +78,7 @@ class Shards:
 
     def _is_shared(self, hub: Journal, name: str) -> bool:
         if name not in self._shared:
-            created = _created(hub, name)
-            # The chain of an edge is there, too.
-            self._shared[name] = created.format == SHARDED and created.shard is None
+            self._shared[name] = is_hub(created_of(hub, name))  # the chain of an edge is there, too
         return self._shared[name]
 
 
@@ -90,7 +87,3 @@ def sharded(experiment: Experiment) -> ShardedExperiment:
     if not isinstance(experiment, ShardedExperiment):
         raise ProblemError("not-sharded", f"Nobody shares the floor of {experiment.name!r}: it has one ledger.")
     return experiment
-
-
-def _created(journal: Journal, name: str) -> Created:
-    return decode(next(journal.view(name).read(limit=1)), Created)
