@@ -14,6 +14,7 @@ from surefoot.audit.shared_bank import SharedBank
 from surefoot.audit.shared_chain import SharedChain
 from surefoot.audit.shared_floor import SharedFloor
 from surefoot.audit.shared_report import SharedReport
+from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Journal, View
 
 
@@ -54,7 +55,8 @@ def audit_shards(
     True
     """
     view = hub.view(name)
-    kind = SharedBank if _policy(view) in GUARDS else SharedFloor
+    created = declared(view)
+    kind = SharedBank if created is not None and created.policy in GUARDS else SharedFloor
     floor: SharedChain = kind(hub, name, journals, HeadSearch(hashes=expect))
     for event in view.read(verify=False):
         floor.take(event)
@@ -73,12 +75,12 @@ def audit_shards(
     return SharedReport(_report(name, floor, floor.coins), reports, missing)
 
 
-def _policy(view: View) -> str:
-    """The policy that the first event names; what it cannot be read as is found later."""
+def declared(view: View) -> records.Created | None:
+    """What the first event says; None where it cannot be read, which an audit finds."""
     try:
-        return msgspec.json.decode(next(iter(view.read(limit=1, verify=False))).payload, type=records.Created).policy
-    except (msgspec.MsgspecError, StopIteration):
-        return ""
+        return msgspec.json.decode(next(iter(view.read(limit=1, verify=False))).payload, type=records.Created)
+    except (msgspec.MsgspecError, StopIteration, JournalCorruptedError):
+        return None
 
 
 def _report(name: str, auditor: SharedChain | ShardAuditor, coins: CoinFairness | None) -> Report:

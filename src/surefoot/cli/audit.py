@@ -19,10 +19,12 @@ from surefoot.audit import Progress as Report_
 from surefoot.audit import audit as run_audit
 from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, promise, rows, verdict
 from surefoot.audit.expected_heads import HeadSearch, read_expected
+from surefoot.audit.shared_audit import declared
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
 from surefoot.experiment.snapshots import differing
 from surefoot.journal import Journal, View, open_journal
 from surefoot.journal.signatures import PublicKey
+from surefoot.records import SHARDED
 from surefoot.records_of_leases import edge_chain
 from surefoot.reports.audit_page import as_html
 
@@ -63,10 +65,11 @@ def audit(
         if len(names) > 1 and (report is not None or hashes):
             raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
         reports = []
-        if shard:
+        is_shared = bool(shard) or _is_shared(opened, names)
+        if is_shared:
             heads = [head.hash for name in names for head in whole.expected.get(name, ())]
-            reports = _shared(opened, names, shard, [*hashes, *heads])
-        for name in () if shard else names:
+            reports = _shared(opened, names, shard or [], [*hashes, *heads])
+        for name in () if is_shared else names:
             with _bar(f"auditing {name}") as progress:
                 asked = HeadSearch(whole.expected.get(name, ()), hashes)
                 reports.append(run_audit(opened, name, progress=progress, expect=asked))
@@ -83,6 +86,22 @@ def audit(
     sys.exit(0 if whole.is_clean and all(one.is_clean for one in reports) else 1)
 
 
+def _is_shared(journal: Journal, names: list[str]) -> bool:
+    """Whether the one experiment to audit is shared; an error where it is one of several, or a shard's own part."""
+    for name in names:
+        created = declared(journal.view(name))
+        if created is None or created.format != SHARDED:
+            continue
+        if created.shard is not None or len(names) > 1:
+            whose = "" if created.shard is None else f", of which this is the chain of shard {created.shard!r}"
+            raise ConfigError(
+                f"The chains of shards must be audited together, but {name!r} is shared{whose}. Audit the journal where "
+                "they meet, with `--experiment`, and give the shards' journals by `--shard NAME=JOURNAL`."
+            )
+        return True
+    return False
+
+
 def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str]) -> list[Report]:
     """The reports of shards that share a floor, the chain where they meet first."""
     told = dict(one.partition("=")[::2] for one in given)
@@ -94,6 +113,11 @@ def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str])
         for shard, report in found.shards.items():
             own = journals[shard].view(names[0]) if shard in journals else hub.view(edge_chain(names[0], shard))
             _replay_snapshots(own, report)
+    if found.missing and not told:
+        raise ConfigError(
+            f"The chains of shards must be audited together, but only that where they meet is given. Give the shards' "
+            f"journals by `--shard NAME=JOURNAL`: {', '.join(found.missing)}."
+        )
     for name in found.missing:
         found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
     return [found.hub, *found.shards.values()]
