@@ -1,7 +1,6 @@
 """A hub at the command line: it is not restored, it is listed as shared, and it is audited with its shards."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment
+from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.restored_journal import restore
 from tests.leases.guard_fleet import NAME, GuardFleet, World
 
@@ -19,7 +19,7 @@ OPS = ("--by", "ops", "--reason", "the disk died")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Path:
     """A hub with an experiment that two shards share, and one that has its own ledger."""
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
         fleet, world = GuardFleet(tmp_path, hub), World(1)
@@ -60,3 +60,34 @@ def test_a_hub_that_was_put_in_place_otherwise_is_not_taken_into_use(folder: Pat
         with pytest.raises(ConfigError, match="start a new experiment"):
             restore(journal, by="ops", reason="the disk died", accept_loss=True)
         assert {name: journal.head(name) for name in journal.names()} == heads
+
+
+def test_an_audit_asks_for_the_journals_of_the_shards(folder: Path) -> None:
+    for asked in (("hub.db",), ("hub.db", "--experiment", NAME), ("a.db",)):
+        refused = command("audit", folder / asked[0], *asked[1:]).exception
+        assert isinstance(refused, ConfigError)
+        assert "--shard" in str(refused)
+    assert "of shard 'a'" in str(refused)
+    assert command("audit", folder / "hub.db", "--experiment", "alone").exit_code == 0
+    together = [option for name in "ab" for option in ("--shard", f"{name}={folder}/{name}.db")]
+    assert command("audit", folder / "hub.db", "--experiment", NAME, *together).exit_code == 0
+
+
+def test_a_hub_without_servers_of_its_own_is_audited_by_itself(tmp_path: Path) -> None:
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
+        GuardFleet(tmp_path, hub)
+    assert command("audit", tmp_path / "hub.db", "--experiment", NAME).exit_code == 0
+
+
+def test_a_hub_is_listed_as_shared(folder: Path) -> None:
+    listed = command("experiment", "list", folder / "hub.db")
+    assert listed.exit_code == 0, listed.output
+    assert "shared" in listed.output
+    alone, shop = json.loads(command("experiment", "list", folder / "hub.db", "--json").stdout)
+    assert (alone["name"], "is_shared" in alone) == ("alone", False)
+    assert (shop["name"], shop["policy"], shop["mode"], shop["shards"]) == (NAME, "Guard", "guarded", 2)
+    with surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
+        hub_of = LeaseHub(hub, NAME, lambda: 1e9)
+        told = hub_of.look(lambda it: (it.policy.rounds, len(it.policy.pending), *it.pot, *it.leased))
+    assert (shop["rounds"], shop["pending"], shop["pot"], shop["leased"]) == told
+    assert told[0] > 0

@@ -95,8 +95,8 @@ def _is_shared(journal: Journal, names: list[str]) -> bool:
         if created.shard is not None or len(names) > 1:
             whose = "" if created.shard is None else f", of which this is the chain of shard {created.shard!r}"
             raise ConfigError(
-                f"The chains of shards must be audited together, but {name!r} is shared{whose}. Audit the journal where "
-                "they meet, with `--experiment`, and give the shards' journals by `--shard NAME=JOURNAL`."
+                f"The chains of shards must be audited together, but {name!r} is shared{whose}. Audit the journal "
+                "where they meet, with `--experiment`, and give the shards' journals by `--shard NAME=JOURNAL`."
             )
         return True
     return False

@@ -19,8 +19,10 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.policy_settings import read_pairs
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status, read_configuration
+from surefoot.experiment.decoding import created_of, is_hub
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.export import export as write_export
+from surefoot.experiment.hub_status import HubStatus, hub_status
 from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
 from surefoot.experiment.removal import archive as write_archive
 from surefoot.experiment.removal import delete as remove
@@ -104,9 +106,9 @@ def create(
 
 @experiment.command(name="list")
 def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
-    """List the experiments of a journal."""
+    """List the experiments of a journal. Of one that shards share, the margin is what is not leased."""
     with open_journal(journal, read_only=True) as opened:
-        found = [_status(opened, name) for name in opened.names()]
+        found = [_any_status(opened, name) for name in opened.names()]
     if as_json:
         typer.echo(json.dumps([_plain(status) for status in found], indent=2))
         return
@@ -118,17 +120,13 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("alarm")
     for status in found:
-        table.add_row(
-            status.name,
-            status.policy,
-            status.mode,
-            f"{status.rounds:,}",
-            f"{status.learner_share:.1%}",
-            _lift(status)[0],
-            _number(status.margin),
-            f"{status.pending:,}",
-            _alarm(status),
-        )
+        if isinstance(status, HubStatus):
+            policy, share, lift, margin = f"{status.policy} (shared)", "-", "-", status.pot - status.leased
+        else:
+            policy, share, lift = status.policy, f"{status.learner_share:.1%}", _lift(status)[0]
+            margin = status.margin
+        rounds, pending = f"{status.rounds:,}", f"{status.pending:,}"
+        table.add_row(status.name, policy, status.mode, rounds, share, lift, _number(margin), pending, _alarm(status))
     Console().print(table)
 
 
@@ -283,6 +281,10 @@ def _status(journal: Journal, name: str) -> Status:
     return Experiment.open(journal, name).status()
 
 
+def _any_status(journal: Journal, name: str) -> Status | HubStatus:
+    return hub_status(journal, name) if is_hub(created_of(journal, name)) else _status(journal, name)
+
+
 def _print(status: Status) -> None:
     table = Table(title=f"Experiment {status.name!r}", show_header=False, title_justify="left")
     table.add_column(no_wrap=True)
@@ -357,15 +359,15 @@ _MODES = {
 }
 
 
-def _alarm(status: Status) -> str:
-    return "ALARM" if status.is_refuted else "none"
+def _alarm(status: Status | HubStatus) -> str:
+    return "none" if status.alarm is None else "ALARM"
 
 
 def _number(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}" if math.isfinite(value) else "-"
 
 
-def _plain(status: Status) -> dict[str, Any]:
+def _plain(status: Status | HubStatus) -> dict[str, Any]:
     return {key: _finite(value) for key, value in asdict(status).items()}
 
 

@@ -197,8 +197,8 @@ def _checked(
     granted = nonnegative("reserve", reserve, hint="reserve is what you accept losing in addition to alpha.")
     if not isfinite(granted / most):
         raise ConfigError(
-            f"`reserve / high` must be a finite number, but got {reserve!r} / {high!r}. Declare rewards in larger units, "
-            "or a smaller reserve."
+            f"`reserve / high` must be a finite number, but got {reserve!r} / {high!r}. Declare rewards in larger "
+            "units, or a smaller reserve."
         )
     for name, value in (("baseline_ceiling", baseline_ceiling), ("default", default)):
         if value is not None and not least <= finite(name, value, hint="It lies between low and high.") <= most:
