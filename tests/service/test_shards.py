@@ -211,7 +211,7 @@ def test_an_admin_stops_waiting_for_a_shard_and_a_server_leaves(hub: str, tmp_pa
             asked: dict[str, Any] = {"actions": ACTIONS, "baseline": "blue", "decision_id": "open"}
             assert second.post(f"{name}/decisions", json=asked).status_code == 201
             open_ = second.post(f"{name}/shards/lima/departure")
-            assert open_.status_code == 404
+            assert (open_.status_code, open_.json()["type"]) == (409, "/problems/rounds-open")
             assert "settled" in open_.json()["detail"]
         for wrong, text in (("", "reason"), ("   ", "reason")):
             refused = first.post(f"{name}/shards/lima/loss", json={"reason": wrong})

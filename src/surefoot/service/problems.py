@@ -52,6 +52,7 @@ KINDS: dict[str, tuple[int, str, str]] = {
     "alarm-conflict": (409, "The alarm cannot be answered like this", "See `alarm_responses` of the experiment."),
     "mode-conflict": (409, "The mode cannot be changed like this", "See `allowed_modes` of the experiment."),
     "not-sharded": (409, "The experiment has one ledger", 'Create one with `ledger` "sharded" on a server of a hub.'),
+    "rounds-open": (409, "Rounds wait for their rewards", "Wait for them, or abandon the rounds."),
     "reward-conflict": (409, "Another reward was accepted before", "Nothing: the first one stands."),
     "reward-too-late": (409, "The decision's window has closed", "Nothing: what was learned then stands."),
     "reward-abandoned": (409, "The decision was settled without its reward", "Nothing: it will not be learned."),

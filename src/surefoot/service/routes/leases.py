@@ -7,11 +7,12 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import PathParameter
 
-from surefoot.errors import InputError
+from surefoot.errors import DecisionError, InputError
 from surefoot.experiment import ShardedExperiment
 from surefoot.leases import Coordinator, GuardCoordinator
 from surefoot.leases.merging import Member
 from surefoot.service.authorization import visit_of
+from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import body_of
 from surefoot.service.request_models import LoseShard
@@ -99,7 +100,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         "/v1/experiments/{name:str}/shards/{shard:str}/departure",
         **guarded("admin", TAGS, "leaveFloor"),
         status_code=200,
-        responses=problems("unknown-experiment", "not-sharded", "unknown-decision", "outcome-unknown"),
+        responses=problems("unknown-experiment", "not-sharded", "rounds-open", "outcome-unknown"),
     )
     async def leave(request: Request[Any, Any, Any], name: ExperimentName, shard: ShardName) -> ShardsRead:
         """Have this server hand in its last rounds and leave for good: only the baseline plays here from then on."""
@@ -109,7 +110,10 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
                 f"A server leaves by itself, but {shard!r} was asked of {experiment.settings.shard!r}. Ask that one; "
                 "one that is gone is lost (`loss`)."
             )
-        await registry.run(experiment.leave)
+        try:
+            await registry.run(experiment.leave)
+        except DecisionError as error:
+            raise ProblemError("rounds-open", str(error)) from None
         visit.notes.update(experiment=name, shard=shard)
         return await found_at(experiment)
 
