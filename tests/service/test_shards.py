@@ -11,6 +11,7 @@ import pytest
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError
 from surefoot.experiment import ShardedExperiment
+from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings, load
 from tests.edge.edges import new_keys
@@ -127,6 +128,11 @@ def test_two_servers_share_the_bank_of_a_guard_and_a_pause(hub: str, tmp_path: P
     assert sum(one.tally.decisions for one in report.shards.values()) == 60
 
 
+def away(*_: Any) -> None:
+    """In place of what the hub answers."""
+    raise JournalUnavailableError("The server must answer, but does not.")
+
+
 def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new_keys(tmp_path)
     settings = Settings(
@@ -177,6 +183,13 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             tab.wait("document.getElementById('name').textContent === 'models'")
             tab.wait("document.getElementById('shards').textContent.includes('may lose 4 cost and 8 revenue')")
             assert "4 is leased of 5 cost, and 8 is leased of 10 revenue that may be lost in all" in tab.text()
+            with monkeypatch.context() as patched:
+                patched.setattr(LeaseHub, "look", away)
+                tab.wait("document.getElementById('shards-note').textContent.includes('The hub does not answer')")
+                assert "may lose 4 cost and 8 revenue" in tab.text()
+                tab.open(f"{address}#/shop")
+                tab.wait("document.getElementById('name').textContent === 'shop'")
+                tab.wait("document.getElementById('shards').textContent.includes('may lose 8 under lease')")
             tab.open(f"{address}#/alone")
             tab.wait("document.getElementById('name').textContent === 'alone'")
             tab.wait("document.getElementById('shards-panel').hidden")
@@ -239,3 +252,30 @@ def test_an_admin_stops_waiting_for_a_shard_and_a_server_leaves(hub: str, tmp_pa
         for journal in journals.values():
             journal.close()
     assert report.is_clean
+
+
+@pytest.mark.parametrize("is_guard", [False, True], ids=["floor", "bank"])
+def test_a_server_that_does_not_reach_the_hub_says_why_and_what_it_is_leased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_guard: bool
+) -> None:
+    settings = settings_of(tmp_path, str(tmp_path / "hub.db"), "berlin")
+    body: dict[str, Any] = {"name": "shop", "mode": "guarded", "ledger": "sharded"}
+    if is_guard:
+        told = {"alpha": 0.1, "delta": 0.05, "reserve": 10.0, "reward_bounds": [0.0, 2.0]}
+        body |= {"policy": "Guard", "settings": told}
+    else:
+        body |= {"settings": {**POLICY, "constraint": {"name": "reserve", "granted": 10.0}}}
+
+    with running(settings) as address, httpx.Client(base_url=address, trust_env=False) as client:
+        client.post("/v1/experiments", json=body).raise_for_status()
+        before = client.get("/v1/experiments/shop/shards").json()
+        monkeypatch.setattr(LeaseHub, "look", away)
+        found = client.get("/v1/experiments/shop/shards")
+        assert found.status_code == 200, found.text
+        alone = found.json()
+    assert "must answer" in alone["error"]
+    assert (alone["shard"], alone["pot"], alone["leased"], alone["banks"]) == ("berlin", None, None, {})
+    (own,) = alone["shards"]
+    (told,) = before["shards"]
+    assert {**own, "through": told["through"]} == told
+    assert own["amount"] > 0

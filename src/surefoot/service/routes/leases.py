@@ -1,5 +1,6 @@
 """Shards that share a floor: who is there, what each may lose, and what is proved of all of them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -7,10 +8,16 @@ from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import PathParameter
 
-from surefoot.errors import DecisionError, InputError
+from surefoot.errors import DecisionError, InputError, JournalError, SurefootError
 from surefoot.experiment import ShardedExperiment
+from surefoot.experiment.decoding import decode
+from surefoot.experiment.lease_forms import form_of
+from surefoot.experiment.policy_by_name import new_policy
+from surefoot.journal import Journal
 from surefoot.leases import Coordinator, GuardCoordinator
 from surefoot.leases.merging import Member
+from surefoot.policies import Guard
+from surefoot.records import LeaseRecord
 from surefoot.service.authorization import visit_of
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
@@ -50,12 +57,13 @@ class ShardsRead(msgspec.Struct):
 
     `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. Of a guard
     `banks` says both for each metric, and the two are those of the one that holds least. `error` tells why this
-    server's lease was not renewed when it was last tried.
+    server's lease was not renewed when it was last tried. While the hub does not answer, `pot` and `leased` are null, and
+    of the shards there is but this server, as its newest lease has it.
     """
 
     shard: str | None
-    pot: float
-    leased: float
+    pot: float | None
+    leased: float | None
     shards: list[ShardRead]
     error: str | None = None
     banks: dict[str, SharedBankRead] = {}
@@ -65,9 +73,14 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     """The handlers."""
 
     async def found_at(experiment: ShardedExperiment) -> ShardsRead:
-        found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
+        error: SurefootError | None = None
+        try:
+            found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
+        except JournalError as away:
+            found, error = await registry.run(_own_lease, registry.journal, experiment), away
         found.shard = experiment.settings.shard
-        found.error = None if experiment.lease_error is None else str(experiment.lease_error)
+        error = experiment.lease_error or error
+        found.error = None if error is None else str(error)
         return found
 
     @get(
@@ -129,6 +142,32 @@ def shards_of(coordinator: Coordinator | GuardCoordinator) -> ShardsRead:
     return ShardsRead(None, coordinator.pot, coordinator.leased, shards)
 
 
+def _own_lease(journal: Journal, experiment: ShardedExperiment) -> ShardsRead:
+    """What a server knows by its own chain: the lease that it has, or had last."""
+    created = experiment.settings
+    form = form_of(created)
+    event = journal.view(experiment.name).latest(form.leased)
+    if event is None:
+        return ShardsRead(None, None, None, [])
+    lease = decode(event, form.lease)
+    told = lease.shard, lease.number
+    if isinstance(lease, LeaseRecord):
+        own = ShardRead(*told, lease.amount, lease.merged, lease.since, is_away=False)
+    else:
+        guard = new_policy(created)
+        assert isinstance(guard, Guard)
+        highs = {name: metric.high for name, metric in guard.metrics.items()}
+        least = min(zip(lease.amounts, highs, strict=True))[1]
+        amounts = _in_units(highs, lease.amounts)
+        own = ShardRead(*told, amounts[least], lease.merged, lease.since, is_away=False, amounts=amounts)
+    return ShardsRead(None, None, None, [own])
+
+
+def _in_units(highs: Mapping[str, float], amounts: Sequence[float]) -> dict[str, float]:
+    """What each bank may lose, in the units of its metric."""
+    return {name: high * amount for (name, high), amount in zip(highs.items(), amounts, strict=True)}
+
+
 def _banks_of(coordinator: GuardCoordinator, members: list[tuple[str, Member]]) -> ShardsRead:
     highs = {name: metric.high for name, metric in coordinator.policy.metrics.items()}
     sums = zip(highs.items(), coordinator.pot, coordinator.leased, strict=True)
@@ -136,9 +175,6 @@ def _banks_of(coordinator: GuardCoordinator, members: list[tuple[str, Member]]) 
     least = min(zip(coordinator.pot, highs, strict=True))[1]
     shards = []
     for name, one in members:
-        amounts = {
-            metric: high * amount
-            for (metric, high), amount in zip(highs.items(), one.amounts or [0.0] * len(highs), strict=True)
-        }
+        amounts = _in_units(highs, one.amounts or [0.0] * len(highs))
         shards.append(ShardRead(name, one.lease, amounts[least], one.rounds, one.through, one.is_away, amounts))
     return ShardsRead(None, banks[least].pot, banks[least].leased, shards, banks=banks)

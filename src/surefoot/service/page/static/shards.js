@@ -12,7 +12,8 @@ export async function showShards(name, isChosen, mayChange) {
   if (found.shard == null) alone.add(name);
   if (!isChosen()) return;
   $("shards-panel").hidden = found.shard == null;
-  $set("shards-note", `${sums(found)} that may be lost in all. This server is ${found.shard}.`);
+  const known = found.pot == null ? "The hub does not answer, so this is the newest lease of this server alone" : `${sums(found)} that may be lost in all`;
+  $set("shards-note", `${known}. This server is ${found.shard}.`);
   $("shards-error").hidden = found.error == null;
   $set("shards-error", found.error == null ? "" : `The lease of this server was not renewed: ${found.error}`);
   show(name, found, mayChange);
@@ -25,7 +26,7 @@ const isPlain = (banks) => Object.keys(banks).length < 2; // of one bank the nam
 const sums = (found) => isPlain(found.banks) ? share(found) : Object.entries(found.banks).map(([metric, bank]) => `${share(bank)} ${metric}`).join(", and ");
 
 const loss = ({ amount, amounts }, { pot, banks }) =>
-  isPlain(banks) ? number(amount, pot) : Object.entries(amounts).map(([metric, one]) => `${number(one, banks[metric].pot)} ${metric}`).join(" and ");
+  isPlain(pot == null ? amounts : banks) ? number(amount, pot ?? amount) : Object.entries(amounts).map(([metric, one]) => `${number(one, banks[metric]?.pot ?? one)} ${metric}`).join(" and ");
 
 const show = (name, found, mayChange) =>
   $("shards").replaceChildren(...found.shards.flatMap((shard) => row(shard, loss(shard, found), mayChange && shard.name !== found.shard ? lose(name, shard, mayChange) : null)));
