@@ -57,8 +57,8 @@ class ShardsRead(msgspec.Struct):
 
     `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. Of a guard
     `banks` says both for each metric, and the two are those of the one that holds least. `error` tells why this
-    server's lease was not renewed when it was last tried. While the hub does not answer, `pot` and `leased` are null, and
-    of the shards there is but this server, as its newest lease has it.
+    server's lease was not renewed when it was last tried. While the hub does not answer, `pot` and `leased` are null,
+    and of the shards there is but this server, as its newest lease has it.
     """
 
     shard: str | None
