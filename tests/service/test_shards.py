@@ -167,12 +167,12 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             assert "gone away" in tab.text()
             assert tab.run("document.querySelectorAll('#shards button').length") == 0
             assert tab.run("document.getElementById('shards-error').hidden")
-            away = JournalUnavailableError("The hub must answer, but is away.")
-            monkeypatch.setattr(ShardedExperiment, "lease_error", property(lambda _: away))
-            tab.open(f"{address}#/shop")
-            tab.wait("!document.getElementById('shards-error').hidden")
-            assert "The lease of this server was not renewed: The hub must answer, but is away." in tab.text()
-            monkeypatch.undo()
+            silent = JournalUnavailableError("The hub must answer, but is away.")
+            with monkeypatch.context() as patched:
+                patched.setattr(ShardedExperiment, "lease_error", property(lambda _: silent))
+                tab.open(f"{address}#/shop")
+                tab.wait("!document.getElementById('shards-error').hidden")
+                assert "The lease of this server was not renewed: The hub must answer, but is away." in tab.text()
             metrics = {
                 "revenue": {"kind": "floor", "low": 0.0, "high": 2.0, "alpha": 0.1, "reserve": 10.0},
                 "cost": {"kind": "ceiling", "low": 0.1, "high": 1.0, "alpha": 0.1, "reserve": 5.0},
