@@ -1,5 +1,8 @@
 """The mode of an experiment that is shared: said once, and every shard goes over to it with its next lease."""
 
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +112,104 @@ def test_an_answer_that_was_under_way_undoes_neither_a_pause_nor_a_newer_word(tm
     a.set_mode("paused")
     a._run(Call(lambda turn: adopt_mode(turn, SharedMode("guarded", said[1] + 1))))  # by another server, meanwhile
     assert a.status().mode == "paused"
+    fleet.close()
+
+
+def answered_late(monkeypatch: pytest.MonkeyPatch, shop: Any, meanwhile: Callable[[], None]) -> None:
+    """Have the next answer of the hub to a change of the mode arrive after something else."""
+    real = shop.hub.set_mode
+
+    def slow(mode: Any, **told: Any) -> SharedMode:
+        answer: SharedMode = real(mode, **told)
+        monkeypatch.setattr(shop.hub, "set_mode", real)
+        meanwhile()
+        return answer
+
+    monkeypatch.setattr(shop.hub, "set_mode", slow)
+
+
+@pytest.mark.parametrize("start", ["guarded", "paused"])
+def test_a_resume_under_way_does_not_undo_a_pause_of_another_server(
+    start: str, tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, world = fleet_in(tmp_path, hub)
+    a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
+    if start == "paused":
+        a.set_mode("paused")
+
+    def meanwhile() -> None:
+        b.renew()
+        b.set_mode("paused", reason="fire")
+        a.renew()
+
+    answered_late(monkeypatch, a, meanwhile)
+    a.set_mode("guarded")
+    a.renew()
+    assert (a.status().mode, source(world, a)) == ("paused", "baseline")
+    b.renew()
+    a.renew()
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_resume_under_way_does_not_undo_a_pause_of_the_same_server(
+    tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away: Any = Away(hub)
+    fleet, world = fleet_in(tmp_path, away)
+    a = fleet.join("a", every=1000)
+    a.set_mode("paused")
+
+    def meanwhile() -> None:
+        away.is_away = True
+        a.set_mode("paused", reason="fire")
+        away.is_away = False
+
+    answered_late(monkeypatch, a, meanwhile)
+    a.set_mode("guarded")
+    assert (a.status().mode, source(world, a)) == ("paused", "baseline")
+    a.renew()
+    a.renew()
+    assert (a.status().mode, a.hub.set_mode("paused", reason="", by="").mode) == ("paused", "paused")
+    assert [event.kind for event in hub.read("shop")].count("mode") == 3  # the others were told of it
+    fleet.close()
+
+
+def test_a_pause_holds_at_once_while_a_resume_waits_for_the_hub(
+    tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, world = fleet_in(tmp_path, hub)
+    a = fleet.join("a", every=1000)
+    a.set_mode("paused")
+    said = threading.Thread(target=a.set_mode, args=("paused",), kwargs={"reason": "fire"})
+
+    def meanwhile() -> None:
+        said.start()
+        own, deadline = fleet.journals["a"], time.monotonic() + 5
+        while "fire" not in str(own.latest("shop", "mode")) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        said.join(0.05)  # where nobody waited for the resume, it would be done
+
+    answered_late(monkeypatch, a, meanwhile)
+    a.set_mode("guarded")
+    said.join()
+    assert (a.status().mode, source(world, a)) == ("paused", "baseline")
+    assert a._shard_state(lambda state: state.unshared) is None
+    fleet.close()
+
+
+def test_a_word_that_changes_nothing_here_makes_older_ones_old(tmp_path: Path, hub: Journal) -> None:
+    fleet, _ = fleet_in(tmp_path, hub)
+    a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
+    a.set_mode("paused")
+    b.renew()
+    b.set_mode("guarded")
+    b.set_mode("paused")
+    a.renew()
+    said = [event.number for event in hub.read("shop") if event.kind == "mode"]
+    a._run(Call(lambda turn: adopt_mode(turn, SharedMode("guarded", said[1]))))
+    assert a.status().mode == "paused"
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
     fleet.close()
 
 

@@ -1,7 +1,7 @@
 """What a shard writes into its own chain beside its rounds: whose it is, and where its leases begin and end."""
 
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -80,17 +80,35 @@ def pause_here(turn: UnitOfWork, told: Mode) -> None:
         _go_over(turn, msgspec.structs.replace(told, shared=0))
 
 
-def adopt_mode(turn: UnitOfWork, shared: SharedMode, told: Mode | None = None) -> None:
-    """Go over to the mode of all shards, unless that is where this one stands; `told` says why, if this one changed it.
+class Stand(NamedTuple):
+    """What a shard knew of the mode when it was asked to change it."""
 
-    A pause that the others have not heard of stays.
+    shared: int
+    unshared: Mode | None
+
+
+def stand_of(state: ShardState) -> Stand:
+    """What a shard knows of the mode."""
+    return Stand(state.shared_mode, state.unshared)
+
+
+def adopt_mode(turn: UnitOfWork, shared: SharedMode, told: Mode | None = None, seen: Stand | None = None) -> None:
+    """Go over to the mode of all shards; `told` says why, if this one changed it, having `seen` what it knew then.
+
+    Answers may overtake each other: an older word never undoes a newer one, and a pause that the others have not heard
+    of stays, unless whoever resumes knew of it.
     """
     state = shard_state(turn.state)
-    if told is None and (shared.event <= state.shared_mode or state.unshared is not None):
+    if shared.event < state.shared_mode:
         return
-    if shared.mode != state.mode or state.unshared is not None:
-        record = told or Mode(mode=shared.mode, reason="as where the shards meet")
-        _go_over(turn, msgspec.structs.replace(record, shared=shared.event))
+    if state.unshared is not None:
+        if told is None or (shared.mode != "paused" and stand_of(state) != seen):
+            return
+    elif shared.event == state.shared_mode:
+        return
+    # Also where the mode is the same, so that nothing older counts from now on.
+    record = told or Mode(mode=shared.mode, reason="as where the shards meet")
+    _go_over(turn, msgspec.structs.replace(record, shared=shared.event))
 
 
 def _go_over(turn: UnitOfWork, record: Mode) -> None:

@@ -17,7 +17,16 @@ from surefoot.experiment.lease_forms import AnyHandedIn
 from surefoot.experiment.lease_hub import Granted, LeaseHub
 from surefoot.experiment.modes import ALLOWED, refused_mode
 from surefoot.experiment.question import read_text
-from surefoot.experiment.shard_chain import accept_lease, adopt_mode, begin_chain, end_lease, pause_here, shard_state
+from surefoot.experiment.shard_chain import (
+    Stand,
+    accept_lease,
+    adopt_mode,
+    begin_chain,
+    end_lease,
+    pause_here,
+    shard_state,
+    stand_of,
+)
 from surefoot.experiment.shard_state import ShardState
 from surefoot.experiment.transacted_state import Call, caught_up
 from surefoot.experiment.unit_of_work import UnitOfWork
@@ -110,7 +119,7 @@ class ShardedExperiment(Experiment):
         begin_chain(journal, name, found, shard, time=clock())
         joined = cls(journal, name, caught_up(None, journal.view(name)), clock, snapshot_every)
         joined._hub, joined._renew_every, joined._renew_seconds = found, every, seconds
-        joined._renewing, joined._asked = threading.Lock(), time.monotonic()
+        joined._renewing, joined._telling, joined._asked = threading.Lock(), threading.RLock(), time.monotonic()
         joined._in_background, joined._offset = in_background, _offset()
         joined._start()
         return joined
@@ -118,6 +127,7 @@ class ShardedExperiment(Experiment):
     _in_background: bool
     _offset: float  # when the lease began
     _renewing: threading.Lock
+    _telling: threading.RLock  # over what is said to the hub of the mode and what is made of its answer
     _has_left = False
     _lease_error: SurefootError | None = None
     _asked: float  # when the hub was asked last, by a clock that never goes back
@@ -204,9 +214,7 @@ class ShardedExperiment(Experiment):
         try:
             self._asked = time.monotonic()
             self._hub.prepare()
-            unshared = self._shard_state(lambda state: state.unshared)
-            if unshared is not None:
-                self._share(unshared)
+            self._pass_on()
             self._hand_in()
             self._lease_error = None
             return True
@@ -316,20 +324,30 @@ class ShardedExperiment(Experiment):
             If the hub is away, and the mode is not "paused".
         """
         told = Mode(mode=mode, reason=read_text("reason", reason), by=read_text("by", by))
-        before: ModeName = self._shard_state(lambda state: state.mode)
+        before, seen = self._shard_state(lambda state: (state.mode, stand_of(state)))
         if mode not in (before, *ALLOWED[before]):
             raise refused_mode(before, mode)
         if mode == "paused":
+            # At once, whoever waits for the hub.
             super()._run(Call(lambda turn: pause_here(turn, told)))
             with suppress(JournalError):
-                self._share(told)
+                self._share(told, seen)
         else:
-            self._share(told)
-        return before
+            self._share(told, seen)
+        result: ModeName = before
+        return result
 
-    def _share(self, told: Mode) -> None:
-        shared = self._hub.set_mode(told.mode, reason=told.reason, by=told.by)
-        super()._run(Call(lambda turn: adopt_mode(turn, shared, told)))
+    def _share(self, told: Mode, seen: Stand) -> None:
+        with self._telling:
+            shared = self._hub.set_mode(told.mode, reason=told.reason, by=told.by)
+            super()._run(Call(lambda turn: adopt_mode(turn, shared, told, seen)))
+
+    def _pass_on(self) -> None:
+        """Tell the others of a pause that they have not heard of."""
+        with self._telling:
+            seen: Stand = self._shard_state(stand_of)
+            if seen.unshared is not None:
+                self._share(seen.unshared, seen)
 
 
 def _offset() -> float:
