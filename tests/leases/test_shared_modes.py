@@ -213,6 +213,25 @@ def test_a_word_that_changes_nothing_here_makes_older_ones_old(tmp_path: Path, h
     fleet.close()
 
 
+def test_a_server_that_leaves_passes_its_pause_on_first(tmp_path: Path, hub: Journal) -> None:
+    away: Any = Away(hub)
+    fleet, _ = fleet_in(tmp_path, away)
+    a, b = fleet.join("a", every=1000), fleet.join("b", every=1000)
+    away.is_away = True
+    a.set_mode("paused", reason="fire")
+    with pytest.raises(JournalUnavailableError):
+        a.leave()
+    away.is_away = False
+    a.leave()
+    b.renew()
+    assert b.status().mode == "paused"
+    b.set_mode("guarded")
+    away.is_away = True
+    with pytest.raises(JournalUnavailableError):
+        a.set_mode("paused")  # which nobody would pass on any more
+    fleet.close()
+
+
 def test_what_no_experiment_does_is_refused_and_changes_nothing(tmp_path: Path, hub: Journal) -> None:
     fleet, world = fleet_in(tmp_path, hub)
     a = fleet.join("a", every=1000)

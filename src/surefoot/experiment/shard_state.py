@@ -62,13 +62,15 @@ class ShardState(State):
         since = msgspec.json.encode(self.since)
         return msgspec.msgpack.encode(FrozenLease(lease, since, due, self.shared_mode, self.unshared))
 
-    def thaw_lease(self, data: bytes) -> None:
-        """Restore what `freeze_lease` gave."""
+    def thaw_lease(self, data: bytes, modes: list[Event]) -> None:
+        """Restore what `freeze_lease` gave; what was said of the mode is read from its events, newest first."""
         found, read = msgspec.msgpack.decode(data, type=FrozenLease), msgspec.json.decode
         self.lease = None if found.lease is None else read(found.lease, type=self.form.lease)
         self.due = None if found.due is None else read(found.due, type=self.form.hand_in)
         self.since = read(found.since, type=list[self.form.round])  # type: ignore[name-defined]
-        self.shared_mode, self.unshared = found.shared_mode, found.unshared
+        for event in reversed(modes):
+            # Those from after the snapshot are applied once more.
+            self.went_over(decode(event, records.Mode))
 
     @abstractmethod
     def renewed(self, record: Any, data: bytes | None) -> None:

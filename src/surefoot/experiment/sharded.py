@@ -229,6 +229,8 @@ class ShardedExperiment(Experiment):
     def leave(self) -> None:
         """Hand in what was done, and take no other lease; the baseline plays from now on.
 
+        A pause that the others have not heard of is passed on first.
+
         Raises
         ------
         DecisionError
@@ -244,6 +246,7 @@ class ShardedExperiment(Experiment):
                     f"Every round must be settled before a shard leaves, but {pending} are open: all that was decided "
                     "later would wait for their rewards. Wait for them, or `abandon` the rounds."
                 )
+            self._pass_on()  # nobody would do so later
             if is_ended:  # it may have been taken in, and leased to anew
                 self._hand_in()
             if not self._has_left:
@@ -321,7 +324,7 @@ class ShardedExperiment(Experiment):
         ModeError
             If the experiment cannot go from its mode to that one.
         JournalError
-            If the hub is away, and the mode is not "paused".
+            If the hub is away, and the mode is not "paused", or this server has left and cannot pass it on.
         """
         told = Mode(mode=mode, reason=read_text("reason", reason), by=read_text("by", by))
         before, seen = self._shard_state(lambda state: (state.mode, stand_of(state)))
@@ -330,7 +333,7 @@ class ShardedExperiment(Experiment):
         if mode == "paused":
             # At once, whoever waits for the hub.
             super()._run(Call(lambda turn: pause_here(turn, told)))
-            with suppress(JournalError):
+            with suppress(*() if self._has_left else (JournalError,)):
                 self._share(told, seen)
         else:
             self._share(told, seen)

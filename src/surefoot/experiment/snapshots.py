@@ -19,13 +19,14 @@ from surefoot.experiment.counts import ExperimentCounts, GuardCounts
 from surefoot.experiment.policy_by_name import new_policy
 from surefoot.experiment.state import KINDS, State, decode
 from surefoot.experiment.unconfirmed_rounds import UnconfirmedRound
-from surefoot.journal import Head, View
+from surefoot.journal import Event, Head, View
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.records import Created, ModeName
 
 T = TypeVar("T")
 FORMAT = 2
 SAME = 1e-9  # what may differ between two builds of the core, or two versions of it
+ALL = 1 << 31  # more events than there are of one kind
 ARRAY = 1  # the code under which msgpack carries an array
 
 
@@ -52,16 +53,16 @@ class FrozenGuard(SnapshotState, forbid_unknown_fields=True):
     tally: GuardCounts
 
 
-class FrozenShard(SnapshotState, forbid_unknown_fields=True):
+class FrozenShard(SnapshotState, forbid_unknown_fields=True, kw_only=True):
     """A shard's state, in full."""
 
-    shard: bytes = b""
+    shard: bytes
 
 
-class FrozenGuardShard(FrozenGuard, forbid_unknown_fields=True):
+class FrozenGuardShard(FrozenGuard, forbid_unknown_fields=True, kw_only=True):
     """The same with a guard."""
 
-    shard: bytes = b""
+    shard: bytes
 
 
 @runtime_checkable
@@ -75,8 +76,8 @@ class LeasedState(Protocol):
     def freeze_lease(self) -> bytes:
         """The lease, and what is to be handed in."""
 
-    def thaw_lease(self, data: bytes) -> None:
-        """Restore what `freeze_lease` gave."""
+    def thaw_lease(self, data: bytes, modes: list[Event]) -> None:
+        """Restore what `freeze_lease` gave; what was said of the mode is read from its events, newest first."""
 
 
 def _kind_of(state: State) -> type[SnapshotState]:
@@ -89,7 +90,7 @@ def _kind_of(state: State) -> type[SnapshotState]:
 def freeze(state: State) -> bytes:
     """The state as bytes, to the bit."""
     kind: Any = _kind_of(state)
-    leased = (state.freeze_lease(),) if isinstance(state, LeasedState) else ()
+    leased = {"shard": state.freeze_lease()} if isinstance(state, LeasedState) else {}
     return pack(
         kind(
             FORMAT,
@@ -103,7 +104,7 @@ def freeze(state: State) -> bytes:
             state.open_ids,
             state.answer,
             list(state.unconfirmed),
-            *leased,
+            **leased,
         )
     )
 
@@ -153,12 +154,14 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
         if frozen is None or (frozen.number, frozen.hash) != head:
             return None
         policy = BasePolicy.from_state(frozen.policy)
+        state = KINDS[start.created.format](start.created, policy, head, frozen.time)
+        if isinstance(state, LeasedState) and isinstance(frozen, FrozenShard | FrozenGuardShard):
+            state.thaw_lease(frozen.shard, view.newest_of(records.MODE, ALL))
     except JournalError:
         # A journal that cannot be read is no reason to try an older snapshot.
         raise
     except (msgspec.MsgspecError, SurefootError):
         return None
-    state = KINDS[start.created.format](start.created, policy, head, frozen.time)
     state.tally, state.snapshots = frozen.tally, frozen.snapshots
     state.mode = _newest_mode(start, view)
     state.open_ids, state.answer = frozen.open_ids, frozen.answer
@@ -167,8 +170,6 @@ def _thaw(start: State, record: records.Snapshot, view: View) -> State | None:
         state.windows = AttributionWindows(
             start.created.reward_window, start.created.default_reward or 0.0, frozen.waiting
         )
-    if isinstance(state, LeasedState) and isinstance(frozen, FrozenShard | FrozenGuardShard):
-        state.thaw_lease(frozen.shard)
     return state
 
 
