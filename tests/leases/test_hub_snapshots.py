@@ -5,17 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import surefoot
 from surefoot import records
 from surefoot.audit import audit_shards
+from surefoot.cli.commands import app
 from surefoot.errors import JournalSchemaError
 from surefoot.experiment import lease_hub
 from surefoot.experiment.decoding import decode
-from surefoot.experiment.hub_state import HubState
+from surefoot.experiment.hub_state import HubState, SharedMode
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import Event, Journal, Transaction
 from surefoot.leases import Coordinator, Shard
 from surefoot.safety.facts import Linear
+from tests.leases import guard_fleet
+from tests.leases.guard_fleet import GuardFleet
 from tests.leases.shards import World, new_coordinator
 from tests.leases.test_sharded_experiment import Fleet, play
 
@@ -143,6 +148,37 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
     found = audit_shards(hub, "shop", fleet.journals).hub.findings
     assert any("is leased in all" in one.text for one in found)
     fleet.close()
+
+
+@pytest.mark.parametrize("is_guard", [False, True])
+def test_the_mode_is_not_the_snapshot_s_to_say_and_the_command_line_finds_one_that_differs(
+    is_guard: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 20)
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
+        fleet: Any = GuardFleet(tmp_path, hub) if is_guard else Fleet(tmp_path, hub)
+        a = fleet.join("a", every=10)
+        a.set_mode("paused", reason="fire")
+        guard_fleet.World(3).play(a, 90) if is_guard else play(World(np.random.default_rng(9)), a, 90)
+        a.renew()
+        audited = ["audit", f"{tmp_path}/hub.db", "--experiment", "shop", "--shard", f"a={tmp_path}/a.db"]
+        honest = CliRunner().invoke(app, audited)
+        assert honest.exit_code == 0, honest.output
+        told = LeaseHub(hub, "shop", fleet.clock)
+        told.prepare()
+        state: Any = told._state
+        state.mode, head = SharedMode("guarded", 10**6), state.head
+
+        def forge(transaction: Transaction) -> None:
+            record = records.Snapshot(digest=transaction.attach(state.frozen()), number=head.number, hash=head.hash)
+            transaction.append(records.SNAPSHOT, records.encode(record), time=fleet.clock())
+
+        hub.transact("shop", forge)
+        assert fleet.join("b").status().mode == "paused"
+        forged = CliRunner().invoke(app, [*audited, "--shard", f"b={tmp_path}/b.db"])
+        fleet.close()
+    assert forged.exit_code == 1
+    assert "its state.mode" in forged.output
 
 
 def test_an_unknown_event_is_still_refused(fleet: Fleet, hub: Journal) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,7 @@ from surefoot import records
 from surefoot.audit import audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import JournalUnavailableError
-from surefoot.experiment import ShardedExperiment
+from surefoot.experiment import ShardedExperiment, snapshots
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.snapshots import begin, differing, freeze, rebuild
 from surefoot.experiment.state import State
@@ -145,6 +146,69 @@ def test_the_command_line_compares_snapshots_of_shards_with_their_events(tmp_pat
         forged = CliRunner().invoke(app, ["audit", f"{tmp_path}/hub.db", *options])
     assert forged.exit_code == 1
     assert "state.shard is not what the events come to" in " ".join(forged.output.split())
+
+
+@every_kind
+def test_a_shard_s_part_that_is_damaged_or_older_is_passed_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.play(12)
+    shop.joined.snapshot()
+    shop.play(2)
+    kind: Any = type(shop.joined._state)
+    parts = (b"", msgspec.msgpack.encode({"x": 1}))
+    for part in parts:
+        with monkeypatch.context() as damaged:
+            damaged.setattr(kind, "freeze_lease", lambda self, part=part: part)
+            shop.joined.snapshot()
+        shop.joined = shop.open()
+        quick, whole = shop.states()
+        assert freeze(quick) == freeze(whole)
+        shop.joined.snapshot()
+    frozen: Any = snapshots._kind_of(shop.joined._state)
+    data = msgspec.msgpack.decode(freeze(shop.joined._state))  # type: ignore[arg-type]
+    del data["shard"]
+    with pytest.raises(msgspec.ValidationError):
+        snapshots.unpack(msgspec.msgpack.encode(data), frozen)
+    shop.fleet.close()
+
+
+@every_kind
+@pytest.mark.parametrize("is_over", [False, True])
+def test_what_a_snapshot_says_of_the_mode_changes_nothing_and_is_found_under_an_old_lease_too(
+    shop: Shop, is_over: bool
+) -> None:
+    shop.play(5)
+    shop.joined.renew()
+    shop.play(5)
+    state: Any = shop.joined._state
+    state.shared_mode, state.unshared = 10**6, None
+    shop.joined.snapshot()
+    if is_over:
+        shop.joined.renew()
+    shop.joined = shop.open()
+    found: Any = shop.joined._state
+    assert found.shared_mode == 0
+    shop.joined.set_mode("paused")
+    shop.joined.renew()
+    assert shop.joined.status().mode == "paused"
+    texts = [text for _, text in differing(shop.fleet.journals["a"].view("shop"))]
+    assert texts == ["its state.shard is not what the events come to"]
+    shop.fleet.close()
+
+
+def test_a_pause_that_was_not_passed_on_is_known_from_its_event(tmp_path: Path, hub: Journal) -> None:
+    shop = Shop("floor", tmp_path, hub)
+    shop.joined.set_mode("paused")
+    shop.joined.set_mode("guarded")
+    shop.hub.is_away = True
+    shop.joined.set_mode("paused", reason="fire")
+    state: Any = shop.joined._state
+    said, state.unshared, state.shared_mode = state.shared_mode, None, 0
+    shop.joined.snapshot()
+    quick, whole = shop.states()
+    assert freeze(quick) == freeze(whole)
+    again: Any = quick
+    assert (again.unshared.reason, again.shared_mode) == ("fire", said)
+    shop.fleet.close()
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +21,7 @@ from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, 
 from surefoot.audit.expected_heads import HeadSearch, read_expected
 from surefoot.audit.shared_audit import declared
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
+from surefoot.experiment.hub_state import differing_of_hub
 from surefoot.experiment.snapshots import differing
 from surefoot.journal import Journal, View, open_journal
 from surefoot.journal.signatures import PublicKey
@@ -118,15 +119,18 @@ def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str])
             f"The chains of shards must be audited together, but only that where they meet is given. Give the shards' "
             f"journals by `--shard NAME=JOURNAL`: {', '.join(found.missing)}."
         )
+    _replay_snapshots(hub.view(names[0]), found.hub, differing_of_hub)
     for name in found.missing:
         found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
     return [found.hub, *found.shards.values()]
 
 
-def _replay_snapshots(view: View, report: Report) -> None:
+def _replay_snapshots(
+    view: View, report: Report, differ: Callable[[View], Iterator[tuple[int, str]]] = differing
+) -> None:
     """Compare snapshots with the events, by the code that goes on from them."""
     try:
-        for event, text in differing(view):
+        for event, text in differ(view):
             report.findings.add(event, "snapshot", text)
     except (SurefootError, ValueError) as error:
         # Of an event that does not fit the audit has said so; and it does not know policies of one's own.

@@ -1,13 +1,14 @@
 """The coordinator at a head of the chain where shards meet: events in, state out, the same bits in every server."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from surefoot import records
+from surefoot import __version__, records
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalSchemaError, SurefootError
 from surefoot.experiment.lease_forms import form_of
-from surefoot.experiment.snapshots import pack, unpack
+from surefoot.experiment.snapshots import pack, unequal, unpack
 from surefoot.experiment.state import decode, new_policy
 from surefoot.journal import Event, Head, View
 from surefoot.records import Created, Joined, Lost, ModeName
@@ -34,7 +35,7 @@ class HubSnapshot(msgspec.Struct, forbid_unknown_fields=True):
 class HubState:
     """The coordinator at a head of the chain."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *, resumes: bool = True) -> None:
         event = next(view.read(limit=1))
         self.created = decode(event, Created)
         if self.created.format != records.SHARDED or self.created.shard is not None:
@@ -46,7 +47,8 @@ class HubState:
         self.mode = SharedMode(self.created.mode, 0)
         self.snapshots: list[tuple[int, str]] = []  # event number and attachment, the newest two
         self.since = 0  # rounds handed in since the newest snapshot
-        self._resume(view)
+        if resumes:
+            self._resume(view)
 
     def _resume(self, view: View) -> None:
         """Go on from the newest snapshot that can be used: it only saves time."""
@@ -55,9 +57,14 @@ class HubState:
             record = decode(event, records.Snapshot)
             data, head = view.attachment(record.digest), Head(record.number, record.hash)
             if data is not None and view.follows(head) and self._thaw(data):
-                self.head = head
+                self.head, self.mode = head, self._newest_mode(view)
                 return
             event = next(view.read(record.previous - 1, limit=1)) if record.previous else None
+
+    def _newest_mode(self, view: View) -> SharedMode:
+        """As its event says, which no snapshot can: one from after it is applied once more."""
+        event = view.latest(records.MODE)
+        return self.mode if event is None else _mode_of(event)
 
     def _thaw(self, data: bytes) -> bool:
         try:
@@ -66,7 +73,7 @@ class HubState:
         except (SurefootError, ValueError, TypeError, LookupError, msgspec.MsgspecError):  # of another version
             return False
         self.coordinator, self.tokens, self.time = coordinator, found.tokens, found.time
-        self.snapshots, self.mode, self.by = found.snapshots, found.mode or self.mode, found.by
+        self.snapshots, self.by = found.snapshots, found.by
         return True
 
     def frozen(self) -> bytes:
@@ -93,7 +100,7 @@ class HubState:
         elif event.kind == records.LOST:
             self.coordinator.lose(decode(event, Lost).shard)
         elif event.kind == records.MODE:
-            self.mode = SharedMode(decode(event, records.Mode).mode, event.number)
+            self.mode = _mode_of(event)
         else:
             raise JournalSchemaError(f"Event {event.number} is of an unknown kind, {event.kind!r}: update surefoot.")
         self.head, self.time = event.head, max(self.time, event.time)
@@ -121,3 +128,34 @@ class HubState:
                 f"Shard {shard!r} must come with the journal that it joined with, but this is another one. Join by a "
                 "name that no shard has had; the lease of a journal that is gone stays charged."
             )
+
+
+def _mode_of(event: Event) -> SharedMode:
+    return SharedMode(decode(event, records.Mode).mode, event.number)
+
+
+def differing_of_hub(view: View) -> Iterator[tuple[int, str]]:
+    """Snapshots of a hub that are not what a replay of its events comes to: the event's number, and what differs."""
+    state = HubState(view, resumes=False)
+    for event in view.read(1):
+        if event.kind == records.SNAPSHOT:
+            record = decode(event, records.Snapshot)
+            data = view.attachment(record.digest)
+            for place in () if data is None else _differing(data, state, is_ours=record.software == __version__):
+                yield event.number, f"its {place} is not what the events come to"
+        state.apply(event)
+
+
+def _differing(data: bytes, state: HubState, *, is_ours: bool) -> Iterator[str]:
+    try:
+        frozen = unpack(data, HubSnapshot)
+    except msgspec.MsgspecError:  # nobody goes on from what cannot be read
+        return
+    ours = unpack(state.frozen(), HubSnapshot)
+    if frozen.mode is None:  # from before it was kept here
+        ours.mode = None
+    if not is_ours:
+        # The facts that a search found worth keeping are in it: those of another version may be others.
+        for one in (frozen, ours):
+            one.coordinator["policy"].pop("memory", None)
+    yield from unequal(frozen, ours)

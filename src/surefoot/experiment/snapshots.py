@@ -27,6 +27,8 @@ T = TypeVar("T")
 FORMAT = 2
 SAME = 1e-9  # what may differ between two builds of the core, or two versions of it
 ALL = 1 << 31  # more events than there are of one kind
+# Of a policy under a lease, what does not rest on what the lease knew.
+OF_ROUNDS = ("settings", "rounds", "pending_rounds", "pending_is_learner", "waiting_rounds", "waiting_rewards", "settled")
 ARRAY = 1  # the code under which msgpack carries an array
 
 
@@ -75,6 +77,9 @@ class LeasedState(Protocol):
 
     def freeze_lease(self) -> bytes:
         """The lease, and what is to be handed in."""
+
+    def without_set(self, data: bytes) -> bytes:
+        """The same as `freeze_lease` gave, less what rests on what the lease knew."""
 
     def thaw_lease(self, data: bytes, modes: list[Event]) -> None:
         """Restore what `freeze_lease` gave; what was said of the mode is read from its events, newest first."""
@@ -193,34 +198,41 @@ def differing(view: View) -> Iterator[tuple[int, str]]:
             record = decode(event, records.Snapshot)
             data = view.attachment(record.digest)
             is_ours = record.software == surefoot.__version__
-            is_known = not isinstance(state, LeasedState) or state.is_whole
-            for place in () if data is None or not is_known else _differing(data, state, is_ours=is_ours):
+            for place in () if data is None else _differing(data, state, is_ours=is_ours):
                 yield event.number, f"its {place} is not what the events come to"
         state.apply(event, view)
 
 
 def _differing(data: bytes, state: State, *, is_ours: bool) -> Iterator[str]:
-    frozen, ours = _read(data, state), _read(freeze(state), state)
-    if frozen is None or ours is None:
+    try:
+        frozen, ours = _read(data, state), _read(freeze(state), state)
+        if frozen is None or ours is None:
+            return
+        # As a state of today is written: an older one may lack what is new.
+        frozen.policy = unpack(pack(BasePolicy.from_state(frozen.policy).state()), dict[str, Any])
+        if isinstance(state, LeasedState) and not state.is_whole:
+            for one in (frozen, ours):
+                assert isinstance(one, FrozenShard | FrozenGuardShard)
+                one.shard = state.without_set(one.shard)
+                one.policy = {key: one.policy[key] for key in one.policy if key in OF_ROUNDS or key.startswith("unit_")}
+    except msgspec.MsgspecError:  # nobody goes on from what cannot be read
         return
-    # As a state of today is written: an older one may lack what is new.
-    frozen.policy = unpack(pack(BasePolicy.from_state(frozen.policy).state()), dict[str, Any])
     if not is_ours:
         # The facts that a search found worth keeping are in it: those of another version may be others.
         frozen.policy.pop("memory", None), ours.policy.pop("memory", None)
-    yield from _unequal(frozen, ours)
+    yield from unequal(frozen, ours)
 
 
-def _unequal(a: Any, b: Any, place: str = "state") -> Iterator[str]:
+def unequal(a: Any, b: Any, place: str = "state") -> Iterator[str]:
     """Where two states differ by more than another build of the core could make them."""
     if isinstance(a, msgspec.Struct) and isinstance(b, msgspec.Struct):
         a, b = msgspec.structs.asdict(a), msgspec.structs.asdict(b)
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         for key in a:
-            yield from _unequal(a[key], b[key], f"{place}.{key}")
+            yield from unequal(a[key], b[key], f"{place}.{key}")
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for n, pair in enumerate(zip(a, b, strict=True)):
-            yield from _unequal(*pair, f"{place}[{n}]")
+            yield from unequal(*pair, f"{place}[{n}]")
     elif isinstance(a, np.ndarray | float) and isinstance(b, np.ndarray | float):
         if np.shape(a) != np.shape(b) or not np.allclose(a, b, rtol=SAME, atol=SAME, equal_nan=True):
             yield place
