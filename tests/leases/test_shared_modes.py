@@ -12,12 +12,14 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
-from surefoot.experiment import create_sharded, lease_hub
+from surefoot.experiment import Experiment, ShardedExperiment, create_sharded, lease_hub, sharded
 from surefoot.experiment.hub_state import SharedMode
 from surefoot.experiment.shard_chain import adopt_mode
 from surefoot.experiment.transacted_state import Call
 from surefoot.journal import Journal
 from tests.experiment.tampering import load, rehashed, save
+from tests.leases import guard_fleet
+from tests.leases.guard_fleet import GuardFleet
 from tests.leases.shards import SETTINGS, World
 from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
 
@@ -274,6 +276,63 @@ def test_a_mode_that_nobody_said_is_found(tmp_path: Path) -> None:
     journals = {name: surefoot.open_journal(f"sqlite:///{tmp_path}/{name}.db") for name in ("hub", "a", "b")}
     report = audit_shards(journals.pop("hub"), "shop", journals)
     assert report.hub.findings.counts["mode"] == 1
+
+
+def test_a_shard_that_lets_the_learner_in_by_itself_is_found(
+    tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShardedExperiment, "_is_due", lambda self: False)
+    fleet = GuardFleet(tmp_path, hub, mode="shadow")
+    world, a = guard_fleet.World(1), fleet.join("a", every=1000)
+    a.renew()
+    a.renew()
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    Experiment.open(fleet.journals["a"], "shop", clock=fleet.clock).set_mode("guarded")  # nobody told the hub
+    assert world.play(a, 300) > 0
+    a.renew()
+    report = audit_shards(hub, "shop", fleet.journals)
+    assert "names none" in next(str(one) for one in report.shards["a"].findings)
+    assert report.hub.findings.counts["mode"] == 1
+    assert audit_shards(hub, "shop", {}).hub.findings.counts["mode"] == 1  # also without the shard's own chain
+    fleet.close()
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_shard_that_leaves_a_pause_out_is_found(
+    is_resumed: bool, tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShardedExperiment, "_is_due", lambda self: False)
+    fleet, world = fleet_in(tmp_path, hub)
+    a, b = fleet.join("a"), fleet.join("b")
+    b.set_mode("paused")
+    assert play(world, a, 5) > 0  # under the lease from before, which is right
+    with monkeypatch.context() as forged:
+        forged.setattr(sharded, "adopt_mode", lambda *told: None)
+        a.renew()
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    played = play(world, a, 20)
+    assert played > 0
+    if is_resumed:  # too late for those rounds
+        b.set_mode("guarded")
+    a.renew()
+    a.renew()
+    report = audit_shards(hub, "shop", fleet.journals)
+    assert report.shards["a"].findings.counts["mode"] == played
+    assert report.hub.findings.counts["mode"] == (not is_resumed)
+    fleet.close()
+
+
+def test_a_resume_within_a_lease_lets_the_learner_in(tmp_path: Path, hub: Journal) -> None:
+    fleet, world = fleet_in(tmp_path, hub)
+    a = fleet.join("a", every=1000)
+    a.set_mode("paused")
+    a.renew()
+    assert play(world, a, 5) == 0
+    a.set_mode("guarded")
+    assert play(world, a, 5) > 0
+    a.renew()
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
 
 
 def test_shards_have_the_names_of_features(tmp_path: Path, hub: Journal) -> None:

@@ -38,6 +38,9 @@ class ShardAuditor(Auditor):
         self._next: Event | None = None
         self.segments: dict[int, Segment] = {}
         self.modes: list[tuple[int, str]] = []  # taken over by the word of an event where the shards meet
+        self.is_edge = False  # whose mode is that of its lease
+        self.granted_in = (0, "")  # the mode of all shards when the lease was granted, and the event that says so
+        self._shared = 0  # the newest of those events that the shard has heard of
         self._granted: Any = None  # what was known when the lease was granted
         self._since: list[Any] = []
         self._rewards: list[tuple[int, Any]] = []
@@ -71,9 +74,25 @@ class ShardAuditor(Auditor):
         super()._take_created(event, msgspec.structs.replace(created, policy=self.policy))
         self._decides_by = created.policy
 
+    def _take(self, event: Event, record: Any) -> None:
+        if isinstance(record, records.DecisionRecord | records.Guarded) and record.source == "learner":
+            self._check_mode(event)
+        super()._take(event, record)
+
+    def _check_mode(self, event: Event) -> None:
+        """The learner plays where all shards may, or the shard has heard of a word since the lease."""
+        number, mode = self.granted_in
+        if not self.is_edge and mode and mode != "guarded" and self._shared <= number:
+            text = f"the learner played under a lease that was granted when all shards were {mode!r} (event {number})"
+            self.findings.add(event.number, "mode", text)
+
     def _take_mode(self, event: Event, mode: records.Mode) -> None:
         if mode.shared:
             self.modes.append((mode.shared, mode.mode))
+            self._shared = max(self._shared, mode.shared)
+        elif mode.mode != "paused" and not self.is_edge:
+            text = f"a shard goes over to {mode.mode!r} by an event where the shards meet, but names none"
+            self.findings.add(event.number, "mode", text)
         # Said again, once the others know of it.
         if mode.shared is None or mode.mode != self._mode:
             super()._take_mode(event, mode)

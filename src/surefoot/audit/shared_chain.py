@@ -46,6 +46,7 @@ class AuditedShard:
     auditor: ShardAuditor | None
     view: View | None  # its chain
     lease: int = 0
+    modes_before: int = 0  # of all shards, when the lease was granted
     amounts: tuple[float, ...] = ()  # that it may lose
     is_away: bool = False
     has_left: bool = False
@@ -102,6 +103,7 @@ class SharedChain(ABC):
         view = self._chain_of(joined.shard)
         auditor = None if view is None else self._auditor(view)
         if auditor is not None:
+            auditor.is_edge = joined.shard not in self._journals
             auditor.advance(None)
             self._check_declared(event, joined, auditor.created)
         self.shards[joined.shard] = AuditedShard(joined.since, joined.since, joined.token, auditor, view)
@@ -169,7 +171,9 @@ class SharedChain(ABC):
         if float(lease.watermark) != self._watermark:
             text = f"rounds are merged up to {self._watermark!r}, but {lease.watermark!r} is written"
             self.findings.add(event.number, "watermark", text)
-        shard.lease, shard.is_away = lease.number, False
+        shard.lease, shard.is_away, shard.modes_before = lease.number, False, len(self.tally.modes) - 1
+        if shard.auditor is not None and shard.auditor.waits_for == lease.number:
+            shard.auditor.granted_in = self.tally.modes[-1]
         return shard
 
     def _check_handed_in(
@@ -184,6 +188,9 @@ class SharedChain(ABC):
             problems.add("token", f"shard {given.shard!r} must hand in by the journal that it joined with")
         if self._is_ahead(given.through):
             problems.add("clock", self._ahead(given.shard, given.through))
+        modes = [mode for _, mode in self.tally.modes[shard.modes_before :]]
+        if "guarded" not in modes and any(made.is_learner for made in given.rounds):
+            problems.add("mode", f"the learner played, but from the lease on all shards were to be {modes[-1]!r}")
         moments = [shard.since, *(made.moment for made in given.rounds), given.through]
         numbers = [made.number for made in given.rounds]
         is_whole = numbers == list(range(shard.handed_in + 1, shard.handed_in + 1 + len(numbers)))

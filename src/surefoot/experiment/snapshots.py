@@ -28,7 +28,15 @@ FORMAT = 2
 SAME = 1e-9  # what may differ between two builds of the core, or two versions of it
 ALL = 1 << 31  # more events than there are of one kind
 # Of a policy under a lease, what does not rest on what the lease knew.
-OF_ROUNDS = ("settings", "rounds", "pending_rounds", "pending_is_learner", "waiting_rounds", "waiting_rewards", "settled")
+OF_ROUNDS = (
+    "settings",
+    "rounds",
+    "pending_rounds",
+    "pending_is_learner",
+    "waiting_rounds",
+    "waiting_rewards",
+    "settled",
+)
 ARRAY = 1  # the code under which msgpack carries an array
 
 
