@@ -163,7 +163,7 @@ def test_a_shard_s_part_that_is_damaged_or_older_is_passed_over(shop: Shop, monk
         quick, whole = shop.states()
         assert freeze(quick) == freeze(whole)
         shop.joined.snapshot()
-    frozen: Any = snapshots._kind_of(shop.joined._state)
+    frozen: Any = snapshots._kind_of(shop.states()[1])
     data = msgspec.msgpack.decode(freeze(shop.joined._state))  # type: ignore[arg-type]
     del data["shard"]
     with pytest.raises(msgspec.ValidationError):
