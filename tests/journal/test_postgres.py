@@ -57,15 +57,46 @@ REFUSING = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$;
 CREATE TRIGGER refusing BEFORE INSERT ON surefoot.private FOR EACH ROW WHEN (NEW.number > 20) EXECUTE FUNCTION refuse();
 """
+REFUSING_ALL = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$;
+CREATE TRIGGER refusing BEFORE INSERT ON surefoot.events FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+ADMITTING_ALL = "DROP TRIGGER refusing ON surefoot.events; DROP FUNCTION refuse()"
+
+
+def append_sealed(transaction: Transaction, count: int) -> None:
+    for n in range(count):
+        private = PrivateText(f"visit-{transaction.head.number}-{n}", None, b"salt", b"text")
+        transaction.append("decision", b"{}", time=0.0, private=private)
+
+
+@pytest.mark.parametrize("groups", [1, 5])
+def test_one_refusal_among_statements_that_are_sent_together_stops_no_later_write(
+    postgres: PostgresJournal, url: str, groups: int
+) -> None:
+    # psycopg prepares a statement that it has sent five times, and groups of several sizes are several statements.
+    dice = random.Random(groups)
+
+    def write(journal: PostgresJournal) -> None:
+        journal.transact(NAME, lambda transaction: append_sealed(transaction, dice.randint(1, 40)))
+
+    with PostgresJournal(url) as journal, psycopg.connect(url, autocommit=True) as connection:
+        for _ in range(groups):
+            write(journal)
+        connection.execute(REFUSING_ALL)
+        with pytest.raises(JournalFullError):
+            write(journal)
+        connection.execute(ADMITTING_ALL)
+        for _ in range(20):
+            write(journal)
+        verify(NAME, journal.read(NAME))
 
 
 def test_what_is_refused_among_statements_that_are_sent_together_is_said_and_nothing_is_written(
     postgres: PostgresJournal, url: str
 ) -> None:
     def work(transaction: Transaction) -> None:
-        for n in range(40):
-            private = PrivateText(f"visit-{transaction.head.number}-{n}", None, b"salt", b"text")
-            transaction.append("decision", b"{}", time=0.0, private=private)
+        append_sealed(transaction, 40)
 
     before = postgres.head(NAME)
     with psycopg.connect(url, autocommit=True) as connection:

@@ -63,6 +63,7 @@ class PooledConnection:
             # psycopg would otherwise begin transactions of its own.
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
             self._connection.execute(SETTINGS, ("on" if read_only else "off",))
+        self._is_in_doubt = False
 
     def query(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         """Run a statement with `?` for its values, and return all rows."""
@@ -74,10 +75,13 @@ class PooledConnection:
     def together(self) -> Iterator[Query]:
         """Statements whose rows nobody needs are sent together: one round trip in place of one each.
 
-        What the server refuses is raised at the end.
+        What the server refuses is raised at the end, and the session is not lent again: the server skips whatever
+        follows, also what psycopg then believes to be prepared.
         """
+        self._is_in_doubt = True
         with explaining(), self._connection.pipeline():
             yield self._send
+        self._is_in_doubt = False
 
     def _send(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         self._connection.execute(statement.replace("?", "%s"), values)
@@ -100,7 +104,9 @@ class PooledConnection:
         if not self.is_lost and self._connection.info.transaction_status != TransactionStatus.IDLE:
             with suppress(psycopg.Error):
                 self._connection.execute("ROLLBACK")
-        return not self.is_lost and self._connection.info.transaction_status == TransactionStatus.IDLE
+        if self.is_lost or self._is_in_doubt:
+            return False
+        return self._connection.info.transaction_status == TransactionStatus.IDLE
 
     def close(self) -> None:
         """Close the connection."""
