@@ -1,5 +1,6 @@
 """The page of a guard in a real browser: verdict, share, banks and lift, in both themes and on a phone."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,11 +64,17 @@ def test_everything_that_a_manager_asks_of_a_guard_is_on_the_page(tab: Tab, mode
         assert word in tab.run(VERDICT)
     for word in ("Share of the learner", "Proved safe up to", "Bank of quality", "What each metric says", "cost.alpha"):
         assert word in text
-    assert "Learner less baseline, per decision: 0." in text
-    assert "Lift of quality per proposal" in tab.run("document.getElementById('tiles').innerText")
+    assert "Proposal less baseline, per proposal: 0." in text
+    tiles, low = tab.run("document.getElementById('tiles').innerText"), summary["lift"]["low"]
+    assert re.search(
+        rf"Lift of quality\n\+{str(low)[:4]}\S* to \+\S+\nProposal less baseline, per proposal, 95% sure", tiles
+    )
+    assert re.search(
+        rf", lift \+{str(low)[:4]}\S* to \+", tab.run("document.querySelector('.card[aria-current]').innerText")
+    )
     assert f"{summary['learner_rounds']} the learner's, {summary['baseline_rounds']} the baseline's" in text
     numbers = "[...document.querySelectorAll('[data-metric=quality] dd')].map((dd) => dd.textContent)"
-    assert tab.run(numbers)[1:] == ["0.6", "0.9", "+50%"]
+    assert tab.run(numbers)[1:] == ["0.6", "0.9"]
     assert tab.run("document.querySelectorAll('.spark .bank').length") == 2
     assert tab.run("document.getElementById('views').hidden")
 

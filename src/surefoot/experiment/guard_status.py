@@ -27,8 +27,8 @@ class GuardStatus:
     learner_means, baseline_means : dict
         Means of the rewards that each side has brought; nan before the first.
     lifts : dict
-        By which share the learner's mean lies above the baseline's. An estimate for people: shares change over time,
-        and so may the world.
+        By which share the learner's mean lies above the baseline's. Where shares and rewards change over time, that is
+        misled: whether it pays is said by the intervals.
     lift_intervals : dict of (low, high)
         How much more a proposal earned than the baseline would have, on average, in the metric's own units: 95% at all
         times at once, over the rounds in which it had a share.

@@ -17,7 +17,6 @@ from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.safety.metric import MetricKind
 
 Interval: TypeAlias = tuple[float, float]
-Means: TypeAlias = dict[str, float]
 GUARD_CONFIDENCE = 0.95  # of `core/lift.hpp`
 
 
@@ -32,8 +31,8 @@ class Lift:
     metric : str
         Of a guard, the metric: its first floor.
     estimate, low, high : float
-        In the reward's own unit. The estimate of a guard is the difference of both sides' means: nan before both have
-        a reward, and as shares change over time it may lie outside of the interval, which is not misled by that.
+        In the reward's own unit. Of a guard there is no estimate, but nan: the difference of both sides' means would be
+        misled where shares and rewards change over time, and lie outside of the interval, which is not.
     decisions : int
         The learner's decisions so far; those before a restart are not counted, and the interval is not about them.
     confidence : float
@@ -103,14 +102,13 @@ def _lift(policy: LinearPolicy, total: Interval) -> Lift | None:
     return Lift("reward", (earned - baseline) / decisions, low / decisions, high / decisions, decisions, confidence)
 
 
-def guard_lift(guard: Guard, learner_means: Means, baseline_means: Means, decisions: int) -> Lift | None:
+def guard_lift(guard: Guard, decisions: int) -> Lift | None:
     """Of a guard's first floor, or else of its first metric; None before the learner's first decision."""
     if not decisions:
         return None
     metrics = guard.metrics
     name = next((name for name, metric in metrics.items() if metric.kind == "floor"), next(iter(metrics)))
-    estimate = learner_means[name] - baseline_means[name]
-    return Lift(name, estimate, *guard.lift_intervals[name], decisions, GUARD_CONFIDENCE, metrics[name].kind)
+    return Lift(name, math.nan, *guard.lift_intervals[name], decisions, GUARD_CONFIDENCE, metrics[name].kind)
 
 
 class LedgerBounds:

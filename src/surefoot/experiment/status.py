@@ -141,7 +141,7 @@ def status_of(name: str, state: State) -> Status:
     lift = known.lift
     if isinstance(policy, Guard) and isinstance(tally, GuardCounts):
         guard = guard_status(policy, tally)
-        lift = guard_lift(policy, guard.learner_means, guard.baseline_means, tally.learner_rounds)
+        lift = guard_lift(policy, tally.learner_rounds)
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
     margin = math.nan if alarm is not None and policy.keeps_floor else tally.newest_margin
     # Of what a promise has carried over a restart there are estimates alone.

@@ -78,7 +78,7 @@ class MetricStanding(msgspec.Struct):
     kind, alpha:    at least (1 - alpha) of the baseline's is kept ("floor"), or at most (1 + alpha) reached ("ceiling")
     bank:           what may be spent, in the metric's own units; rounds without a reward count at their worst
     learner_mean, baseline_mean:  of the rewards that each side has brought
-    lift:           by which share the learner's mean lies above the baseline's: an estimate
+    lift:           by which share the learner's mean lies above the baseline's; misled where rewards change over time
     lift_low, lift_high: how much more a proposal earned on average, in the metric's own units: 95% at all times at once
     """
 

@@ -1,4 +1,4 @@
-"""What the API answers of the lift: an estimate, and an interval that holds at all times at once."""
+"""What the API answers of the lift: an interval that holds at all times at once, and an estimate where there is one."""
 
 import msgspec
 
@@ -10,7 +10,10 @@ from surefoot.service.numbers import finite
 class LiftStanding(msgspec.Struct, frozen=True):
     """How much more a decision of the learner earned, on average, than the baseline would have, in the reward's unit.
 
+    Of a guard: proposal less baseline, per proposal, played or not, over the rounds in which it had a share.
+
     metric:      of a guard, its first floor
+    estimate:    null for a guard, which has the interval alone
     low, high:   hold at all times at once with probability `confidence`, if what was declared is true
     decisions:   the learner's so far, without those before a restart
     kind:        of a ceiling, such as costs, less is better

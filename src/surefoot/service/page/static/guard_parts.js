@@ -1,15 +1,13 @@
 // The parts of the page for a guard: its verdict, its numbers, its metrics, and what a decision rested on.
 
 import { drawBank } from "./guard_chart.js";
-import { liftTile } from "./lift.js";
+import { PER_PROPOSAL, liftTile } from "./lift.js";
 import { count, element, exactly, number, percent, precisely } from "./words.js";
 
 const SPACE = "http://www.w3.org/2000/svg";
 const LONGEST_ACTION = 120;
 
 export const share = (value) => (value < 0.1 ? exactly(Math.round(value * 1000) / 1000) : percent(value));
-const signed = (value) => (value == null ? "\u2013" : `${value > 0 ? "+" : ""}${share(Math.abs(value)).replace(/^/, value < 0 ? "\u2212" : "")}`);
-
 
 // Where every share is proved to be safe, no metric limits it, and what is left is the ramp's.
 export const isLimited = ({ allowed }) => allowed < 1;
@@ -58,12 +56,12 @@ export function tiles(summary, recentShare, tile) {
   ];
 }
 
-export const NOTE = "What may still be spent, and the mean rewards of both sides. The lift in percent is an estimate; the interval, in the reward's own units, holds at all times at once (95%).";
+export const NOTE = "What may still be spent, and the mean rewards of both sides, which are not comparable where shares and rewards change over time. The interval is, in the reward's own units, and holds at all times at once (95%).";
 
 export const metrics = (guard, points) => guard.metrics.map((metric) => metricRow(metric, metric.binds && isLimited(guard), points));
 
 function metricRow(metric, binds, points) {
-  const { name, kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift, lift_low: low, lift_high: high } = metric;
+  const { name, kind, alpha, bank, learner_mean: learner, baseline_mean: baseline, lift_low: low, lift_high: high } = metric;
   const picture = document.createElementNS(SPACE, "svg");
   picture.setAttribute("class", "spark");
   picture.setAttribute("role", "img");
@@ -71,14 +69,14 @@ function metricRow(metric, binds, points) {
   drawBank(picture, points, name);
   const rule = kind === "floor" ? `at least ${precisely(1 - alpha)} of the baseline's` : `at most ${precisely(1 + alpha)} of the baseline's`;
   const size = Math.max(Math.abs(learner ?? 0), Math.abs(baseline ?? 0));
-  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)], ["Lift", signed(lift)]];
+  const pairs = [["Bank", number(bank)], ["Baseline", number(baseline, size)], ["Learner", number(learner, size)]];
   return element(
     "div",
     { class: "metric", "data-metric": name },
     element("p", { class: "metric-head" }, element("b", {}, name), binds ? element("span", { class: "binds" }, "binds") : null, element("span", { class: "quiet" }, rule)),
     picture,
     element("dl", { class: "metric-numbers" }, ...pairs.map(([word, text]) => element("div", {}, element("dt", {}, word), element("dd", {}, text)))),
-    element("p", { class: "quiet" }, `Learner less baseline, per decision: ${number(low, size)} to ${number(high, size)}`),
+    element("p", { class: "quiet" }, `${PER_PROPOSAL}: ${number(low, size)} to ${number(high, size)}`),
   );
 }
 

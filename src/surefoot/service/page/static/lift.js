@@ -33,7 +33,7 @@ const ofProposals = (lift) => `On average a proposal's ${lift.metric} is ${betwe
 const line = (answer, verdict, text) => ({ answer, verdict, text });
 
 function between({ low, high }, less, more) {
-  const size = Math.max(Math.abs(low), Math.abs(high)), say = (value) => number(Math.abs(value), size);
+  const size = largest({ low, high }), say = (value) => number(Math.abs(value), size);
   if (low >= 0) return `${say(low)} to ${say(high)} ${more}`;
   if (high <= 0) return `${say(high)} to ${say(low)} ${less}`;
   return `between ${say(low)} ${less} and ${say(high)} ${more}`;
@@ -60,12 +60,18 @@ export function showLiftLine(place, { answer, verdict, text }) {
   place.replaceChildren(element("strong", {}, verdict), ` ${text}`);
 }
 
-export const cardLift = ({ lift }) => (lift?.estimate == null ? "" : `, lift ${signed(lift.estimate, Math.max(Math.abs(lift.low), Math.abs(lift.high)))}`);
+const largest = ({ low, high }) => Math.max(Math.abs(low), Math.abs(high));
+const ends = (lift) => `${signed(lift.low, largest(lift))} to ${signed(lift.high, largest(lift))}`;
+
+// Of a guard the interval alone: means of both sides are misled where shares and rewards change over time.
+export const cardLift = ({ lift }) => (lift ? `, lift ${lift.estimate == null ? ends(lift) : signed(lift.estimate, largest(lift))}` : "");
+
+export const PER_PROPOSAL = "Proposal less baseline, per proposal";
 
 // A guard's interval is about proposals, played or not, and about one of its metrics.
 export function liftTile({ lift, guard }, tile) {
-  const name = !guard ? "Lift per decision" : lift ? `Lift of ${lift.metric} per proposal` : "Lift per proposal";
-  if (!lift) return tile(name, "\u2013", guard ? "proposal less baseline" : "learner less baseline");
-  const size = Math.max(Math.abs(lift.low), Math.abs(lift.high)), say = (value) => signed(value, size);
-  return tile(name, say(lift.estimate), `${say(lift.low)} to ${say(lift.high)}, ${precisely(lift.confidence)} sure`);
+  const name = !guard ? "Lift per decision" : lift ? `Lift of ${lift.metric}` : "Lift";
+  if (!lift) return tile(name, "\u2013", guard ? PER_PROPOSAL : "learner less baseline");
+  const sure = `${precisely(lift.confidence)} sure`;
+  return guard ? tile(name, ends(lift), `${PER_PROPOSAL}, ${sure}`) : tile(name, signed(lift.estimate, largest(lift)), `${ends(lift)}, ${sure}`);
 }

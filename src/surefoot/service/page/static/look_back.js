@@ -14,8 +14,7 @@ export function standingAt(summary, point) {
 }
 
 function metricAt(metric, { bank, binds, means: [learner_mean, baseline_mean], lifts: [lift_low, lift_high] }) {
-  const lift = learner_mean == null || !(baseline_mean > 0) ? null : learner_mean / baseline_mean - 1;
-  return { ...metric, bank, binds, learner_mean, baseline_mean, lift, lift_low, lift_high };
+  return { ...metric, bank, binds, learner_mean, baseline_mean, lift_low, lift_high };
 }
 
 // Asks for what a point does not hold, once somebody stays there; what comes for another point is dropped.
