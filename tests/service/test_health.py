@@ -1,5 +1,6 @@
 """Readiness that is true: failed flushes, a full disk, damaged experiments and a clock that jumps."""
 
+import json
 import resource
 import sqlite3
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from surefoot.audit import audit
@@ -18,6 +20,8 @@ from surefoot.service.health import HealthMonitor
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 from tests.journal.failing_flush import failing_flush
+from tests.journal.servers import new_database, running_server
+from tests.journal.test_postgres import ADMITTING_ALL, REFUSING_ALL
 from tests.service.servers import ACTIONS, Apart, create, running
 
 SHOP = "/v1/experiments/shop"
@@ -89,6 +93,24 @@ def test_a_full_disk_is_not_ready_until_there_is_room(tmp_path: Path) -> None:
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, most))
         until(lambda: status(client) == (200, "ready"))
         assert decide(client, "during") in (200, 201)
+
+
+def test_what_postgresql_refuses_of_events_alone_is_not_ready_and_heals_and_the_log_stays_json(tmp_path: Path) -> None:
+    with running_server() as postgres:
+        url = new_database(postgres)
+        with apart(tmp_path, database=url) as (server, client), psycopg.connect(url, autocommit=True) as connection:
+            assert decide(client, "before") == 201
+            connection.execute(REFUSING_ALL)
+            assert [decide(client, f"during-{n}") for n in range(3)] == [503] * 3
+            until(lambda: status(client) == (503, "unwritable"))
+            connection.execute(ADMITTING_ALL)
+            until(lambda: status(client) == (200, "ready"))
+            assert [decide(client, f"after-{n}") for n in range(20)] == [201] * 20
+            assert client.get(SHOP).json()["rounds"] == 21
+            assert server.stop() == 0
+            lines = server.log.read_text().splitlines()
+    assert {"error", "info"} <= {json.loads(line)["level"] for line in lines}
+    assert not [line for line in lines if "user=" in line]
 
 
 def test_a_server_that_is_not_ready_says_nothing_to_strangers(tmp_path: Path) -> None:

@@ -99,11 +99,18 @@ class PostgresJournal(Journal):
         return [row[0] for row in self._read(sql.NAMES, ())]
 
     def probe(self) -> None:
-        """Commit a new version of one experiment's row, with what it held; nothing where there is none yet."""
+        """Commit a new version of one experiment's row, with what it held; nothing where there is none yet.
+
+        Before it an event is sent as all are, and taken back, since a server may refuse events alone.
+        """
         with self._sessions.lend("BEGIN") as session:
             # Without waiting: a row that is locked is being written to.
-            rows = session.query("SELECT id FROM experiments ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED", ())
-            for (row,) in rows:
+            rows = session.query("SELECT id, number FROM experiments ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED", ())
+            for row, number in rows:
+                with session.together() as write:
+                    write("SAVEPOINT probe", ())
+                    write(sql.insert_many(1), (row, number + 1, "probe", 0.0, b"", None, "", ""))
+                    write("ROLLBACK TO SAVEPOINT probe", ())
                 session.query("UPDATE experiments SET number = number WHERE id = ?", (row,))
             session.commit()
 

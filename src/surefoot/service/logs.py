@@ -88,3 +88,6 @@ def configure(level: str) -> None:
         # Otherwise the root logger would show every line once more.
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())
+    # Its lines name users and databases, and what they tell of is raised as well.
+    driver = logging.getLogger("psycopg")
+    driver.handlers, driver.propagate = [logging.NullHandler()], False
