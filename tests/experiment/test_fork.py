@@ -17,6 +17,16 @@ from surefoot.journal import Journal, canonical, open_journal
 from surefoot.records import Asked
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.worlds import Clock
+from tests.own_policy import EpsilonGreedy
+
+
+class Trees(EpsilonGreedy):
+    """A policy of one's own that is over rows, and calls their length otherwise."""
+
+    def __init__(self, *, inputs: int) -> None:
+        super().__init__(dim=inputs)
+        surefoot.Policy.__init__(self, {"inputs": inputs})
+
 
 TOLD: dict[str, Any] = {"reason": "more may be risked", "by": "ada"}
 
@@ -189,11 +199,16 @@ def test_bad_forks_change_nothing() -> None:
         old(journal, rounds=12)
         Experiment.create(journal, "models", surefoot.Guard(alpha=0.1, delta=0.05))
         Experiment.create(journal, "arms", surefoot.UCB(arms=2))
+        Experiment.create(journal, "trees", Trees(inputs=2))
         names = journal.names()
         with pytest.raises(ConfigError, match=r"coins of its own rounds .* Create a new experiment"):
             fork(journal, "models", "new", **TOLD)
         with pytest.raises(ConfigError, match=r"plain arms, which takes no history\. Create a new experiment"):
             fork(journal, "arms", "new", **TOLD)
+        with pytest.raises(
+            ConfigError, match=r"'trees' has a .*Trees, a policy without `dim`, so that its rows cannot be"
+        ):
+            fork(journal, "trees", "new", **TOLD)
         with pytest.raises(ConfigError, match="`reason` must say why"):
             fork(journal, "shop", "new", reason=" ")
         with pytest.raises(ConfigError, match="must be those of SafeLUCB"):

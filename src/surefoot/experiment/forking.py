@@ -194,12 +194,18 @@ def _refuse_kind(source: str, old: Created) -> None:
             "count what the coins of its own rounds showed, and with other settings those coins would have fallen by "
             "other shares. Create a new experiment, whose ramp begins anew."
         )
-    if "dim" not in old.settings:
+    if "dim" in old.settings:
+        return
+    if "arms" in old.settings:
         raise ConfigError(
             f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy} over plain "
             "arms, which takes no history. Create a new experiment, or a linear one whose rows are the arms' unit "
             "vectors."
         )
+    raise ConfigError(
+        f"A fork carries rows and rewards over, but {source!r} has a {old.policy}, a policy without `dim`, so that its "
+        "rows cannot be carried over. Create a new experiment."
+    )
 
 
 def _changed(old: Created, changes: Mapping[str, Any] | None) -> Policy | Configuration:
