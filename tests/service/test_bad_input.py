@@ -26,6 +26,7 @@ BODIES: dict[str, tuple[bytes | dict[str, Any], str, str]] = {
     "both": ({"actions": ACTIONS, "catalogue": "0" * 64}, "unknown-catalogue", ""),
     "wrong dimensions": ({"actions": [{"id": "a", "features": [1, 2, 3]}]}, "invalid", "features"),
     "ragged": ({"actions": [*ACTIONS, {"id": "c", "features": [1]}]}, "invalid", "actions[2].features"),
+    "features of the second alone": ({"actions": [{"id": "a"}, ACTIONS[1]]}, "invalid", "must have features, or none"),
     "no features": ({"actions": [{"id": "a"}]}, "invalid", "features"),
     "too long": ({"actions": [{"id": "a", "features": [9, 9]}]}, "broken-assumption", ""),
     "twice the same": ({"actions": [ACTIONS[0], ACTIONS[0]]}, "invalid", "actions"),

@@ -132,7 +132,9 @@ def rows_of(actions: Sequence[request_models.Action]) -> Any:
     if lengths.count(first) == len(lengths):
         return None if first is None else np.array(rows, dtype=np.float64)
     index = next(at for at, length in enumerate(lengths) if length is None or length != first)
-    rule = f"every action must have as many features as the first, {first or 0}"
+    rule = f"every action must have as many features as the first, {first}"
+    if first is None:
+        rule = "every action must have features, or none"
     raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
 
 
