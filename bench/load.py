@@ -1,7 +1,7 @@
 """A load of HTTP requests from many connections, as light as Python can make it: the server is what is measured.
 
 `call` is the lightest: raw sockets, bytes prepared before, no event loop. Where the `share` that it took of its core is
-far below 1, the server is the limit.
+far below 1, and nothing else runs there, such as a database, the server is the limit.
 """
 
 import asyncio
@@ -140,6 +140,12 @@ def core_seconds(process: int) -> float:
     """What a process has taken of its cores so far, all of its threads."""
     tasks = Path(f"/proc/{process}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def family_core_seconds(process: int) -> float:
+    """The same of a process and its children that still run, as a database has one for each connection."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return sum(map(core_seconds, [process, *map(int, children)]))
 
 
 def cores() -> tuple[set[int], set[int]]:
