@@ -6,6 +6,7 @@ are the same label, True is true, blanks around a label go, and a gap is a gap h
 
 import datetime
 import re
+import sys
 from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from enum import Enum
@@ -17,6 +18,10 @@ from surefoot.errors import InputError
 
 GAP = "(missing)"  # the label of a gap
 GAP_WORDS = frozenset(("", "na", "n/a", "nan", "null", "none"))  # what programs write where there is nothing
+MOST_DIGITS = sys.int_info.default_max_str_digits  # more of a whole number Python does not write
+TOO_LONG = f"A label must have at most {MOST_DIGITS:,} digits where it is a number, but got more. Send it as text."
+NO_TEXT = "A label must be text that UTF-8 can hold, but got {!r:.60}. Decode it where it comes from, or leave it out."
+HALVES = re.compile("[\ud800-\udfff]")  # of a pair that is one character in UTF-16
 WHOLE = re.compile(r"(-?\d+)\.0+", re.ASCII)  # a whole number with decimals
 
 
@@ -31,10 +36,11 @@ def text_of(value: Any) -> str | None:
             return None
         value = _written(value)
     text: str = value.strip()
+    if not text.isascii() and HALVES.search(text):
+        raise InputError(NO_TEXT.format(text))
     whole = WHOLE.fullmatch(text)
-    if whole is None:
-        return text
-    return "0" if whole[1] == "-0" else whole[1]
+    text = text if whole is None else whole[1]
+    return "0" if text == "-0" else text
 
 
 def label_of(text: str | None) -> str:
@@ -75,11 +81,25 @@ def _written(value: Any) -> str:
         # In as few digits as tell it from its neighbours, in the precision that it has.
         return str(int(value)) if np.isfinite(value) and value == int(value) else str(value)
     if isinstance(value, Decimal):
-        return format(value.normalize(), "f") if value.is_finite() else str(value)
+        return _digits(value) if value.is_finite() else str(value)
     if isinstance(value, (np.datetime64, datetime.datetime)):
         return str(value).replace("T", " ")
     if isinstance(value, (bytes, bytearray)):
-        return bytes(value).decode("utf-8", "surrogateescape")
+        try:
+            return bytes(value).decode("utf-8")
+        except UnicodeDecodeError:
+            raise InputError(NO_TEXT.format(bytes(value))) from None
     if isinstance(value, (Mapping, Sequence, Set, np.ndarray)):
         raise InputError(f"A label must be one text, number or truth value, but got a {type(value).__name__}.")
-    return str(value)
+    try:
+        return str(value)
+    except ValueError:  # a whole number of too many digits
+        raise InputError(TOO_LONG) from None
+
+
+def _digits(value: Decimal) -> str:
+    """All digits of a number: `normalize` would round to those of the decimal context."""
+    if max(value.adjusted(), -int(value.as_tuple().exponent)) >= MOST_DIGITS:
+        raise InputError(TOO_LONG)
+    text = format(value, "f")
+    return text.rstrip("0").removesuffix(".") if "." in text else text
