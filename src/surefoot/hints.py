@@ -4,16 +4,6 @@ import difflib
 from collections.abc import Collection
 
 
-def close_names(name: str, known: Collection[str]) -> list[str]:
-    """The known name that this one is a slip of the pen for, if there is one; capitals are no difference.
-
-    >>> close_names("useragent", ["age", "user_agent"]), close_names("country", ["action"])
-    (['user_agent'], [])
-    """
-    by_small = {one.lower(): one for one in known}
-    return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.8)]
-
-
 def nearest(name: str, known: Collection[str], *, prefix: str = "") -> str:
     """The known name that comes nearest, as a question; all of them where none comes near.
 

@@ -1,5 +1,6 @@
 """Forks: a new experiment with other settings that begins with what an old one has learned."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import surefoot
 from surefoot.audit import audit, audit_journal
 from surefoot.audit.audit_text import ENCODED, cannot_show
 from surefoot.cli.commands import app
-from surefoot.errors import ConfigError, JournalConflictError
+from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment import Experiment, fork
+from surefoot.experiment.experiment_toml import configuration_in
 from surefoot.journal import Journal, canonical, open_journal
+from surefoot.linear.encoding import CategoricalColumn, Encoder
 from surefoot.records import Asked
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.worlds import Clock
@@ -265,3 +268,38 @@ def test_the_command_line_forks_and_corrects(tmp_path: Path) -> None:
     with open_journal(path, read_only=True) as journal:
         assert audit_journal(journal).is_clean
         assert audit(journal, "bolder").is_clean
+
+
+AGED = """
+policy = "LUCB"
+alpha = 0.1
+delta = 0.01
+noise = 0.5
+theta_bound = 1.0
+feature_bound = 1.5
+baseline_reward = 0.3
+reward_floor = 0.0
+
+[actions]
+names = ["blue", "red"]
+baseline = "red"
+
+[[context]]
+name = "age"
+low = 20.0
+high = 60.0
+"""
+
+
+def test_contexts_that_were_taken_are_not_judged_again() -> None:
+    told = configuration_in(AGED)
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", told, mode="guarded")
+    for n in range(3):
+        answer = shop.decide(context={"age": 30, "plan_b": "pro", "tariff": "NA"}, decision_id=f"visit {n}")
+        shop.reward(answer.decision_id, 0.5)
+    parts = (CategoricalColumn("plan", ("(missing)", "pro")), CategoricalColumn("tariff", ("basic", "pro")))
+    more = replace(told, encoder=Encoder((*told.encoder.parts, *parts)))
+    assert fork(journal, "shop", "finer", policy=more, reason="two columns more").carried == 3
+    with pytest.raises(InputError, match="Did you mean 'plan' by 'plan_b'"):
+        more.rows({"age": 30, "plan_b": "pro", "tariff": "basic"})

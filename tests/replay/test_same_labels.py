@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surefoot.errors import InputError, LogError
+from surefoot.linear import context_keys
 from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, NumericColumn
 from surefoot.linear.labels import text_of
 from surefoot.replay.columns import Columns
@@ -210,11 +211,33 @@ def test_levels_of_an_older_configuration_are_found(levels: tuple[str, ...], val
     np.testing.assert_array_equal(rows(log)[0], log.phi(expected))  # type: ignore[attr-defined, arg-type]
 
 
-def test_a_word_for_a_gap_is_an_unknown_label_where_the_log_had_no_gaps() -> None:
-    encoder = Encoder((CategoricalColumn("x", ("basic", "pro")), NumericColumn("age", 0.0, 2.0)))
-    assert encoder.encode_one({"x": "NA", "age": 0}).tolist() == [0, 0, 0]
+GAPS = [None, float("nan"), "", " ", "NA", " na ", "n/a", "None", "null", "(missing)"]
+
+
+@pytest.mark.parametrize("levels", [("basic", "pro"), ("Na", "nA", "Nan")])
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_gap_is_refused_however_it_is_written_where_the_log_had_none(gap: Any, levels: tuple[str, ...]) -> None:
+    encoder = Encoder((CategoricalColumn("x", levels),))
     with pytest.raises(InputError, match="must have a value for 'x', which the log always had"):
-        encoder.encode_one({"x": None, "age": 0})
+        encoder.encode_one({"x": gap})
+    good = [levels[1], "gold"]
+    assert read_log(framed(good), baseline="a", columns=Columns(context=("x",)), encoder=encoder).rows == 2
+    missed = framed([*good, gap if isinstance(gap, str) else None])
+    with pytest.raises(LogError, match="x is missing, and its encoder was fitted to a log without gaps"):
+        list(read_log(missed, baseline="a", columns=Columns(context=("x",)), encoder=encoder).batches())
+
+
+def test_a_country_that_is_written_as_a_gap_is_none() -> None:
+    encoder = Encoder((CategoricalColumn("x", ("NA", "SE")),))
+    assert [encoder.encode_one({"x": text}).tolist() for text in ("NA", " NA", "SE")] == [[1, 0], [1, 0], [0, 1]]
+    assert encoder.encode({"x": ["NA", None, "none", ""]}).tolist() == [[1, 0], [0, 0], [0, 0], [0, 0]]
+    for gap in (None, "none", "", "na"):
+        with pytest.raises(InputError, match="must have a value for 'x', which the log always had"):
+            encoder.encode_one({"x": gap})
+
+
+def test_a_number_that_is_a_word_for_a_gap_is_refused_where_the_log_had_none() -> None:
+    encoder = Encoder((CategoricalColumn("x", ("basic", "pro")), NumericColumn("age", 0.0, 2.0)))
     with pytest.raises(InputError, match="`age` must be a number, but got 'NA'"):
         encoder.encode_one({"x": "pro", "age": "NA"})
 
@@ -278,9 +301,21 @@ def test_a_misspelt_column_is_no_gap(key: str) -> None:
         AGENT.encode_one({key: "curl/8.5", "plan": "pro"})
 
 
-def test_a_context_of_other_columns_is_refused() -> None:
-    with pytest.raises(InputError, match=r"must have its values under 'user_agent', 'plan', but got 'colour', 'size'"):
-        AGENT.encode_one({"colour": "red", "size": 3})
+def test_a_misspelt_column_is_found_among_very_many_keys() -> None:
+    keys = {f"a{k}": k for k in range(10_000)}
+    for context in ({**keys, "user_agnt": "curl"}, {"user_agnt": "curl", **keys}):
+        with pytest.raises(InputError, match="Did you mean 'user_agent' by 'user_agnt'") as told:
+            AGENT.encode_one(context)
+        assert len(str(told.value)) < 1_500
+
+
+def test_a_context_of_other_columns_is_refused_where_the_log_had_no_gaps() -> None:
+    encoder = Encoder((NumericColumn("age", 0.0, 2.0), HashedColumn("user_agent", 8)))
+    with pytest.raises(InputError, match=r"must have a value for 'age', .* but its keys are 'colour', 'size'\."):
+        encoder.encode_one({"colour": "red", "size": 3})
+    with pytest.raises(InputError, match="must have a value for 'age'") as told:
+        encoder.encode_one({f"key {k}": k for k in range(20_000)})
+    assert len(str(told.value)) < 1_500
 
 
 @pytest.mark.parametrize("context", [{"plan": "pro", "visit_id": 7}, {}, {"plan": None}])
@@ -289,12 +324,51 @@ def test_more_than_the_columns_and_gaps_without_a_key_are_taken(context: dict[st
     assert AGENT.encode_one(context).tolist() == AGENT.encode_one(filled).tolist()
 
 
+SCORES = Encoder(tuple(NumericColumn(f"score_{k}", 0.0, 1.0, True) for k in range(3)))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "context"),
+    [
+        (SCORES, {"score_0": 1.0, "score_3": 1.0}),
+        (SCORES, {"score_10": 1.0}),
+        (SCORES, {"score": 1.0}),
+        (AGENT, {"colour": "red", "size": 3}),
+        (AGENT, {7: "red", None: 3}),
+    ],
+)
+def test_keys_beside_the_columns_are_no_slips(encoder: Encoder, context: dict[Any, Any]) -> None:
+    filled = {part.name: context.get(part.name) for part in encoder.parts}
+    assert encoder.encode_one(context).tolist() == encoder.encode_one(filled).tolist()
+
+
+def test_a_slip_beside_other_digits_is_one() -> None:
+    with pytest.raises(InputError, match="Did you mean 'score_1' by 'scor_1'"):
+        SCORES.encode_one({"scor_1": 1.0, "score_0": 1.0})
+
+
 def test_a_context_of_very_many_keys_costs_little() -> None:
     keys = {f"key {k}": k for k in range(20_000)}
     begun = time.process_time()
     for _ in range(20):
         AGENT.encode_one({"plan": "pro", **keys})
     assert time.process_time() - begun < 1.0  # compared one by one, a minute
-    with pytest.raises(InputError, match="must have its values under") as told:
-        AGENT.encode_one(keys)
-    assert len(str(told.value)) < 1_500
+
+
+@pytest.mark.parametrize("key", ["key {:05}", "user_agent{:05}", "tnegaresu{:05}", "user_tnega{:05}"])
+def test_keys_that_look_near_cost_little_too(key: str) -> None:
+    context = {key.format(k): k for k in range(80_000)}
+    names = ("user_agent", "user_tagen", "agent_user", "resu_agent")
+    begun = time.process_time()
+    Encoder(tuple(HashedColumn(name, 8) for name in names)).encode_one(context)
+    assert time.process_time() - begun < 1.0  # compared one by one, minutes
+
+
+def test_keys_that_a_stranger_sends_are_not_kept() -> None:
+    context_keys._kept.cache_clear()
+    AGENT.encode_one({"plan": "pro", **{f"key {k}": k for k in range(1_000)}})
+    AGENT.encode_one({"plan": "pro", "k" * 10_000: 1})
+    assert context_keys._kept.cache_info().currsize == 0
+    for _ in range(2):
+        AGENT.encode_one({"plan": "pro", "visit_id": 7})
+    assert context_keys._kept.cache_info().hits == 1

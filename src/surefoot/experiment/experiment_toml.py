@@ -97,10 +97,10 @@ class Configuration:
             )
         return self.actions.index(self.baseline)
 
-    def rows(self, context: Mapping[str, Any] | None = None) -> Matrix:
-        """The feature rows of one context, in the order of `actions`."""
+    def rows(self, context: Mapping[str, Any] | None = None, *, is_stored: bool = False) -> Matrix:
+        """The feature rows of one context, in the order of `actions`; one that `is_stored` was taken before."""
         phi = self.phi
-        return phi() if isinstance(phi, OneHot) else phi(self.encoder.encode_one(context or {}))
+        return phi() if isinstance(phi, OneHot) else phi(self.encoder.encode_one(context or {}, is_stored=is_stored))
 
     def new_policy(self) -> Policy:
         """The policy, told all that it takes."""
@@ -130,10 +130,10 @@ class Configuration:
             told["floor_share"] = self.reward_floor / self.baseline_reward
         return Spec(self.policy, **told)
 
-    def asked(self, question: Question) -> Question:
+    def asked(self, question: Question, *, is_stored: bool = False) -> Question:
         """A question that brings a context, with rows, names and baseline.
 
-        Where it names actions, they are those that are offered in this round.
+        Where it names actions, they are those that are offered in this round. One that `is_stored` was taken before.
         """
         names = list(self.actions) if question.actions is None else list(question.actions)
         places = [self._place(name) for name in names]
@@ -143,7 +143,7 @@ class Configuration:
         known = question.baseline_reward
         if known is None and getattr(policy_kind(self.policy), "needs_baseline_reward", False):
             known = self.baseline_reward
-        rows = self.rows(question.context)[places]
+        rows = self.rows(question.context, is_stored=is_stored)[places]
         return msgspec.structs.replace(question, features=rows, actions=names, baseline=baseline, baseline_reward=known)
 
     def _place(self, name: Any) -> int:

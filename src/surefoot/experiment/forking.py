@@ -245,7 +245,7 @@ def _correct(
 def _encoding(configuration: Configuration) -> Encode:
     def rows(asked: Asked) -> Any:
         question = Question(None, asked.baseline, None, None, asked.actions, asked.context)
-        return configuration.asked(question).features
+        return configuration.asked(question, is_stored=True).features
 
     return rows
 

@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite
 from surefoot.errors import ConfigError, InputError
-from surefoot.hints import close_names
+from surefoot.linear.context_keys import misspelt
 from surefoot.linear.labels import GAP, is_gap_word, is_missing, label_of, text_of
 
 MOST_LEVELS = 64
 MOST_BUCKETS = 1024
-MOST_KEYS = 64  # of a context beyond its columns, among which one may be a slip of the pen
+SHOWN = 64  # keys of a context in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class CategoricalColumn:
     @property
     def has_gaps(self) -> bool:
         """Whether a gap is one of the levels."""
-        return GAP in _places_of(self.levels)
+        return GAP in self.levels
 
     @property
     def names(self) -> list[str]:
@@ -83,13 +83,19 @@ class CategoricalColumn:
         places = [known.get(text, known.get(label_of(text), nowhere)) for text in values]
         return np.eye(nowhere + 1, nowhere)[places]
 
+    def refuses(self, text: str | None) -> bool:
+        """Whether a text stands for a gap, and the log had none."""
+        return label_of(text) == GAP and not self.has_gaps and text not in self.levels
+
 
 @lru_cache(maxsize=256)
 def _places_of(levels: tuple[str, ...]) -> dict[str | None, int]:
     """Where each level is, as it stands in a configuration, and by every other way to write it."""
     known: dict[str | None, int] = {level: place for place, level in enumerate(levels)}
     for place, level in enumerate(levels):
-        known.setdefault(label_of(text_of(level)), place)
+        label = label_of(text_of(level))
+        if label != GAP:  # a country that is written NA is no gap
+            known.setdefault(label, place)
     return known
 
 
@@ -176,44 +182,41 @@ class Encoder:
         encoded: Matrix = np.hstack(columns) / math.sqrt(len(self.parts))
         return np.ascontiguousarray(encoded)
 
-    def encode_one(self, context: Mapping[str, Any]) -> Vector:
-        """One context as it comes in production: a value under each column's name."""
-        if wrong := _misplaced(tuple(part.name for part in self.parts), frozenset(context)):
-            raise InputError(wrong)
-        columns = {part.name: [_value(part, context)] for part in self.parts}
+    def encode_one(self, context: Mapping[str, Any], *, is_stored: bool = False) -> Vector:
+        """One context as it comes in production: a value under each column's name.
+
+        One that `is_stored` was taken when it came, perhaps by other rules: its keys and words for gaps are not
+        judged again.
+        """
+        if not is_stored and (slip := misspelt(tuple(part.name for part in self.parts), context)):
+            raise InputError(
+                f"`context` must have its values under {', '.join(repr(part.name) for part in self.parts)}, but got "
+                f"{slip[0]!r} instead. Did you mean {slip[1]!r} by {slip[0]!r}? "
+                "Where there is no value, say so by None."
+            )
+        columns = {part.name: [_value(part, context, is_stored)] for part in self.parts}
         encoded: Vector = self.encode(columns)[0] if columns else np.zeros(0)
         return encoded
 
 
-@lru_cache(maxsize=1024)
-def _misplaced(names: tuple[str, ...], keys: frozenset[Any]) -> str | None:
-    """What is wrong with the keys of a context: a misspelt column would count as a gap without a word.
-
-    What else a context brings is its own business. The same keys come again and again.
-    """
-    absent = [name for name in names if name not in keys]
-    # Of very many keys the first must do: to compare names takes time.
-    odd = sorted(str(key) for key in keys if key not in names)[:MOST_KEYS]
-    if not absent or not odd:
-        return None
-    slip = next(((key, *near) for key in odd if (near := close_names(key, absent))), None)
-    if slip is None and len(absent) < len(names):
-        return None
-    hint = f" Did you mean {slip[1]!r} by {slip[0]!r}?" if slip else ""
-    return (
-        f"`context` must have its values under {', '.join(map(repr, names))}, but got {', '.join(map(repr, odd))} "
-        f"instead.{hint} Where there is no value, say so by None."
-    )
-
-
-def _value(part: Column, context: Mapping[str, Any]) -> Any:
+def _value(part: Column, context: Mapping[str, Any], is_stored: bool) -> Any:
     """A context's value for a column: a gap where the log had some, and refused where it had none."""
     given = context.get(part.name)
     is_number = isinstance(part, NumericColumn)
     if is_missing(given) or (is_number and part.has_gaps and is_gap_word(given)):
         if not part.has_gaps:
-            raise InputError(
-                f"`context` must have a value for {part.name!r}, which the log always had, but got {sorted(context)}."
+            keys = ", ".join(sorted(map(repr, context))[:SHOWN])
+            raise _missing(
+                part.name, f"got {given!r:.60}" if part.name in context else f"its keys are {keys or 'none'}"
             )
         return math.nan if is_number else None
-    return finite(part.name, given, hint="The log had numbers there.") if is_number else text_of(given)
+    if is_number:
+        return finite(part.name, given, hint="The log had numbers there.")
+    text = text_of(given)
+    if isinstance(part, CategoricalColumn) and not is_stored and part.refuses(text):
+        raise _missing(part.name, f"got {given!r:.60}, which stands for a gap")
+    return text
+
+
+def _missing(name: str, told: str) -> InputError:
+    return InputError(f"`context` must have a value for {name!r}, which the log always had, but {told}.")

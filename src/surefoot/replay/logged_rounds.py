@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import Vector
 from surefoot.errors import LogError
-from surefoot.linear.encoding import Column, Encoder, NumericColumn
+from surefoot.linear.encoding import CategoricalColumn, Column, Encoder, NumericColumn
 from surefoot.linear.labels import GAP_WORDS
 from surefoot.replay.batch import BadRows
 from surefoot.replay.columns import Columns, RowChecker, read_propensities
@@ -134,7 +134,7 @@ class RowReader:
     def _read_column(self, check: RowChecker, name: str, kind: str) -> pl.Series | Vector:
         values = check.label_or_gap(name) if kind == "label" else check.number_or_gap(name)
         if name in self._parts and not self._parts[name].has_gaps:
-            gaps = values.is_null().to_numpy() if isinstance(values, pl.Series) else np.isnan(values)
+            gaps = np.isnan(values) if isinstance(values, np.ndarray) else _gaps(self._parts[name], values)
             check.refuse(gaps, f"{name} is missing, and its encoder was fitted to a log without gaps there")
         return values
 
@@ -172,6 +172,12 @@ class RowReader:
         filled[~wrong] = flat.reshape(-1, actions, dim)
         check.refuse(np.asarray(~np.isfinite(filled).all(axis=(1, 2))), f"{name} must hold finite numbers")
         return filled
+
+
+def _gaps(part: Column, values: pl.Series) -> NDArray[np.bool_]:
+    """Where labels are missing, or a word for a gap stands in their place."""
+    words = [text for text in values.unique().to_list() if isinstance(part, CategoricalColumn) and part.refuses(text)]
+    return np.asarray(values.is_in(words, nulls_equal=True).to_numpy())
 
 
 def _place(frame: Frame, line: int) -> str:
