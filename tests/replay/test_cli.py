@@ -69,6 +69,21 @@ def test_lucb_is_shown_as_it_is_proved_and_as_it_is_run_and_goes_live_so(tmp_pat
     run("fit-baseline", path, *named, "--policy", "LUCB", "--exploration", "1", "--out", config)
     (live,) = json.loads(run("replay", path, "--config", config, "--json"))["policies"]
     assert (live["label"], live["estimates"]) == (practical["label"], practical["estimates"])
+    run(
+        "fit-baseline",
+        path,
+        *named,
+        "--policy",
+        "LUCB",
+        "--exploration",
+        "1",
+        "--radius",
+        "logdet",
+        "--out",
+        f"{config}2",
+    )
+    (live,) = json.loads(run("replay", path, "--config", f"{config}2", "--json"))["policies"]
+    assert (live["label"], live["estimates"]) == (practical["label"], practical["estimates"])
     (asked,) = json.loads(run("replay", path, *named, "--policy", "LUCB", "--exploration", "0.5", "--json"))["policies"]
     assert asked["label"] == "LUCB, radius 0.5"
     # In units of the largest reward.

@@ -16,7 +16,7 @@ from surefoot.audit.declarations import read_linear
 from surefoot.client import Client, ServiceError
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment import Experiment, fork, read_configuration
-from surefoot.experiment.experiment_toml import Configuration
+from surefoot.experiment.experiment_toml import Configuration, configuration_in
 from surefoot.replay import Columns, configuration_of, fit_baseline, read_log
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.replayed_policy import FULL, Declared, log_player
@@ -60,6 +60,7 @@ def configured(policy: str, radius: str | None = None, **changed: Any) -> tuple[
         ("CLUCB2", "residual", None),
         ("LUCB", None, None),
         ("LUCB", None, 0.7),
+        ("LUCB", "logdet", 0.7),
     ],
 )
 def test_what_is_replayed_is_what_goes_live(
@@ -106,10 +107,26 @@ def test_a_constant_radius_is_lucbs_alone(policy: str) -> None:
         configured(policy, exploration=1.0)
 
 
+def test_why_a_configuration_is_refused_ends_in_one_full_stop() -> None:
+    text = configured("CLUCB2")[1].to_toml()
+    with pytest.raises(ConfigError, match=r"^`e\.toml` .*: `exploration` must not be given .*[^.]\. Leave it out\.$"):
+        configuration_in(f"exploration = 1.0\n{text}", "e.toml")
+    with pytest.raises(ConfigError, match=r"^`e\.toml` must be a whole configuration, .* wrong: 'alpha'\.$"):
+        configuration_in(text.replace("alpha = 0.4", ""), "e.toml")
+
+
+@pytest.mark.parametrize("value", ["true", "'1'", "[1]", "0", "-1.0", "inf", "nan"])
+def test_a_constant_radius_in_a_file_is_a_number_above_0(value: str) -> None:
+    text = configured("LUCB")[1].to_toml()
+    with pytest.raises(ConfigError, match=r"^`e\.toml` .*`exploration.* must .*[^.]\.$"):
+        configuration_in(f"exploration = {value}\n{text}", "e.toml")
+    assert configuration_in(f"exploration = 1\n{text}").exploration == 1.0
+
+
 @pytest.mark.parametrize("exploration", [0.0, -1.0, math.inf, math.nan])
 def test_a_radius_is_positive(exploration: float) -> None:
     with pytest.raises(ConfigError, match="exploration"):
-        configured("LUCB", exploration=exploration)[1].new_policy()
+        configured("LUCB", exploration=exploration)
 
 
 def test_a_fork_by_another_configuration_makes_the_rows_anew_of_the_contexts() -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from surefoot.arrays import Matrix
+from surefoot.arrays import Matrix, positive
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment.policy_by_name import policy_kind
 from surefoot.experiment.question import Question
@@ -77,7 +77,10 @@ class Configuration:
     exploration: float | None = None
 
     def __post_init__(self) -> None:
-        if self.exploration is not None and self.policy != UNGUARDED:
+        if self.exploration is None:
+            return
+        positive("exploration", self.exploration, hint="exploration is LinUCB's alpha, such as 1.")
+        if self.policy != UNGUARDED:
             raise ConfigError(
                 f"`exploration` must not be given for {self.policy}, which proposes by its confidence set: it is a "
                 f"setting of {UNGUARDED}. Leave it out."
@@ -119,11 +122,13 @@ class Configuration:
         """The same policy for `replay`, which tells it the same numbers."""
         from surefoot.simulation.policy_specs import Spec
 
-        told: dict[str, Any] = {"delta": self.delta, "ridge": self.ridge, "radius": self.radius}
+        told: dict[str, Any] = {"delta": self.delta, "ridge": self.ridge}
         if self.policy != UNGUARDED:
             told["alpha"] = self.alpha
         else:
             told["exploration"] = self.exploration
+        if self.exploration is None:  # else `radius` is that of certificates alone, which a replay has not
+            told["radius"] = self.radius
         if self.policy == "SafeLUCB":
             told["reward_bounds"] = self.reward_bounds
         if self.reward_floor > 0 and self.baseline_reward > 0:
@@ -255,12 +260,13 @@ def configuration_in(text: str, name: str = "configuration") -> Configuration:
             reward_bounds=None if bounds is None else _pair(*bounds),
             doubt=str(data.get("doubt", "")),
             ridge=_maybe(data.get("ridge")),
-            exploration=_maybe(data.get("exploration")),
+            exploration=_real("exploration", data.get("exploration")),
             reward_window=_maybe(data.get("reward_window")),
             default_reward=_maybe(data.get("default_reward")),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"`{name}` must be a whole configuration, but this is missing or wrong: {error}.") from None
+        why = str(error).removesuffix(".")  # our own errors are whole sentences
+        raise ConfigError(f"`{name}` must be a whole configuration, but this is missing or wrong: {why}.") from None
 
 
 def not_linear(doubt: str, policy: str, alpha: float, delta: float, bounds: tuple[float, float] | None) -> str:
@@ -276,6 +282,12 @@ def not_linear(doubt: str, policy: str, alpha: float, delta: float, bounds: tupl
 
 def _maybe(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _real(name: str, value: Any) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise ValueError(f"`{name}` must be a number, not {value!r}")
+    return _maybe(value)
 
 
 def _whole(value: Any) -> int:
