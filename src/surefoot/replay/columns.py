@@ -2,7 +2,7 @@
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.arrays import LARGEST, Matrix, Vector
 from surefoot.errors import LogError
-from surefoot.linear.labels import GAP_WORDS, text_of
+from surefoot.linear.labels import GAP, GAP_WORDS, label_of, text_of
 from surefoot.replay.table_reader import Frame
 
 KEYS = ("action", "reward", "propensity", "baseline", "id", "offered", "features")  # of single columns
@@ -113,7 +113,7 @@ class Columns:
         return list(dict.fromkeys([*(name for name in single if name), *self.context]))
 
     def is_written(self, name: str) -> bool:
-        """Whether what counts of a column is how its values are written: labels of the context, and ids.
+        """Whether what counts of a column is how its values are written: labels of the context, actions and ids.
 
         Parameters
         ----------
@@ -123,9 +123,11 @@ class Columns:
         Returns
         -------
         bool
-            True for labels and ids.
+            True for labels, actions and ids.
         """
-        return name == self.id or (name in self.context and self.is_categorical(name))
+        if name in (self.action, self.baseline, self.offered, self.id):
+            return True
+        return name in self.context and self.is_categorical(name)
 
     def is_categorical(self, name: str) -> bool:
         """Whether a context column was declared to hold labels.
@@ -236,8 +238,8 @@ class RowChecker:
         return pl.select(_as_text(given, given)).to_series()
 
     def label(self, name: str) -> pl.Series:
-        """A column of labels, as text; 2.0 and 2 are the same label."""
-        labels = self.label_or_gap(name)
+        """A column of names, as text; 2.0 and 2 are the same name, and so are True and true."""
+        labels = _named(self.label_or_gap(name))
         self.refuse((labels.is_null() | (labels == "")).fill_null(True).to_numpy(), f"{name} is missing")
         return labels
 
@@ -247,7 +249,7 @@ class RowChecker:
         self.refuse(given.is_null().to_numpy(), f"{name} is missing")
         lists = given if isinstance(given.dtype, (pl.List, pl.Array)) else self.label_or_gap(name).str.split("|")
         lists = lists.arr.to_list() if isinstance(lists.dtype, pl.Array) else lists
-        labels = lists.list.eval(_as_text(pl.element(), lists.explode()))
+        labels = lists.list.eval(_as_text(pl.element(), lists.explode(), named_text))
         gaps = labels.list.eval(pl.element().is_null() | (pl.element() == "")).list.any().fill_null(False)
         self.refuse(gaps.to_numpy(), f"{name} holds an action without a name")
         return labels
@@ -270,13 +272,24 @@ class RowChecker:
         return filled, wide
 
 
-def _as_text(values: pl.Series | pl.Expr, among: pl.Series) -> pl.Expr:
+def named_text(value: Any) -> str | None:
+    """The name that a value stands for: as a label, but "none" and "NA" are names like any other."""
+    text = text_of(value)
+    named = label_of(text)
+    return text if named == GAP else named
+
+
+def _named(labels: pl.Series) -> pl.Series:
+    return pl.select(_as_text(labels, labels, named_text)).to_series()
+
+
+def _as_text(values: pl.Series | pl.Expr, among: pl.Series, rule: Callable[[Any], str | None] = text_of) -> pl.Expr:
     """Values as text, kind by kind: whether a label is found must not depend on the rows around it."""
     kinds = among.unique()
     # A Python number would widen one of single precision, and show digits that nobody wrote.
     each = kinds.to_numpy() if kinds.dtype == pl.Float32 else kinds.to_list()
     here = values if isinstance(values, pl.Expr) else pl.lit(values)
-    return here.replace_strict(kinds, [text_of(value) for value in each], return_dtype=pl.String)
+    return here.replace_strict(kinds, [rule(value) for value in each], return_dtype=pl.String)
 
 
 def read_propensities(check: RowChecker, name: str | None) -> Vector:

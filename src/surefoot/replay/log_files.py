@@ -15,7 +15,7 @@ from surefoot.hints import nearest
 from surefoot.linear.encoding import Encoder, HashedColumn, NumericColumn
 from surefoot.linear.features import map_of
 from surefoot.replay.batch import BATCH_NUMBERS, BadRows, Batch, Log, batch_rows
-from surefoot.replay.columns import Columns, guess_columns
+from surefoot.replay.columns import Columns, guess_columns, named_text
 from surefoot.replay.context_columns import check_asked, left_out
 from surefoot.replay.feature_rows import RowMaker
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
@@ -64,7 +64,9 @@ class TableLog(Log):
         self.has_offers = self.columns.offered is not None
         self._reader = RowReader(self._file, self.columns, encoder)
         self.bad = BadRows(max_bad)
-        self._given_actions = tuple(actions or action_features or ())
+        if action_features is not None:
+            action_features = {str(named_text(action)): features for action, features in action_features.items()}
+        self._given_actions = tuple(str(named_text(action)) for action in actions or action_features or ())
         found = None
         if encoder is None or not self._given_actions:
             found = survey(self._reader, self._given_actions, self.bad, on)
@@ -105,6 +107,7 @@ class TableLog(Log):
     def _read_baseline(self, baseline: str) -> int | None:
         if baseline == LOGGED or self.columns.baseline is not None:
             return None
+        baseline = str(named_text(baseline))
         if baseline not in self.actions:
             raise ConfigError(
                 f"`baseline` must be one of the actions, or {LOGGED!r}, but got {baseline!r}. "

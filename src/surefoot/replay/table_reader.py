@@ -7,6 +7,7 @@ knows the reason.
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,11 @@ from surefoot.replay.text_blocks import line_blocks, line_spans
 
 ROWS = 131_072  # of a Parquet file at a time
 SPAN_ROWS = 8 * ROWS  # what one worker reads of it
+LONGEST_FIELD = 2**31 - 1  # characters in CSV
+# What polars makes of numbers in JSON that Python writes otherwise (-0.0, 1e-7), and of half a character.
+ODD = r"\x00|^-0$|^-?0\.0000"
+# Whole numbers are exact in both, unless they were written as floats, such as 1e23.
+LONG, LONG_FLOAT = r"^-?\d{17}", re.compile(rb"[:,\[]\s*-?\d+(?:\.\d*)?[eE]|\d{17}\.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +71,7 @@ class CsvFile(SharedFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._separator = "\t" if ".tsv" in path.suffixes else ","
+        _allow_long_fields()
         first = next(line_blocks(path, quoted=True, size=2**16), (1, b""))[1]
         # "-sig", because spreadsheets write a byte order mark that would become part of the first name.
         reader = csv.reader(io.StringIO(first.decode("utf-8-sig", "replace"), newline=""), delimiter=self._separator)
@@ -112,6 +119,7 @@ class CsvFile(SharedFile):
         return Frame(table.select(columns), np.arange(line, line + table.height))
 
     def _slowly(self, line: int, data: bytes, columns: Sequence[str]) -> Frame:
+        _allow_long_fields()
         text = data.decode("utf-8", "replace")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=self._separator)
         places = [self.header.index(name) for name in columns]
@@ -133,6 +141,11 @@ class CsvFile(SharedFile):
                 lines.append(at)
         table = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
         return Frame(table, np.array(lines, dtype=np.int64), bad)
+
+
+def _allow_long_fields() -> None:
+    """Let Python's reader take fields as long as polars does; the limit is one for all threads, and never lowered."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
 
 
 def _cells(reader: Any, line: int, bad: list[tuple[int, str]]) -> Iterator[list[str]]:
@@ -180,7 +193,9 @@ class JsonLinesFile(SharedFile):
 
     def as_text(self, names: Iterable[str]) -> None:
         """Read columns as they are written: a number of 19 digits is no float, and true is not 1."""
-        self._types |= {name: pl.String for name in names if name in self._types and not _is_list(self._types[name])}
+        for name in names:
+            if name in self._types:
+                self._types[name] = pl.List(pl.String) if _is_list(self._types[name]) else pl.String
 
     def frames(self, columns: Sequence[str], span: Span = WHOLE) -> Iterator[Frame]:
         """All rows, or those of a span, in order."""
@@ -193,10 +208,20 @@ class JsonLinesFile(SharedFile):
                 yield _json_slowly(line, data, types)
                 continue
             in_step = table.height == data.count(b"\n") + (not data.endswith(b"\n"))
-            if in_step and not any(table.null_count().row(0)):
+            if in_step and not any(table.null_count().row(0)) and not _may_read_differently(table, data):
                 yield Frame(table, np.arange(line, line + table.height))
             else:
                 yield _json_slowly(line, data, types)
+
+
+def _may_read_differently(table: pl.DataFrame, data: bytes) -> bool:
+    """Whether polars may have written a number, or half a character, in another way than `text_of` does."""
+    for name, kind in table.schema.items():
+        if kind in (pl.String, pl.List(pl.String)):
+            texts = table[name].explode() if _is_list(kind) else table[name]
+            if texts.str.contains(ODD).any() or (texts.str.contains(LONG).any() and LONG_FLOAT.search(data)):
+                return True
+    return False
 
 
 def _is_list(kind: Any) -> bool:
@@ -235,10 +260,19 @@ def _as(kind: Any, value: Any, name: str) -> Any:
         if _is_list(kind):
             return [_as(kind.inner, entry, name) for entry in value]
         if kind == pl.String:
-            return value if isinstance(value, str) else json.dumps(value)
+            return _text(value)
         return float(value)
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text, but holds half a character (a lone surrogate): {value!r:.60}") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a {'list' if _is_list(kind) else 'number'}, not {value!r}") from None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        value.encode()  # half a character is no text
+        return value
+    return text_of(value) if isinstance(value, (bool, int, float)) else json.dumps(value)
 
 
 class ParquetFile(SharedFile):
@@ -313,14 +347,26 @@ def as_polars(table: object) -> pl.DataFrame:
 def _from_pandas(column: Any) -> pl.Series:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
         return pl.Series(column.to_numpy(), nan_to_null=True)
-    given = column.astype(object).where(column.notna(), None).tolist()
     if column.dtype.name == "category":
-        # Categories stay labels, also where they are numbers.
-        return pl.Series([text_of(value) for value in given], dtype=pl.Categorical)
+        # Categories stay labels, also where they are numbers; code -1 is a gap.
+        floats = _floats(column.cat.categories)
+        texts = [*map(text_of, column.cat.categories if floats is None else floats), None]
+        return pl.Series([texts[code] for code in column.cat.codes], dtype=pl.Categorical)
+    if (floats := _floats(column)) is not None:
+        return pl.Series(floats, nan_to_null=True)
+    given = column.astype(object).where(column.notna(), None).tolist()
     try:
         return pl.Series(given)
     except (TypeError, pl.exceptions.PolarsError):  # values of several types, which text alone can hold
         return pl.Series([text_of(value) for value in given], dtype=pl.String)
+
+
+def _floats(values: Any) -> NDArray[np.floating[Any]] | None:
+    """Floats of pandas in their own precision, which Python's would widen; None where they are something else."""
+    kind = getattr(values.dtype, "numpy_dtype", values.dtype)
+    if not isinstance(kind, np.dtype) or kind.kind != "f":
+        return None
+    return np.asarray(values.to_numpy(dtype=kind, na_value=np.nan))
 
 
 def open_table(path: Path, format_: str) -> CsvFile | JsonLinesFile | ParquetFile:
