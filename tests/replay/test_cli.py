@@ -217,3 +217,23 @@ def test_mistakes_end_with_a_sentence_and_write_nothing(
     assert surefoot(*args, cwd=tmp_path, monkeypatch=monkeypatch) == 2
     assert message in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def without_rewards(path: Path) -> str:
+    path.write_text("action,reward,age\n" + "".join(f"{('red', 'blue')[k % 2]},0,{k % 7}\n" for k in range(60)))
+    return str(path)
+
+
+@pytest.mark.parametrize("command", ["replay", "fit-baseline"])
+def test_a_log_of_zeros_is_refused_in_one_sentence(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = without_rewards(tmp_path / "zero.csv")
+    assert surefoot(command, path, "--baseline", "red", cwd=tmp_path, monkeypatch=monkeypatch) == 2
+    assert "must have a reward other than 0" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_log_of_zeros_within_known_bounds_is_drawn(tmp_path: Path) -> None:
+    path, out = without_rewards(tmp_path / "zero.csv"), tmp_path / "out"
+    run("replay", path, "--baseline", "red", "--reward-bounds", "0,1", "--uniform", "--out", str(out))
+    assert "The baseline earned nothing" in (out / "report.html").read_text()

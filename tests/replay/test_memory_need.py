@@ -36,7 +36,7 @@ def test_twenty_actions_of_a_thousand_buckets_are_refused_by_size(monkeypatch: p
     monkeypatch.setattr(memory_need, "available_memory", lambda: 20 * 10**9)
     log, declared = wide(), Declared(noise=0.5, theta_bound=1.0, baseline_reward=0.3)
     with pytest.raises(
-        ConfigError, match=rf"12 matrices of 20,500 x 20,500 .* take 40 GB, and 20.0 GB are free: {TOLD}"
+        ConfigError, match=rf"12 matrices of 20,500 x 20,500 .* take 40.3 GB, and 20.0 GB are free: {TOLD}"
     ):
         fit_baseline(log)  # type: ignore[arg-type]
     specs = [Spec("LUCB"), Spec("SafeLUCB", alpha=0.1)]
@@ -53,4 +53,11 @@ def test_what_a_container_may_take_counts(tmp_path: Path) -> None:
     assert memory_need._left_in_container(tmp_path) == []
     (tmp_path / "memory.max").write_text("1000\n")
     assert memory_need._left_in_container(tmp_path) == [700]
+    (tmp_path / "memory.stat").write_text("anon 100\nfile 200\ninactive_file 150\nactive_file 50\n")
+    assert memory_need._left_in_container(tmp_path) == [850]  # the cache of files makes room
     assert 0 < memory_need.available_memory() < 2**50
+
+
+def test_sizes_below_a_gigabyte_are_told_in_megabytes() -> None:
+    with pytest.raises(ConfigError, match=r"take 40\.3 GB, and 300 MB are free"):
+        memory_need.check_memory(wide(), 12, available=300_000_000)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, fraction
-from surefoot.errors import AssumptionError
+from surefoot.errors import AssumptionError, EvidenceError
 from surefoot.replay.batch import Batch, Log
 from surefoot.replay.diagnostics import LINEARITY, PROPENSITIES_LOGGED, SURE, Doubt, Residuals, linearity
 from surefoot.replay.importance_weighting import ImportanceWeighting, weights
@@ -108,6 +108,8 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     ------
     ConfigError
         If `level` does not lie between 0 and 1, or the matrices of so many dimensions do not fit into memory.
+    EvidenceError
+        If every reward is 0 and no bounds are given.
 
     Examples
     --------
@@ -126,6 +128,11 @@ def fit_baseline(log: Log, *, level: float = 0.95, reward_bounds: tuple[float, f
     check_memory(log, FIT)
     first = _First(log)
     low, high = reward_bounds or (first.low, first.high)
+    if low == high == 0:
+        raise EvidenceError(
+            f"The log `{log.name}` must have a reward other than 0 for a fit, but all {first.rows:,} are 0. Is it the "
+            "right column (`--reward`)? If rewards are that rare, say between which bounds (`--reward-bounds 0,1`)."
+        )
     test = LinearityTest(first.learned, first.aside, lows=first.lows, highs=first.highs)
     residuals, ratio = _look_at_residuals(log, first, test)
     for rows in _logged(log):

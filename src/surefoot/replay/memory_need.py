@@ -21,10 +21,14 @@ def check_memory(log: Log, matrices: int, *, available: int | None = None) -> No
     each = log.dim // max(1, len(log.actions))
     raise ConfigError(
         f"{matrices} matrices of {log.dim:,} x {log.dim:,} numbers must fit into memory, but they take "
-        f"{need / 1e9:,.0f} GB, and {have / 1e9:,.1f} GB are free: {len(log.actions)} actions have {each:,} columns "
+        f"{_size(need)}, and {_size(have)} are free: {len(log.actions)} actions have {each:,} columns "
         "each. Take fewer buckets (`--hash`) or columns (`--context`), fewer policies (`--policy`), or describe "
         "actions by features of their own (`--action-features`)."
     )
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
 
 
 def available_memory() -> int:
@@ -40,6 +44,15 @@ def available_memory() -> int:
 def _left_in_container(folder: Path = Path("/sys/fs/cgroup")) -> list[int]:
     try:
         limit, used = ((folder / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-        return [] if limit == "max" else [int(limit) - int(used)]
+        return [] if limit == "max" else [int(limit) - int(used) + _given_up_on_demand(folder)]
     except (OSError, ValueError):
         return []
+
+
+def _given_up_on_demand(folder: Path) -> int:
+    """Files that were read and are kept in case they are read again: counted as used, but free to whoever needs it."""
+    try:
+        told = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return int(told.get("inactive_file", 0))
+    except (OSError, ValueError):
+        return 0

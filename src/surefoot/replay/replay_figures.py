@@ -90,6 +90,9 @@ def reward_figure(outcomes: Sequence[ReplayOutcome], ax: Axes) -> Axes:
         reached += [float(np.quantile(share[known], 0.02))] if known.any() else []
         reached += [float(settled.max())] if settled.size else []
         ax.plot(rounds, share, label=outcome.spec.label, **look)
+    if outcomes and len(reached) == 1:
+        ax.text(0.5, 0.5, "The baseline earned nothing: no share of it to show", transform=ax.transAxes, ha="center",
+                fontsize=8, color=INK)  # fmt: skip
     alphas = _alphas(outcomes)
     low, high = min([*reached, *(1 - alpha for alpha in alphas)]), max(reached)
     room = 0.12 * (high - low or 1.0)
@@ -228,6 +231,8 @@ def _name(outcome: ReplayOutcome) -> str:
 
 
 def _finish(ax: Axes) -> Axes:
+    if not 0 < ax.dataLim.x1 < np.inf:  # a logarithm needs something to scale
+        ax.set_xlim(1, 10)
     ax.set_xscale("log")
     ax.margins(x=0.01)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
