@@ -1,6 +1,9 @@
 """A log whose matrices do not fit into memory is refused before any of them is made."""
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,10 +14,13 @@ from surefoot.replay import memory_need
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.columns import Columns
 from surefoot.replay.estimators import replay
+from surefoot.replay.guarded_lucb import guarded
 from surefoot.replay.open_log import read_log
 from surefoot.replay.rehearsal import expected_seconds
 from surefoot.replay.replayed_policy import Declared
+from surefoot.simulation.contestants import Contestant
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.problem import Problem
 
 TOLD = r"20 actions have 1,025 columns each. Take fewer buckets"
 
@@ -40,10 +46,49 @@ def test_twenty_actions_of_a_thousand_buckets_are_refused_by_size(monkeypatch: p
     ):
         fit_baseline(log)  # type: ignore[arg-type]
     specs = [Spec("LUCB"), Spec("SafeLUCB", alpha=0.1)]
-    with pytest.raises(ConfigError, match=f"16 matrices .*{TOLD}"):
+    with pytest.raises(ConfigError, match=f"6.5 matrices .*{TOLD}"):
         replay(log, specs, declared=declared)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=f"16 matrices .*{TOLD}"):
+    with pytest.raises(ConfigError, match=f"6.5 matrices .*{TOLD}"):
         expected_seconds(log, specs, declared=declared, evaluator="rejection")  # type: ignore[arg-type]
+
+
+def test_blocks_of_actions_and_policies_of_your_own_are_not_counted_as_whole_matrices() -> None:
+    def make(problem: Problem) -> Any:
+        raise NotImplementedError
+
+    guard = guarded(0.1, delta=0.01, ridge=1.0, reward_bounds=(0.0, 1.0))
+    assert memory_need.replayed_matrices([Spec("LUCB"), guard, Contestant(make, name="mine")], 0) == 16
+    assert memory_need.replayed_matrices([Spec("LUCB")], 20) == 3.25
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a process")
+@pytest.mark.parametrize("spec", [Spec("LUCB"), Spec("SafeLUCB", alpha=0.1)])
+@pytest.mark.parametrize("actions", [2, 20])
+def test_what_a_replay_takes_is_at_most_what_is_asked_and_no_less_than_a_third(spec: Spec, actions: int) -> None:
+    """In a process of its own, whose peak is that of the replay."""
+    program = f"""
+from pathlib import Path
+import numpy as np
+from surefoot import Disjoint
+from surefoot.replay import Declared, replay
+from surefoot.replay.contexts import ContextLog
+from surefoot.replay.memory_need import replayed_matrices
+from surefoot.simulation import Spec
+rng, (width, n) = np.random.default_rng(0), (2000 // {actions} - 1, 100)
+log = ContextLog(
+    contexts=rng.random((n, width)) / np.sqrt(width),
+    phi=Disjoint(actions={actions}, context_dim=width, context_bound=1.0),
+    rewards=rng.random(n), actions=rng.integers({actions}, size=n), baselines=0, propensities=np.full(n, 1 / {actions}),
+)
+spec = {spec!r}
+def peak():
+    return 1024 * int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+before = peak()
+replay(log, [spec], declared=Declared(noise=0.5, theta_bound=1.0, baseline_reward=0.5))
+print((peak() - before) / (8 * log.dim**2 * replayed_matrices([spec], {actions})))
+"""
+    share = float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+    assert 1 / 3 < share <= 1
 
 
 def test_what_a_container_may_take_counts(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from surefoot.replay.differing_rows import DifferingRows
 from surefoot.replay.importance_weighting import ASSUMES as WEIGHTING_ASSUMES
 from surefoot.replay.importance_weighting import ImportanceWeighting, robust_terms, weights
 from surefoot.replay.intervals import NORMAL, Estimate, Moments, WeightedMean
-from surefoot.replay.memory_need import POLICY, check_memory
+from surefoot.replay.memory_need import check_memory, replayed_matrices
 from surefoot.replay.propensities import Propensities, check_rewards, check_support
 from surefoot.replay.rare_rewards import GAMMA
 from surefoot.replay.replay_outcome import OutcomeCounter, ReplayOutcome
@@ -165,7 +165,6 @@ def replay(
     if on is not None:
         tasks = [ReplayTask(log, one, declared, evaluator, uniform, seed, level, alphas) for one in policies]
         return _side_by_side(tasks, on, progress)
-    check_memory(log, POLICY * len(policies))
     chances = Propensities(log, evaluator, uniform, seed)
     trials: list[_PolicyRun] = []
     done, model = 0, Ridge(dim=log.dim, ridge=1.0) if evaluator == "importance" else None
@@ -173,6 +172,7 @@ def replay(
     for read in log.batches() if evaluator == "importance" else log.compact_batches():
         batch = chances.prepared(read)
         if not trials:
+            check_memory(log, replayed_matrices(policies, read.blocks))
             trials = [_PolicyRun(spec, log, declared, evaluator, alphas, chances, seed) for spec in policies]
         check_length(batch, log.feature_bound)
         check_rewards(batch, declared)

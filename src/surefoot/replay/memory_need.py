@@ -5,29 +5,43 @@ buckets are 20,500 dimensions, and 3 GB a matrix.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from surefoot.errors import ConfigError
 from surefoot.replay.batch import Log
+from surefoot.replay.guarded_lucb import GUARD
+from surefoot.simulation.contestants import Entrant
+from surefoot.simulation.policy_specs import Spec
 
-FIT, POLICY = 12, 8  # matrices that a fit holds at once, and each policy of a replay
+FIT = 12  # matrices that a fit holds at once
+WHOLE, OF_BLOCKS = 3, 5  # that each policy of a replay fills, and those of which it fills only actions' own blocks
 
 
-def check_memory(log: Log, matrices: int, *, available: int | None = None) -> None:
+def replayed_matrices(policies: Sequence[Entrant], blocks: int) -> float:
+    """How many matrices a replay fills, where actions have so many blocks of their own (0: one of all).
+
+    Policies of your own are not counted, for nobody knows what they keep; a guard's learner is LUCB.
+    """
+    counted = sum(isinstance(policy, Spec) or policy.name == GUARD for policy in policies)
+    return counted * (WHOLE + OF_BLOCKS / max(1, blocks))
+
+
+def check_memory(log: Log, matrices: float, *, available: int | None = None) -> None:
     """Refuse a log whose matrices would not fit."""
     need, have = 8 * log.dim**2 * matrices, available_memory() if available is None else available
     if need <= have:
         return
     each = log.dim // max(1, len(log.actions))
     raise ConfigError(
-        f"{matrices} matrices of {log.dim:,} x {log.dim:,} numbers must fit into memory, but they take "
+        f"{matrices:.3g} matrices of {log.dim:,} x {log.dim:,} numbers must fit into memory, but they take "
         f"{_size(need)}, and {_size(have)} are free: {len(log.actions)} actions have {each:,} columns "
         "each. Take fewer buckets (`--hash`) or columns (`--context`), fewer policies (`--policy`), or describe "
         "actions by features of their own (`--action-features`)."
     )
 
 
-def _size(number: int) -> str:
+def _size(number: float) -> str:
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
 
 

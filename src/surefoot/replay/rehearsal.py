@@ -7,7 +7,7 @@ import numpy as np
 
 from surefoot.replay.batch import Log
 from surefoot.replay.estimators import MODES, EvaluatorName
-from surefoot.replay.memory_need import POLICY, check_memory
+from surefoot.replay.memory_need import check_memory, replayed_matrices
 from surefoot.replay.propensities import check_rewards
 from surefoot.replay.replayed_policy import Declared, check_length, log_player
 from surefoot.simulation.contestants import Entry, entrants
@@ -21,11 +21,12 @@ def expected_seconds(log: Log, specs: Sequence[Entry], *, declared: Declared, ev
     first = next(iter(log.compact_batches()), None)
     if first is None or log.rows is None:
         return None
-    check_memory(log, POLICY * len(specs))
+    policies = entrants(specs)
+    check_memory(log, replayed_matrices(policies, first.blocks))
     part = first.part(0, REHEARSED)
     check_length(part, log.feature_bound)
     check_rewards(part, declared)
-    players = [log_player(entrant, declared, log, mode=MODES[evaluator], seed=0) for entrant in entrants(specs)]
+    players = [log_player(entrant, declared, log, mode=MODES[evaluator], seed=0) for entrant in policies]
     begun = perf_counter()
     for player in players:
         player.play(part, part.rewards, np.ones(len(part), dtype=np.bool_))
