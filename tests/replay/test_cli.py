@@ -92,6 +92,44 @@ def test_lucb_is_shown_as_it_is_proved_and_as_it_is_run_and_goes_live_so(tmp_pat
     assert [entry["label"] for entry in euros] == ["LUCB", "LUCB, radius 40"]
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--policy", "SafeLUCB", "--exploration", "2"), "neither plays"),
+        (("--policy", "SafeLUCB", "--exploration", "-4"), "`exploration > 0` must hold"),
+    ],
+)
+def test_an_exploration_that_nobody_uses_or_that_is_none_is_refused(
+    more: tuple[str, ...],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = str(clicks(tmp_path / "clicks.csv"))
+    assert surefoot("replay", path, "--baseline", "banner", *more, cwd=tmp_path, monkeypatch=monkeypatch) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_where_nothing_has_a_floor_none_is_spoken_of(tmp_path: Path) -> None:
+    path, out = str(clicks(tmp_path / "clicks.csv")), str(tmp_path / "out")
+    shown = run("replay", path, "--baseline", "banner", "--policy", "LUCB", "--out", out)
+    assert "by alpha" not in shown
+    assert "below floor" not in shown or "–" in shown
+
+
+def test_the_radius_that_a_replay_shows_is_the_one_to_declare(tmp_path: Path) -> None:
+    """As the documentation says: the number in the row's name, also where rewards are not at most 1."""
+    path, config = tmp_path / "stars.csv", str(tmp_path / "e.toml")
+    pl.read_csv(clicks(tmp_path / "clicks.csv")).with_columns(pl.col("reward") * 5).write_csv(path)
+    named = ["--baseline", "banner"]
+    rows = json.loads(run("replay", str(path), *named, "--policy", "LUCB", "--json"))["policies"]
+    assert [row["label"] for row in rows] == ["LUCB", "LUCB, radius 5"]
+    run("fit-baseline", str(path), *named, "--policy", "LUCB", "--exploration", "5", "--out", config)
+    (live,) = json.loads(run("replay", str(path), "--config", config, "--json"))["policies"]
+    assert (live["label"], live["estimates"]) == (rows[1]["label"], rows[1]["estimates"])
+
+
 def test_the_lift_is_never_cut_off_in_a_narrow_terminal(tmp_path: Path) -> None:
     path = clicks(tmp_path / "clicks.csv")
     args = ["replay", str(path), "--baseline", "banner", "--alpha", "0.125,0.3", "--out", str(tmp_path / "out")]

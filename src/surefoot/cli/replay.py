@@ -40,7 +40,7 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
-from surefoot.cli.replayed_specs import FREE, bounds_known, specs_of
+from surefoot.cli.replayed_specs import FREE, bounds_known, check_exploration, specs_of
 from surefoot.errors import ConfigError
 from surefoot.experiment.experiment_toml import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
@@ -177,6 +177,7 @@ def replay(
         if GUARD in policy if policy else _can_guard(read, chosen, bounds):
             under: dict[str, Any] = {"delta": delta, "ridge": ridge or 1.0, "reward_bounds": _known(bounds), **explored}
             entries += [guarded(one, **under) for one in alphas]
+        check_exploration(exploration, entries)
         seconds = expected_seconds(read, entries, declared=declared, evaluator=chosen)
         if seconds is not None and seconds >= LONG:
             errors.print(told_wait(seconds, read), highlight=False)
@@ -310,8 +311,8 @@ def _print(
     table = _fitting(console, [_cells(outcome) for outcome in outcomes])
     table.title, table.caption = title, caption
     console.print(table)
-    if any(outcome.spec.alpha is None for outcome in outcomes):
-        alphas = ", ".join(f"{alpha:g}" for alpha in next(o.below for o in outcomes if o.spec.alpha is None))
+    alphas = ", ".join(f"{alpha:g}" for alpha in next((o.below for o in outcomes if o.spec.alpha is None), ()))
+    if alphas:
         console.print(f"below floor: rounds; of {FREE}, which keeps none, by alpha {alphas}", highlight=False)
     for doubt in doubts:
         if doubt.is_doubtful:
@@ -343,7 +344,7 @@ def _cells(outcome: ReplayOutcome) -> dict[str, str]:
         "reward": _short(outcome.main["reward"]),
         "learner": f"{outcome.learner_share:.0%}" if outcome.rounds else "–",
         "free from": "not yet" if outcome.free_from is None else f"{outcome.free_from:,}",
-        "below floor": " / ".join(f"{number:,}" for number in outcome.below.values()),
+        "below floor": " / ".join(f"{number:,}" for number in outcome.below.values()) or "–",
         "rounds": f"{outcome.rounds:,}",
     }
 

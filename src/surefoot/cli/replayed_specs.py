@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from surefoot.arrays import positive
+from surefoot.errors import ConfigError
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.replay.guarded_lucb import EXPLORATION, GUARD
 from surefoot.replay.replayed_policy import PLAYABLE
+from surefoot.simulation.contestants import Entry
 from surefoot.simulation.policy_specs import Spec
 
 FREE = "LUCB"
@@ -37,6 +40,20 @@ def specs_of(
         elif name != GUARD:
             specs += [Spec(name, alpha=alpha, **(known if name == "SafeLUCB" else shared)) for alpha in alphas]
     return specs if told is None else [_as_told(spec, told) for spec in specs]
+
+
+def check_exploration(exploration: float | None, entries: Sequence[Entry]) -> None:
+    """Refuse a radius that none of the policies takes."""
+    if exploration is None:
+        return
+    positive("exploration", exploration, hint="exploration is LinUCB's alpha, such as 1.")
+    if not any(
+        (isinstance(one, Spec) and one.policy == FREE) or getattr(one, "name", None) == GUARD for one in entries
+    ):
+        raise ConfigError(
+            f"`--exploration` must be given for {FREE} or {GUARD} alone, but neither plays. Leave it out, or add "
+            f"`--policy {FREE}`."
+        )
 
 
 def _radii(
