@@ -7,7 +7,6 @@ knows the reason.
 import csv
 import io
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +27,7 @@ LONGEST_FIELD = 2**31 - 1  # characters in CSV
 # What polars makes of numbers in JSON that Python writes otherwise (-0.0, 1e-7), and of half a character.
 ODD = r"\x00|^-0$|^-?0\.0000"
 # Whole numbers are exact in both, unless they were written as floats, such as 1e23.
-LONG, LONG_FLOAT = r"^-?\d{17}", re.compile(rb"[:,\[]\s*-?\d+(?:\.\d*)?[eE]|\d{17}\.")
+LONG, LONG_FLOAT = r"^-?[0-9]{17}", r"[:,\[][ \t]*-?[0-9]+(?:\.[0-9]*)?[eE]|[0-9]{17}\."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,12 +215,15 @@ class JsonLinesFile(SharedFile):
 
 def _may_read_differently(table: pl.DataFrame, data: bytes) -> bool:
     """Whether polars may have written a number, or half a character, in another way than `text_of` does."""
+    has_long = False
     for name, kind in table.schema.items():
         if kind in (pl.String, pl.List(pl.String)):
             texts = table[name].explode() if _is_list(kind) else table[name]
-            if texts.str.contains(ODD).any() or (texts.str.contains(LONG).any() and LONG_FLOAT.search(data)):
+            if texts.str.contains(ODD).any():
                 return True
-    return False
+            has_long |= texts.str.contains(LONG).any()
+    # By polars, whose search is ten times as quick as Python's.
+    return has_long and pl.Series([data.decode("utf-8", "replace")]).str.contains(LONG_FLOAT).any()
 
 
 def _is_list(kind: Any) -> bool:
