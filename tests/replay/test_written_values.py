@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surefoot.errors import LogError
+from surefoot.errors import InputError, LogError
 from surefoot.replay.columns import Columns
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log
@@ -162,3 +162,9 @@ def test_categories_of_days_are_written_as_days_are() -> None:
     days = pd.Series(pd.to_datetime(["2026-01-05", "2026-01-06"])).astype("category")
     log = labels(pd.DataFrame({"x": days, "action": ["a", "b"], "reward": 1.0}), HOWS[1])
     np.testing.assert_array_equal(rows(log), live(log, list(days)))
+
+
+def test_half_a_character_in_a_pandas_column_is_refused_in_a_sentence() -> None:
+    frame = pd.DataFrame({"action": ["a", "b"], "reward": [0, 1], "x": ["\ud800", "b"]})
+    with pytest.raises(InputError, match="UTF-8"):
+        read_log(frame)

@@ -359,7 +359,7 @@ def _from_pandas(column: Any) -> pl.Series:
     given = column.astype(object).where(column.notna(), None).tolist()
     try:
         return pl.Series(given)
-    except (TypeError, pl.exceptions.PolarsError):  # values of several types, which text alone can hold
+    except (TypeError, UnicodeEncodeError, pl.exceptions.PolarsError):  # several types, or text that is none
         return pl.Series([text_of(value) for value in given], dtype=pl.String)
 
 
