@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
-#include <vector>
 
 namespace surefoot {
 
