@@ -140,6 +140,7 @@ def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: s
                 dated = {"CreationDate": None} if suffix == "pdf" else {}  # the same table gives the same bytes
                 with whole_file(written[-1]) as file:
                     figure.savefig(file, format=suffix, dpi=200, metadata=dated)
+                figure.set_layout_engine("none")  # both have the layout that was found for the first
     return written
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.arrays import Vector
 from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import Outcome
@@ -44,8 +43,12 @@ def rows_of(world: str, seed: int, outcome: Outcome) -> Iterator[dict[str, Any]]
     """The rows of one policy in one world."""
     for measure, watched, values in measures_of(outcome):
         runs = len(values)
-        for point, round_ in enumerate(outcome.checkpoints):
-            column = values[:, point]
+        # A row for each point, so that every sum runs over numbers that lie side by side, as over one point alone.
+        columns = np.ascontiguousarray(values.T)
+        quantiles = np.quantile(columns, list(QUANTILES.values()), axis=1).T.tolist()
+        errors = columns.std(axis=1, ddof=1) / math.sqrt(runs) if runs > 1 else np.full(len(columns), math.nan)
+        told = zip(outcome.checkpoints.tolist(), columns.mean(axis=1).tolist(), errors.tolist(), quantiles, strict=True)
+        for round_, mean, error, several in told:
             yield {
                 "world": world,
                 "policy": shown_name(outcome.spec),
@@ -53,17 +56,13 @@ def rows_of(world: str, seed: int, outcome: Outcome) -> Iterator[dict[str, Any]]
                 "seed": seed,
                 "runs": runs,
                 "horizon": int(outcome.checkpoints[-1]),
-                "round": int(round_),
+                "round": round_,
                 "measure": measure,
                 "watched": watched,
-                "mean": float(column.mean()),
-                "stderr": float(column.std(ddof=1) / math.sqrt(runs)) if runs > 1 else math.nan,
-                **_quantiles(column),
+                "mean": mean,
+                "stderr": error,
+                **dict(zip(QUANTILES, several, strict=True)),
             }
-
-
-def _quantiles(column: Vector) -> dict[str, float]:
-    return dict(zip(QUANTILES, np.quantile(column, list(QUANTILES.values())).tolist(), strict=True))
 
 
 def to_table(results: Iterable[tuple[str, int, Outcome]]) -> "pl.DataFrame":
