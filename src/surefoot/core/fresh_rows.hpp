@@ -106,20 +106,25 @@ struct FreshRows {
     if (ridge.count > 0.0 && rows.count >= SCREEN_FROM && rows.dim() >= SCREEN_FROM && ridge.blocks.is_one()) {
       return screened(s, ridge, rows, beta, team, are_checked);
     }
-    const int bad = are_checked ? -1 : first_bad_row(rows, s.feature_bound);
+    const int bad = score(ridge, rows, team, are_checked ? INFINITE : s.feature_bound);
     if (bad >= 0) return {-1 - bad, 0.0};
-    score(ridge, rows, team);
     return optimistic(s, ridge, scores, rows.count, beta, team);
   }
 
+  // Returns the first row that is longer than the bound or not finite, where there is one, else -1.
   template <class Team>
-  void score(const Ridge<D>& ridge, Rows<D> rows, const Team& team) {
+  int score(const Ridge<D>& ridge, Rows<D> rows, const Team& team, double bound = INFINITE) {
     scores.resize(rows.count);
     if constexpr (D == any) {
-      if (!ridge.blocks.is_one()) return score_by_blocks(ridge, rows, scores);
+      if (!ridge.blocks.is_one()) {
+        const int bad = first_bad_row(rows, bound);
+        if (bad < 0) score_by_blocks(ridge, rows, scores);
+        return bad;
+      }
     }
-    columns.assign(rows);
-    score_all(ridge, columns, scores, team);
+    const int bad = columns.assign(rows, bound);
+    if (bad < 0) score_all(ridge, columns, scores, team);
+    return bad;
   }
 
  private:

@@ -21,10 +21,16 @@ struct Proposal {
   double upper;
 };
 
+// What the square of a row's length may be.
+inline double largest_square(double bound) {
+  const double longest = bound * (1.0 + LENGTH_TOLERANCE);
+  return longest * longest;
+}
+
 // The first row that is longer than the bound or not finite, or -1.
 template <int D>
 int first_bad_row(Rows<D> rows, double bound) {
-  const double longest = bound * (1.0 + LENGTH_TOLERANCE), limit = longest * longest;
+  const double limit = largest_square(bound);
   int i = 0;
   if constexpr (D == 4) {
     const auto squares = [&](int row) { return take<Quad>(rows[row].data()) * take<Quad>(rows[row].data()); };
@@ -39,38 +45,76 @@ int first_bad_row(Rows<D> rows, double bound) {
   return -1;
 }
 
+// Calls `use(column)` for every column of four rows, from row i on. Returns the squares of their lengths, each added up
+// in the order of `square_length`.
+template <int D, class Use>
+[[gnu::always_inline]] inline Quad turn_four(Rows<D> rows, int i, Use use) {
+  const double *a = rows[i].data(), *b = rows[i + 1].data(), *c = rows[i + 2].data(), *e = rows[i + 3].data();
+  const int d = rows.dim();
+  const auto square = [&](int j) {
+    return turned({take<Quad>(a + j), take<Quad>(b + j), take<Quad>(c + j), take<Quad>(e + j)});
+  };
+  const auto add = [&](const Quad& column, Quad& sum) {
+    use(column);
+    sum += column * column;
+  };
+  Quad sums[WIDE] = {};
+  int j = 0;
+  for (; j + WIDE <= d; j += WIDE) {
+    for (int half = 0; half < WIDE; half += 4) {
+      const Square four = square(j + half);
+      add(four.a, sums[half]);
+      add(four.b, sums[half + 1]);
+      add(four.c, sums[half + 2]);
+      add(four.e, sums[half + 3]);
+    }
+  }
+  Quad total = ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  for (; j + 4 <= d; j += 4) {
+    const Square four = square(j);
+    add(four.a, total);
+    add(four.b, total);
+    add(four.c, total);
+    add(four.e, total);
+  }
+  for (; j < d; ++j) add(Quad{a[j], b[j], c[j], e[j]}, total);
+  return total;
+}
+
 // Rows as columns, in places for whole groups of eight: what a vector unit reads.
 template <int D>
 struct Columns {
   int actions = 0, places = 0, dim_ = 0;
   Common<double> values;
 
-  void assign(Rows<D> rows) {
+  // Takes rows in, and returns the first one that is longer than the bound or not finite, or -1.
+  int assign(Rows<D> rows, double bound = INFINITE) {
     actions = rows.count;
     places = padded(actions);
     dim_ = rows.dim();
     values.resize(static_cast<std::size_t>(places) * static_cast<std::size_t>(dim()));
-    const int d = dim();
+    const double limit = largest_square(bound);
     const std::ptrdiff_t apart = places;
-    int i = 0;
+    int i = 0, bad = -1;
     for (; i + 4 <= actions; i += 4) {
-      const double *a = rows[i].data(), *b = rows[i + 1].data(), *c = rows[i + 2].data(), *e = rows[i + 3].data();
       double* to = values.data() + i;
-      int j = 0;
-      for (; j + 4 <= d; j += 4, to += 4 * apart) {
-        const Square square = turned({take<Quad>(a + j), take<Quad>(b + j), take<Quad>(c + j), take<Quad>(e + j)});
-        put(to, square.a);
-        put(to + apart, square.b);
-        put(to + 2 * apart, square.c);
-        put(to + 3 * apart, square.e);
-      }
-      for (; j < d; ++j, to += apart) put(to, Quad{a[j], b[j], c[j], e[j]});
+      const Quad squares = turn_four(rows, i, [&](const Quad& column) {
+        put(to, column);
+        to += apart;
+      });
+      if (bad < 0 && holding(squares <= limit) < 4) bad = i;
     }
     // Beyond the last row there are zeros.
-    for (; i < places; ++i) {
+    for (; i < places; i += 4) {
       double* to = values.data() + i;
-      for (int j = 0; j < d; ++j, to += apart) *to = i < actions ? rows[i][static_cast<std::size_t>(j)] : 0.0;
+      for (int j = 0; j < dim(); ++j, to += apart) {
+        put(to, Quad{});
+        for (int k = 0; i + k < actions; ++k) to[k] = rows[i + k][static_cast<std::size_t>(j)];
+      }
     }
+    bad = bad < 0 ? actions / 4 * 4 : bad;
+    while (bad < actions && square_length(rows[bad].data(), dim()) <= limit) ++bad;
+    return bad < actions ? bad : -1;
   }
   int dim() const { return D == any ? dim_ : D; }
   double* column(int j) { return values.data() + static_cast<std::ptrdiff_t>(j) * places; }
@@ -89,70 +133,67 @@ struct Scores {
   }
 };
 
+// ||phi||^2_{V^-1} of actions whose columns begin at `first`, as far as some rows of M go, from row i on: (M phi)_i^2
+// is added for each.
+template <int Together, int Many, class Number, int D>
+[[gnu::always_inline]] inline void add_squares(const Matrix<D>& whitener, int i, const double* first,
+                                               std::ptrdiff_t stride, std::ptrdiff_t apart, Number (&squares)[Many]) {
+  const double* rows[Together];
+  for (int r = 0; r < Together; ++r) rows[r] = whitener.row(i + r);
+  Number sums[Together][Many] = {};
+  const double* column = first;
+#pragma GCC unroll 4
+  for (int j = 0; j <= i; ++j, column += stride) {
+    for (int k = 0; k < Many; ++k) {
+      const Number x = take<Number>(column + k * apart);
+      for (int r = 0; r < Together; ++r) sums[r][k] += rows[r][j] * x;
+    }
+  }
+  for (int k = 0; k < Many; ++k) {
+    for (int r = 0; r < Together; ++r) {
+      for (int j = 1; j <= r; ++j) sums[r][k] += rows[r][i + j] * take<Number>(column + (j - 1) * stride + k * apart);
+      squares[k] += sums[r][k] * sums[r][k];
+    }
+  }
+}
+
+// How many rows of M go together: while one sum waits, the others continue, and all stay in registers.
+template <int Many>
+inline constexpr int ROWS_TOGETHER = Many < 3 ? 4 : 2;
+
 // <theta, phi> and ||phi||^2_{V^-1} of the actions at some places, each `apart` from the one before, term after term:
 // equal rows have equal scores.
 template <class Number, int Many, int D>
 [[gnu::always_inline]] inline void score_at(const Ridge<D>& ridge, const Columns<D>& columns, int at,
                                             std::ptrdiff_t apart, Scores& scores) {
   const int d = ridge.dim();
-  Number mean[Many] = {}, square[Many] = {};
+  Number means[Many] = {}, squares[Many] = {};
   const double* first = columns.column(0) + at;
   const std::ptrdiff_t stride = columns.places;
-  const auto entry = [&](int j, int k) { return take<Number>(first + j * stride + k * apart); };
-  if (ridge.count == 0.0) {
-    for (int j = 0; j < d; ++j) {
-      for (int k = 0; k < Many; ++k) square[k] += entry(j, k) * entry(j, k);
+  const bool is_ball = ridge.count == 0.0;
+  for (int j = 0; j < d; ++j) {
+    const double center = ridge.theta[j];
+    for (int k = 0; k < Many; ++k) {
+      const Number x = take<Number>(first + j * stride + k * apart);
+      if (is_ball) {
+        squares[k] += x * x;
+      } else {
+        means[k] += center * x;
+      }
     }
-  } else {
+  }
+  for (int k = 0; k < Many; ++k) put(scores.means.data() + at + k * apart, means[k]);
+  if (!is_ball) {
     int i = 0;
-    // Four rows of M together: while one sum waits, the others continue.
-    for (; i + 4 <= d; i += 4) {
-      const double *a = ridge.whitener.row(i), *b = ridge.whitener.row(i + 1);
-      const double *c = ridge.whitener.row(i + 2), *e = ridge.whitener.row(i + 3);
-      Number p[Many] = {}, q[Many] = {}, r[Many] = {}, s[Many] = {};
-      for (int j = 0; j <= i; ++j) {
-        for (int k = 0; k < Many; ++k) {
-          const Number x = entry(j, k);
-          p[k] += a[j] * x;
-          q[k] += b[j] * x;
-          r[k] += c[j] * x;
-          s[k] += e[j] * x;
-        }
-      }
-      for (int k = 0; k < Many; ++k) {
-        const Number x0 = entry(i, k), x1 = entry(i + 1, k), x2 = entry(i + 2, k), x3 = entry(i + 3, k);
-        q[k] += b[i + 1] * x1;
-        r[k] += c[i + 1] * x1;
-        s[k] += e[i + 1] * x1;
-        r[k] += c[i + 2] * x2;
-        s[k] += e[i + 2] * x2;
-        s[k] += e[i + 3] * x3;
-        square[k] += p[k] * p[k];
-        square[k] += q[k] * q[k];
-        square[k] += r[k] * r[k];
-        square[k] += s[k] * s[k];
-        mean[k] += ridge.theta[i] * x0;
-        mean[k] += ridge.theta[i + 1] * x1;
-        mean[k] += ridge.theta[i + 2] * x2;
-        mean[k] += ridge.theta[i + 3] * x3;
-      }
-    }
-    for (; i < d; ++i) {
-      const double* row = ridge.whitener.row(i);
-      Number along[Many] = {};
-      for (int j = 0; j <= i; ++j) {
-        for (int k = 0; k < Many; ++k) along[k] += row[j] * entry(j, k);
-      }
-      for (int k = 0; k < Many; ++k) {
-        square[k] += along[k] * along[k];
-        mean[k] += ridge.theta[i] * entry(i, k);
-      }
-    }
+    const auto add = [&]<int Some>() __attribute__((always_inline)) {
+      add_squares<Some>(ridge.whitener, i, first, stride, apart, squares);
+      i += Some;
+    };
+    while (i + ROWS_TOGETHER<Many> <= d) add.template operator()<ROWS_TOGETHER<Many>>();
+    if (i + 2 <= d) add.template operator()<2>();
+    if (i < d) add.template operator()<1>();
   }
-  for (int k = 0; k < Many; ++k) {
-    put(scores.means.data() + at + k * apart, mean[k]);
-    put(scores.squares.data() + at + k * apart, square[k]);
-  }
+  for (int k = 0; k < Many; ++k) put(scores.squares.data() + at + k * apart, squares[k]);
 }
 
 // Means and squares of rows that are new.
@@ -160,17 +201,23 @@ template <int D, class Team>
 void score_all(const Ridge<D>& ridge, const Columns<D>& columns, Scores& scores, const Team& team) {
   if constexpr (!std::is_same_v<typename Team::Number, double>) {
     int begin = 0;
-    // Two registers together, which share what they read of M; eight numbers side by side keep a core busy alone.
-    if constexpr (WIDTH<Register> < WIDE) {
-      for (; begin + 2 * WIDTH<Register> <= columns.actions; begin += 2 * WIDTH<Register>) {
-        score_at<Register, 2>(ridge, columns, begin, WIDTH<Register>, scores);
-      }
+    const auto left = [&] { return (columns.actions - begin + WIDTH<Register> - 1) / WIDTH<Register>; };
+    const auto some = [&]<class Number, int Many>() __attribute__((always_inline)) {
+      score_at<Number, Many>(ridge, columns, begin, WIDTH<Number>, scores);
+      begin += Many * WIDTH<Number>;
+    };
+    if constexpr (WIDTH<Register> == WIDE) {
+      // Eight numbers side by side keep a core busy alone.
+      while (begin + WIDTH<Quad> < columns.actions) some.template operator()<Register, 1>();
+      if (begin < columns.actions) some.template operator()<Quad, 1>();
+    } else {
+      // Several registers together share what they read of M; in few dimensions that is little.
+      while (D == any && (left() > 5 || left() == 4)) some.template operator()<Register, 4>();
+      if (D == any && left() == 5) some.template operator()<Register, 5>();
+      if (D == any && left() == 3) some.template operator()<Register, 3>();
+      while (left() >= 2) some.template operator()<Register, 2>();
+      if (left() == 1) some.template operator()<Register, 1>();
     }
-    using Few = std::conditional_t<(WIDTH<Register> > WIDTH<Quad>), Quad, Register>;
-    for (; begin + WIDTH<Few> < columns.actions; begin += WIDTH<Register>) {
-      score_at<Register, 1>(ridge, columns, begin, 0, scores);
-    }
-    for (; begin < columns.actions; begin += WIDTH<Few>) score_at<Few, 1>(ridge, columns, begin, 0, scores);
   } else {
     team.each_several(columns.places,
                       [&]<int Many>(int at, int apart) { score_at<double, Many>(ridge, columns, at, apart, scores); });
