@@ -149,6 +149,28 @@ template <int D>
   });
 }
 
+// Copies what stands below the diagonal of some rows and columns to above it.
+template <class Symmetric>
+void mirror(Symmetric& matrix, int begin, int end) {
+  for (int j = begin; j < end; j += 4) {
+    int i = j + 4;
+    for (; i + 4 <= end; i += 4) {
+      const auto part = [&](int k) { return take<Quad>(matrix.row(i + k) + j); };
+      const Square columns = turned({part(0), part(1), part(2), part(3)});
+      put(matrix.row(j) + i, columns.a);
+      put(matrix.row(j + 1) + i, columns.b);
+      put(matrix.row(j + 2) + i, columns.c);
+      put(matrix.row(j + 3) + i, columns.e);
+    }
+    // What is left: beside the last four rows, and next to the diagonal.
+    const int last = j + 4 < end ? j + 4 : end;
+    for (int row = j; row < last; ++row) {
+      for (int column = row + 1; column < last; ++column) matrix.row(row)[column] = matrix.row(column)[row];
+      for (int column = i; column < end; ++column) matrix.row(row)[column] = matrix.row(column)[row];
+    }
+  }
+}
+
 // The largest row sum and the largest column sum of |M||L|, of the rows and columns from `first` on.
 struct LargestSums {
   double row = 0.0, column = 0.0;

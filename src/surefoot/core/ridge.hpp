@@ -333,20 +333,28 @@ struct Ridge {
   }
 
   void fold_all() {
-    const int d = dim();
-    for (Span block{0, 0}; block.begin < d && waiting > 0; block.begin = block.end) {
-      block = blocks.at(block.begin);
-      if constexpr (D == any) find_touching(block);
-      for (int i = block.begin; i < block.end && touching() > 0;) {
-        if (i + 4 <= block.end) {
-          fold_rows<4>(i, block);
-          i += 4;
-        } else {
-          fold_rows<1>(i, block);
-          ++i;
-        }
+    if constexpr (D == any) {
+      for (Span block{0, 0}; block.begin < dim() && waiting > 0; block.begin = block.end) {
+        block = blocks.at(block.begin);
+        find_touching(block);
+        if (touching() > 0) fold_block(block);
       }
+    } else {
+      if (waiting > 0) fold_rows<D>(0, {0, D});
     }
+  }
+
+  // V is symmetric: what stands below its diagonal is added up, and copied above it.
+  void fold_block(Span block) {
+    // Rows that read what waits together; their sums stay in registers.
+    constexpr int TOGETHER = WIDTH<Register> == WIDE ? 4 : 2;
+    each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) {
+      int i = j;
+      for (; i + TOGETHER <= block.end; i += TOGETHER) fold_at<Number, TOGETHER, Many>(i, j);
+      for (; i < block.end; ++i) fold_at<Number, 1, Many>(i, j);
+    });
+    mirror(gram, block.begin, block.end);
+    mirror(gram_carry, block.begin, block.end);
   }
 
   // Which rows that wait are not zero in a block: the others add nothing to it.
@@ -399,13 +407,19 @@ struct Ridge {
   [[gnu::always_inline]] void estimate(Span changed) {
     side_by_side(dim(), [&]<class Number>(int i) { put(scratch.data() + i, moment.template total<Number>(i)); });
     const Product<D> whitened{whitener, scratch.data()};
-    whitened.each(changed.begin, changed.end, [&](int i, double entry) { projected_[i] = entry; });
+    double square = 0.0;
+    whitened.each(changed.begin, changed.end, [&](int i, double entry) {
+      projected_[i] = entry;
+      square += entry * entry;
+    });
     for (Span block = changed; block.begin < changed.end; block.begin = block.end) {
       block = blocks.at(block.begin);
       multiply_transposed(whitener, block.begin, block.end, projected_.data(), theta.data());
     }
-    double square = 0.0;
-    for (int i = 0; i < dim(); ++i) square += projected_[i] * projected_[i];
+    if (D == any && changed.size() < dim()) {
+      square = 0.0;
+      for (int i = 0; i < dim(); ++i) square += projected_[i] * projected_[i];
+    }
     energy = square;
   }
 };
