@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -15,30 +16,29 @@
 
 namespace surefoot {
 
-// Matrices and records that nobody needs any more: large ones are costly to come by.
+// Sets and records that nobody needs any more: large ones are costly to come by.
 template <int D>
 struct Spares {
   static constexpr std::size_t MOST = 4;
-  std::vector<Matrix<D>> matrices;
+  std::vector<Ellipsoid<D>> sets;
   std::vector<Record<D>> records;
 
-  void keep(Matrix<D>&& matrix) {
-    if (D == any && matrices.size() < MOST) matrices.push_back(std::move(matrix));
+  void keep(Ellipsoid<D>&& set) {
+    if (D == any && sets.size() < MOST) sets.push_back(std::move(set));
   }
   void keep(Record<D>&& record) {
     if (D == any && records.size() < MOST) records.push_back(std::move(record));
   }
-  Matrix<D> matrix(int dim) {
-    if (matrices.empty()) return Matrix<D>(dim);
-    Matrix<D> found = std::move(matrices.back());
-    matrices.pop_back();
-    return found;
-  }
-  Record<D> copy_of(const Record<D>& record) {
-    if (records.empty()) return record;
-    Record<D> found = std::move(records.back());
-    records.pop_back();
-    found = record;
+  // With the numbers of their last use.
+  Ellipsoid<D> set(int dim) { return one_of(sets, dim); }
+  Record<D> record(int dim) { return one_of(records, dim); }
+
+ private:
+  template <class Spare>
+  static Spare one_of(std::vector<Spare>& spares, int dim) {
+    if (spares.empty()) return Spare(dim);
+    Spare found = std::move(spares.back());
+    spares.pop_back();
     return found;
   }
 };
@@ -54,7 +54,7 @@ struct FrozenSet {
       : live(live_), own(std::move(own_)), spares(std::move(spares_)) {}
   FrozenSet(const FrozenSet&) = delete;
   ~FrozenSet() {
-    if (own && spares) spares->keep(std::move(own->whitener));
+    if (own && spares) spares->keep(std::move(*own));
   }
 
   const Vector<D>& center() const { return own ? own->center : live->theta; }
@@ -69,7 +69,7 @@ struct Evidence {
   long long observations;
   std::shared_ptr<Spares<D>> spares;
 
-  Evidence(Record<D> record_, std::shared_ptr<FrozenSet<D>> set_, long long observations_,
+  Evidence(Record<D>&& record_, std::shared_ptr<FrozenSet<D>> set_, long long observations_,
            std::shared_ptr<Spares<D>> spares_ = nullptr)
       : record(std::move(record_)), set(std::move(set_)), observations(observations_), spares(std::move(spares_)) {}
   Evidence(Evidence&&) = default;
@@ -163,7 +163,7 @@ struct Bound {
   void let_go() {
     if (frozen && frozen.use_count() > 1) {
       const auto& ridge = state().ridge;
-      frozen->own.emplace(ridge.dim());
+      frozen->own.emplace(spares->set(ridge.dim()));
       frozen->own->center = ridge.theta;
       frozen->own->whitener = ridge.whitener;
     }
@@ -175,10 +175,9 @@ struct Bound {
     if constexpr (D == any) {
       if (frozen && frozen.use_count() > 1) {
         auto& ridge = state().ridge;
-        frozen->own.emplace(0);
+        frozen->own.emplace(spares->set(ridge.dim()));
         frozen->own->center = ridge.theta;
-        frozen->own->whitener = std::move(ridge.whitener);
-        ridge.whitener = spares->matrix(ridge.dim());
+        std::swap(frozen->own->whitener, ridge.whitener);
         ridge.handed_over = &frozen->own->whitener;
         kept = std::move(frozen);
         return;
@@ -187,13 +186,17 @@ struct Bound {
     let_go();
   }
 
-  Evidence<D> evidence(const Record<D>& record) {
+  // Made where Python keeps it, because to move one takes as long as to fill it.
+  nb::object evidence(Record<D>&& record) {
     const long long observations = state().is_ball() ? 0 : static_cast<long long>(state().ridge.count);
-    return {spares->copy_of(record), freeze(), observations, spares};
+    nb::object made = nb::inst_alloc(nb::type<Evidence<D>>());
+    new (nb::inst_ptr<Evidence<D>>(made)) Evidence<D>(std::move(record), freeze(), observations, spares);
+    nb::inst_mark_ready(made);
+    return made;
   }
 
   // What Python needs of every round at once: each further question would cost a call.
-  using Conclusion = std::tuple<int, bool, nb::bytes, bool, bool, Evidence<D>>;
+  using Conclusion = std::tuple<int, bool, nb::bytes, bool, bool, nb::object>;
 
   // One round over rows that were checked.
   Conclusion decided(Rows<D> rows, bool is_catalogue, int baseline, double known, double low, double high, int order) {
@@ -208,14 +211,15 @@ struct Bound {
     return concluded();
   }
 
+  // The record is handed over: the next round writes all of its own.
   Conclusion concluded() {
-    const Record<D>& record = player.record;
+    Record<D> record = std::exchange(player.record, spares->record(state().dim()));
     return {record.action,
             record.is_learner,
             bytes_of(record.features),
             P::teaches(state(), record.is_learner),
             state().memory.refuted > 0.0,
-            evidence(record)};
+            evidence(std::move(record))};
   }
 };
 

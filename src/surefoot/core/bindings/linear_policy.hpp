@@ -39,8 +39,6 @@ bool is_catalogue_of(const LinearState<D>& state, Rows<D> rows) {
   return state.catalogue && state.catalogue->actions() == rows.count;
 }
 
-inline bool is_aligned(const double* first) { return reinterpret_cast<std::uintptr_t>(first) % alignof(double) == 0; }
-
 // A row's number, or -1 where it is larger than any.
 inline int row_of(nb::int_ given) {
   int row = -1;
@@ -109,13 +107,10 @@ void bind_linear_policy(nb::module_& module) {
       [](B& b, nb::handle features, bool is_catalogue, nb::int_ baseline, double known, double low, double high,
          int order) -> std::optional<typename B::Conclusion> {
         const auto& state = b.state();
-        MatrixIn rows;
         const int row = row_of(baseline);
-        if (!nb::try_cast(features, rows, false) || !is_aligned(rows.data()) || rows.shape(0) == 0 ||
-            rows.shape(1) != static_cast<std::size_t>(state.dim())) {
-          return std::nullopt;
-        }
-        const auto given = rows_of<D>(rows, state.dim());
+        const GivenRows rows(features);
+        if (!rows.have(state.dim())) return std::nullopt;
+        const auto given = rows.template rows<D>();
         if (row < 0 || row >= given.count || row_in(order) >= given.count) return std::nullopt;
         if (is_catalogue && !is_catalogue_of(state, given)) return std::nullopt;
         return b.decided(given, is_catalogue, row, known, low, high, order);
@@ -137,7 +132,7 @@ void bind_linear_policy(nb::module_& module) {
         record.action = action;
         record.beta = state.radius();
         record.is_learner = P::judge(state, offer, record);
-        return b.evidence(record);
+        return b.evidence(std::move(record));
       },
       nb::arg("rows"), nb::arg("action"), nb::arg("baseline"), nb::arg("known") = 0.0, nb::arg("low") = 0.0,
       nb::arg("high") = INFINITE, "What the gate says of a row, which is not played.");
@@ -196,10 +191,10 @@ void bind_linear_policy(nb::module_& module) {
       [](B& b, nb::bytes features, double reward, bool is_learner) {
         const int d = b.state().dim();
         check_size(features.size(), d * static_cast<int>(sizeof(double)));
-        Vector<D> x(d);
-        std::memcpy(x.data(), features.c_str(), features.size());
+        const void* x = features.c_str();
+        if (!is_aligned(x)) throw nb::value_error("the features of a round must be aligned");
         b.hand_over();
-        b.player.learn({x.data(), 0, is_learner, reward}, Solo{});
+        b.player.learn({static_cast<const double*>(x), 0, is_learner, reward}, Solo{});
         b.kept = nullptr;
       },
       "Learns the reward of a decided round.");
@@ -301,7 +296,7 @@ void bind_linear_policy(nb::module_& module) {
         Record<D> record(state.dim());
         record.beta = state.radius();
         pose(state.ridge, state.ledger, view_of<D>(proposal, state.dim()), view_of<D>(displaced, state.dim()), record);
-        return Evidence<D>{std::move(record), nullptr, 0};  // it rests on no set of its own
+        return Evidence<D>(std::move(record), nullptr, 0);  // it rests on no set of its own
       },
       "The vectors of a question, for a gate that judges elsewhere.");
   if constexpr (requires { &P::weigh_up; }) {
