@@ -151,10 +151,12 @@ class BasePolicy(ABC):
         InputError
             If the reward is not a finite number.
         """
-        # The usual case first, without a call: this runs on every reward.
+        # The usual cases first, without a call: this runs on every reward.
         is_own = type(decision) is Decision and decision.policy == self._id
         round_ = decision.round if is_own else round_of(decision, self._id)  # type: ignore[union-attr]
-        settlement, value = self._settlement, self._read_reward(reward)
+        # A guard, which reads rewards in its own way, decides by another kind of decision.
+        is_plain = is_own and type(reward) is float and -LARGEST <= reward <= LARGEST
+        settlement, value = self._settlement, reward if is_plain else self._read_reward(reward)
         entry, is_turn = settlement.rewarded(round_, value, self._rounds)
         features, is_learner, teaches = entry
         if is_turn:
@@ -171,8 +173,6 @@ class BasePolicy(ABC):
 
     def _read_reward(self, reward: Any) -> Reward:
         """A reward as it is learned, or an InputError."""
-        if type(reward) is float and -LARGEST <= reward <= LARGEST:  # the usual case first
-            return reward
         return finite("reward", reward, hint="Leave the decision pending until its reward is known.")
 
     def examine(self, round_: int, reward: Reward) -> None:

@@ -195,6 +195,12 @@ class CLUCB2(WatchedPolicy):
             )
         return super()._decide_over(actions, baseline, known, order)
 
+    def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
+        if self._watch is None and self._nested is not None:
+            self._enter_set(record, reward, is_learner)
+        else:
+            super()._learn_record(record, reward, is_learner)
+
     def _enter_set(self, features: bytes, reward: float, is_learner: bool) -> None:
         if self._nested is None:
             super()._enter_set(features, reward, is_learner)

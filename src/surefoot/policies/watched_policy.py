@@ -183,7 +183,7 @@ class WatchedPolicy(LinearPolicy):
 
     def _learn_record(self, record: bytes, reward: float, is_learner: bool) -> None:
         if self._watch is None:
-            self._enter_set(record, reward, is_learner)
+            self._core.learn(record, reward, is_learner)
             return
         features, (known, round_) = record[:-TOLD], struct.unpack("=dd", record[-TOLD:])
         if known == -math.inf:
