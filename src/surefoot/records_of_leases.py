@@ -57,6 +57,7 @@ class HandedIn(Record):
     alarm:    kind and text of an alarm of the shard
     leaves:   it takes no other lease
     untimed:  the shard's clock was wrong: its rounds count, and are not learned, for their order is not known
+    moved:    what rounds that were not played as decided may have brought the level below minus the lease
     proof:    that <theta, Q> is at least its value, Q the question of all rounds handed in, these included
     proved:   what may be relied on from now on: the same, rounded down; leases add up to this and a reserve at most
     refuted:  the data contradict what was declared: nothing is proved any more, and nothing is leased
@@ -76,6 +77,7 @@ class HandedIn(Record):
     proof: ProofRecord | None = None
     proved: float | None = None
     refuted: bool = False
+    moved: float = 0.0
 
 
 class BankLease(Record):

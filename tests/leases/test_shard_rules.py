@@ -35,7 +35,7 @@ def test_the_reward_of_a_round_that_was_not_played_as_decided_is_not_learned(
         "void": lambda: shop.void("x"),
         "fallback": lambda: shop.book(world.rows, baseline=0, decision_id="x"),
     }
-    with pytest.raises(DecisionError, match="as it was decided"):
+    with pytest.raises(DecisionError, match="handed in"):
         says[way]()
     assert shop._state is not None  # the next decision need not replay the chain
     assert not shop.reward("x", 0.5).is_accepted
@@ -67,6 +67,9 @@ BAD: dict[str, dict[str, Any]] = {
     "a reward of a round to come": {"rewards": ((2, 0.5),)},
     "a moment that is none": {"through": None},
     "an endless moment": {"through": math.inf},
+    "rounds that were moved and cost no number": {"moved": math.nan},
+    "rounds that were moved and gained": {"moved": -0.1},
+    "rounds that were moved and cost more than they can": {"moved": 5.0, "level": -100.0},
 }
 
 

@@ -295,9 +295,9 @@ def test_an_alarm_ends_all_leases_and_the_audit_knows_why(tmp_path: Path, hub: J
     fleet.close()
 
 
-def test_a_round_of_a_shard_cannot_be_moved(fleet: Fleet) -> None:
+def test_a_round_of_a_shard_that_was_handed_in_cannot_be_moved(fleet: Fleet) -> None:
     shop = fleet.join("a")
     answer = shop.decide(World(np.random.default_rng(1)).rows, baseline=3)
-    with pytest.raises(DecisionError, match="shared"):
+    with pytest.raises(DecisionError, match="handed in"):
         shop.void(answer.decision_id, 1)
     assert shop.find(answer.decision_id).action == answer.action

@@ -22,6 +22,7 @@ class Segment:
     untimed: bool
     fact: LinearFact | None  # what its certificates prove of them; None where nothing was played, and of a guard
     is_refuted: bool  # the alarm was on
+    moved: float = 0.0  # what rounds that were not played as decided may have cost
 
 
 class ShardAuditor(Auditor):
@@ -108,10 +109,16 @@ class ShardAuditor(Auditor):
             self.findings.add(event.number, "lease", "a lease must be handed in before the next begins")
 
     def _end_segment(
-        self, event: Event, record: records.LeaseEnded, *, is_leased: bool, fact: LinearFact | None = None
+        self,
+        event: Event,
+        record: records.LeaseEnded,
+        *,
+        is_leased: bool,
+        fact: LinearFact | None = None,
+        moved: float = 0.0,
     ) -> None:
         if not is_leased or self._granted is None or record.lease != self._granted.record.number:
             self.findings.add(event.number, "lease", f"lease {record.lease} ended, which the shard does not have")
         told = self._since, self._rewards, event.time, record.untimed
-        self.segments[record.lease] = Segment(*told, fact, self.tally.is_refuted)
+        self.segments[record.lease] = Segment(*told, fact, self.tally.is_refuted, moved)
         self._since, self._rewards = [], []

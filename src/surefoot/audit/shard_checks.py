@@ -3,6 +3,7 @@
 import copy
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from surefoot import records
@@ -11,7 +12,8 @@ from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import Declarations, read_linear
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.audit.proof_checker import LinearFact
-from surefoot.audit.recorded_round import RecordedRound, RoundProblems
+from surefoot.audit.rebuilt_gram import EPS
+from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems
 from surefoot.audit.shard_auditor import ShardAuditor
 from surefoot.journal.events import Event
 
@@ -31,6 +33,8 @@ class LeasedChecks(LinearChecks):
         super().__init__(declared)
         self._shared, self.is_leased = declared, False
         self._between: list[RecordedRound] = []  # rounds of the baseline since the last hand-in
+        self._before: LinearFact | None = None  # what was proved when a round was moved, until the learner plays again
+        self.moved = 0.0  # what that may have cost
 
     def lease(self, frozen: FrozenBook) -> None:
         """Begin an empty ledger on the set of that moment; rounds since the last hand-in count in it."""
@@ -44,15 +48,49 @@ class LeasedChecks(LinearChecks):
         for round_ in between:
             self._count_baseline(round_)
 
-    def end(self) -> LinearFact | None:
-        """End the lease; what its rounds are worth at least."""
-        fact = None if self._proved is None else self._proved.line(self.declared.knowledge.theta_bound)
+    def end(self) -> tuple[LinearFact | None, float]:
+        """End the lease; what its rounds are worth at least, and what rounds that were moved may have cost."""
+        fact, moved = self._fact(), self.moved
         self._begin_ledger(self.account)
         self.is_leased = False
-        return fact
+        return fact, moved
+
+    def _fact(self) -> LinearFact | None:
+        bound = self.declared.knowledge.theta_bound
+        since = None if self._proved is None else self._proved.line(bound)
+        before = self._before
+        if since is None or before is None:
+            return since or before
+        error = before.error + since.error
+        return LinearFact(
+            before.normal + since.normal, before.level + since.level, error, before.claimed + since.claimed
+        )
 
     def _begin_ledger(self, before: AuditLedger) -> None:
         self.account, self._proved = before.emptied(), None
+        self._before, self.moved = None, 0.0
+
+    def move(self, decided: OfferedRound, played: int) -> None:
+        """A round was not played as decided: what was proved is carried on, less what that can have cost."""
+        alpha, bound, known = self.declared.alpha, self.declared.knowledge.theta_bound, self._fact()
+        super().move(decided, played)
+        if known is None:  # the alarm is on
+            return
+        was = _question(decided.rows[decided.action], decided.displaced, alpha, is_learner=decided.is_learner)
+        now = _question(decided.rows[played], decided.displaced, alpha, is_learner=played != decided.baseline)
+        change = was - now
+        cost = bound * float(np.linalg.norm(change)) * (1 + 64 * EPS)
+        least = -self.declared.amount - self.moved
+        level, claimed = max(least, known.level), max(least, known.claimed)
+        self._before = LinearFact(known.normal - change, level - cost, known.error, claimed - cost)
+        self.moved += cost
+
+    def _carry(
+        self, round_: RecordedRound, b: Vector, known: tuple[float, float], question: Vector, own: float
+    ) -> None:
+        super()._carry(round_, b, known, question, own)
+        if round_.is_learner and not self.is_alarmed:  # the whole question was proved anew
+            self._before, self.moved = None, 0.0
 
     def _count_baseline(self, round_: RecordedRound) -> None:
         known, displaced = self.declared.known(round_.known), round_.offered.displaced
@@ -92,8 +130,8 @@ class FloorShardAuditor(ShardAuditor):
 
     def _take_lease_ended(self, event: Event, record: records.LeaseEnded) -> None:
         assert self._book is not None
-        is_leased = self._book.is_leased
-        self._end_segment(event, record, is_leased=is_leased, fact=self._book.end())
+        is_leased, (fact, moved) = self._book.is_leased, self._book.end()
+        self._end_segment(event, record, is_leased=is_leased, fact=fact, moved=moved)
 
     def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:
         super()._take_decision(event, decision)
@@ -128,7 +166,20 @@ class FloorShardAuditor(ShardAuditor):
             self._rewards.append((self._rounds[abandoned.decision_id], None))
 
     def _take_voided(self, event: Event, voided: records.Voided) -> None:
-        self.findings.add(event.number, "voided", "a round of a shard cannot be moved: it may have been handed in")
+        assert self._book is not None
+        number = self._rounds.get(voided.decision_id, 0)
+        if not (self._book.is_leased and self._since and number >= self._since[0].number):
+            text = f"{voided.decision_id!r} was moved, but is not of the present lease: it was handed in"
+            self.findings.add(event.number, "voided", text)
+            return
+        assert self._learning is not None
+        moved = self._learning.void(event, voided)
+        if moved is not None:
+            self._book.move(*moved)
+            offered, played = moved
+            place, row = number - self._since[0].number, offered.rows[played].tolist()
+            is_learner = played != offered.baseline
+            self._since[place] = msgspec.structs.replace(self._since[place], played=row, is_learner=is_learner)
 
     def _book_in(self, features: Vector, reward: float, is_learner: bool, declared: float | None) -> None:
         """A shard proves nothing by its own rewards."""
@@ -142,11 +193,15 @@ def frozen_book(book: LinearChecks, record: records.LeaseRecord) -> FrozenBook:
     return FrozenBook(kept, record)
 
 
+def _question(played: Vector, displaced: Vector, alpha: float, *, is_learner: bool) -> Vector:
+    return played - (1 - alpha) * displaced if is_learner else alpha * displaced
+
+
 def question_of(rounds: list[records.HandedRound], alpha: float, dim: int) -> tuple[Vector, float]:
     """What rounds add up to, z + alpha w - (1 - alpha) v, and the size of what was added."""
     total, size = np.zeros(dim), 0.0
     for made in rounds:
         played, displaced = np.array(made.played), np.array(made.displaced)
-        total += played - (1 - alpha) * displaced if made.is_learner else alpha * displaced
+        total += _question(played, displaced, alpha, is_learner=made.is_learner)
         size += float(np.linalg.norm(played) + np.linalg.norm(displaced))
     return total, size

@@ -57,7 +57,8 @@ class SharedFloor(SharedChain):
         slack = self._carried.error + 64 * EPS * bound * self._size
         if self.tally.is_refuted and lease.amount > 0:
             self.findings.add(event.number, "alarm", "an amount was leased while the alarm was on")
-        if lease.amount < 0 or leased > max(0.0, self._carried.level + reserve + slack):
+        # A round that was moved may cost more than its lease; then nothing is leased until what is out is proved again.
+        if lease.amount < 0 or (lease.amount > 0 and leased > max(0.0, self._carried.level + reserve + slack)):
             text = f"{leased:.12g} is leased in all, but {self._carried.level + reserve:.12g} is proved"
             self.findings.add(event.number, "leases", text)
         if shard.auditor is not None and shard.auditor.waits_for == lease.number:
@@ -91,8 +92,9 @@ class SharedFloor(SharedChain):
             return given.level
         if segment is not None and segment.is_refuted and given.alarm is None:
             problems.add("alarm", f"the alarm of shard {given.shard!r} is on by its own chain, and is left out here")
-        # Each of its decisions was checked to stay above minus the lease.
-        least = -math.fsum(shard.amounts) if given.rounds else 0.0
+        # Each of its decisions was checked to stay above minus the lease; what was not played as decided may cost more.
+        moved = 0.0 if segment is None else segment.moved
+        least = -math.fsum(shard.amounts) - moved if given.rounds else 0.0
         fact = None if segment is None else segment.fact
         proved, claimed = (least, least) if fact is None else (max(least, fact.level), max(least, fact.claimed))
         if given.alarm is None and given.level > claimed + 1e-9 * self._declared.knowledge.theta_bound * (size + 1.0):

@@ -91,6 +91,7 @@ class LinearForm(LeaseForm):
             through=record.through,
             alarm=None if alarm is None else Alarm(alarm[0], 0, alarm[1]),
             is_untimed=record.untimed,
+            moved=record.moved,
         )
 
     def lease_of(self, record: LeaseRecord, data: bytes) -> Lease:

@@ -8,7 +8,7 @@ import msgspec
 from surefoot import records
 from surefoot.errors import AlarmError, ConfigError, JournalCorruptedError
 from surefoot.experiment.lease_forms import BANK, LINEAR, AnyHandedIn, AnyLeaseRecord, LeaseForm, leased_round
-from surefoot.experiment.state import APPLY, KINDS, State, decode
+from surefoot.experiment.state import APPLY, KINDS, State, decode, round_of
 from surefoot.journal import Event, Head, View
 from surefoot.leases import LeasedGuard, LeasedLUCB
 from surefoot.policies.base_policy import BasePolicy
@@ -67,7 +67,7 @@ class ShardState(State):
         found = msgspec.msgpack.decode(data, type=FrozenLease)
         due = None if found.due is None else msgspec.json.decode(found.due, type=self.form.hand_in)
         if isinstance(due, HandedIn):
-            found.due = encode(msgspec.structs.replace(due, question=[], level=0.0, alarm=None))
+            found.due = encode(msgspec.structs.replace(due, question=[], level=0.0, alarm=None, moved=0.0))
         return msgspec.msgpack.encode(found)
 
     def thaw_lease(self, data: bytes, modes: list[Event]) -> None:
@@ -105,7 +105,6 @@ class ShardState(State):
 class LinearShardState(ShardState):
     """A shard of a linear policy."""
 
-    moves_rounds = False  # one that was handed in stands in the shared ledger as it was decided
     form = LINEAR
     policy: LeasedLUCB
 
@@ -130,9 +129,20 @@ class LinearShardState(ShardState):
             baseline_reward=asked.baseline_reward,
         ))  # fmt: skip
 
+    def may_move(self, round_: int) -> bool:
+        """Only under the lease that it counts in: once handed in, it stands in the shared ledger as it was decided."""
+        return self.due is None and self.is_whole and bool(self.since) and round_ >= self.since[0].number
+
     def voided(self, record: records.Voided, decision: Event, view: View) -> None:
-        """Refuse: no shard writes this."""
-        raise JournalCorruptedError(f"A round of a shard is never moved, but {record.decision_id!r} was.")
+        """Move a round of the present lease, and what is handed in of it."""
+        super().voided(record, decision, view)
+        asked = decode(decision, records.DecisionRecord).asked
+        place, played = round_of(decision) - self.since[0].number, int(record.action)
+        rows: Any = asked.features
+        if asked.catalogue is not None:
+            rows = self.catalogue(asked.catalogue, view).rows.tolist()
+        is_learner = played != asked.baseline
+        self.since[place] = msgspec.structs.replace(self.since[place], played=rows[played], is_learner=is_learner)
 
     def renewed(self, record: LeaseRecord, data: bytes | None) -> None:
         """Go on under a lease."""
@@ -141,7 +151,8 @@ class LinearShardState(ShardState):
             self.policy.renew(LINEAR.lease_of(record, data), [leased_round(made) for made in self.since])
 
     def _handed_in(self, record: LeaseEnded) -> HandedIn:
-        question, level = self.policy.proved
+        # Also where the set of the lease was lost, and less can be proved by an older one.
+        question, level = self.policy.proved(self.lease.amount)
         alarm = self.policy.alarm
         return HandedIn(
             shard=self.shard,
@@ -150,11 +161,11 @@ class LinearShardState(ShardState):
             rounds=self.since,
             rewards=self.policy.take_settled(),
             question=question.tolist(),
-            # Also where the set of the lease was lost, and less can be proved by an older one.
-            level=max(level, -self.lease.amount),
+            level=level,
             through=self.time,
             alarm=None if alarm is None else (alarm.kind, alarm.text),
             untimed=record.untimed,
+            moved=self.policy.moved,
         )
 
 

@@ -33,8 +33,6 @@ MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal agai
 class State:
     """An experiment at `head`."""
 
-    moves_rounds = True  # to what was really played
-
     def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.mode: ModeName = created.mode
@@ -188,6 +186,10 @@ class State:
         self.open_ids.pop(round_, None)
         if self.windows is not None:
             self.windows.abandon(record.decision_id)
+
+    def may_move(self, round_: int) -> bool:
+        """Whether a round can be moved to what was really played."""
+        return True
 
     def voided(self, record: records.Voided, decision: Event, view: View) -> None:
         """Move a round to what was really played; a guard's stays where its coin put it."""

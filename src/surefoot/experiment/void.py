@@ -50,12 +50,12 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
             f"A decision must be without a reward to be voided, but {decision_id!r} is settled: its reward has come or "
             "its window has closed. Moving it now could choose the data by their values."
         )
-    if not turn.state.moves_rounds:
+    if not turn.state.may_move(round_of(decision)):
         # Its reward would be learned for a row that was not played.
         abandon(turn, decision_id, reason, by)
         return DecisionError(
-            f"A round of a shard must be played as it was decided, but {decision_id!r} was not: its floor is shared, "
-            "and the round may have been handed in. It counts as decided, and its reward is not learned."
+            f"A round of a shard must be voided under the lease that it was decided under, but {decision_id!r} was "
+            "handed in: others have been leased what it earned. It counts as decided, and its reward is not learned."
         )
     record, text = Voided(decision_id=ref, action=played, reason=reason, by=by), None
     if not isinstance(made, DecisionRecord):
@@ -83,17 +83,22 @@ def _rows(turn: UnitOfWork, asked: Asked) -> int:
 
 def _row(made: DecisionRecord, rows: int, action: Any) -> tuple[int, bool]:
     """The row that was played, and whether that is what was decided."""
-    asked = made.asked
-    played = asked.baseline if action is None else action
-    if isinstance(played, str) and asked.actions is not None and played in asked.actions:
-        played = asked.actions.index(played)
+    played = read_played(action, made.asked.baseline, made.asked.actions, rows)
+    return played, played == made.action
+
+
+def read_played(action: Any, baseline: int | None, names: list[str] | None, rows: int) -> int:
+    """The row that was played, by its number or name; the baseline's if it is left out."""
+    played = baseline if action is None else action
+    if isinstance(played, str) and names is not None and played in names:
+        played = names.index(played)
     if isinstance(played, bool) or not isinstance(played, int) or not 0 <= played < rows:
-        offered = "a row that was offered" if asked.actions is None else f"a row, or one of {asked.actions!r:.80}"
+        offered = "a row that was offered" if names is None else f"a row, or one of {names!r:.80}"
         offered += f" (0 <= action < {rows})"
         raise InputError(
             f"`action` must be {offered}, but got {played!r:.80}. It is what was played; left out, the baseline."
         )
-    return played, played == made.action
+    return played
 
 
 def _side(visit: Visit, action: Any) -> tuple[Any, bool]:

@@ -20,6 +20,8 @@ def check_values(given: Any, dim: int) -> None:
         raise InputError(f"What is handed in must be a HandIn, but got {given!r:.80}. `Shard.hand_in` makes one.")
     if not _is_row(given.question, dim) or not _is_number(given.level) or not _is_number(given.through):
         raise _refused(given, "its question, level or moment is not finite or has another dimension")
+    if not _is_number(given.moved) or given.moved < 0:
+        raise _refused(given, f"rounds that were moved cost at least 0, and not {given.moved!r}")
     if not all(_is_round(made, dim) for made in given.rounds):
         raise _refused(given, "a round has values that are not finite, or another dimension")
     if not all(_is_reward(*entry) for entry in given.rewards):
@@ -28,8 +30,11 @@ def check_values(given: Any, dim: int) -> None:
 
 def check_sums(given: HandIn, policy: SafeLUCB, leased: float) -> None:
     """Raise unless the question is what the rounds add up to, and the level can be true of it."""
-    if given.level < -leased:
+    if given.level < -leased - given.moved:
         raise _refused(given, f"its level of {given.level!r} is below minus the lease of {leased!r}")
+    most = 4.0 * float(policy.settings["theta_bound"]) * float(policy.settings["feature_bound"]) * len(given.rounds)
+    if given.moved > most:
+        raise _refused(given, f"rounds that were moved cost {most!r} at most, and not {given.moved!r}")
     if given.alarm is not None:  # from then on a shard carries no proof on
         return
     total, size = _question(given.rounds, float(policy.settings["alpha"]), policy.dim)

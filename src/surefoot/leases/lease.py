@@ -136,13 +136,15 @@ class HandIn(Value, frozen=True):
     question : ndarray of shape (dim,)
         Q_k, which the rounds add up to.
     level : float
-        <theta, question> is at least this, by the frozen set; never less than minus the lease.
+        <theta, question> is at least this, by the frozen set; never less than minus the lease and `moved`.
     through : float
         The shard's clock: every round that it has decided until then is among those handed in.
     alarm : Alarm, optional
         What contradicted a declaration; then nothing is proved of the rounds since.
     is_untimed : bool
         Whether the shard's clock was wrong: the rounds count, and are not learned, for their order is not known.
+    moved : float
+        What rounds that were not played as decided may have cost.
 
     Examples
     --------
@@ -160,6 +162,7 @@ class HandIn(Value, frozen=True):
     through: float
     alarm: Alarm | None = None
     is_untimed: bool = False
+    moved: float = 0.0
 
 
 def plain_round(made: Any) -> list[Any]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, real_array
-from surefoot.errors import InputError
+from surefoot.errors import DecisionError, InputError
 from surefoot.leases.lease import Lease, LeasedRound
+from surefoot.leases.moved_rounds import MovedRounds, question_of
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, SafeLUCB
 from surefoot.policies.decision import round_of
@@ -44,16 +45,33 @@ class LeasedLUCB(SafeLUCB):
         # Round, features, reward and who played, of rewards that may not be merged yet.
         self._local: list[tuple[int, bytes, float, bool]] = []
         self._settled: list[tuple[int, float | None]] = []  # since the last hand-in
+        self._moved = MovedRounds()
 
     @property
     def is_leased(self) -> bool:
         """Whether the learner may play: false until the first lease, and from a hand-in to the next."""
         return self._is_leased
 
+    def proved(self, amount: float) -> tuple[Vector, float]:
+        """The question of the rounds since the lease, and what is proved of it under a lease of this amount.
+
+        Parameters
+        ----------
+        amount : float
+            l_k: the question is worth -l_k in any case, but for rounds that were not played as decided.
+
+        Returns
+        -------
+        tuple of ndarray and float
+            The question, and its least value.
+        """
+        told = self._memory.proved_question, float(self._memory.proved), amount
+        return self._moved.proved(*told, self._ledger.learner_rounds)
+
     @property
-    def proved(self) -> tuple[Vector, float]:
-        """The question of the rounds since the lease, and what was proved of it; it is worth -l_k in any case."""
-        return self._memory.proved_question, float(self._memory.proved)
+    def moved(self) -> float:
+        """By how much rounds that were not played as decided may have brought the question below -l_k."""
+        return self._moved.cost(self._ledger.learner_rounds)
 
     @property
     def leased_rounds(self) -> int:
@@ -81,7 +99,7 @@ class LeasedLUCB(SafeLUCB):
         self._local = [entry for entry in self._local if entry[0] > lease.merged]
         for _, features, reward, is_learner in self._local:
             self._steering.learn(features, reward, is_learner)
-        self._is_leased, self._catalogue = True, None
+        self._is_leased, self._catalogue, self._moved = True, None, MovedRounds()
 
     def _adopt_core(self, core: Any) -> None:
         self._core, self._settings, self._memory = core, core.settings, core.memory
@@ -119,8 +137,31 @@ class LeasedLUCB(SafeLUCB):
 
     def end_lease(self) -> None:
         """Play only the baseline, until the lease is renewed; its ledger is handed in."""
-        self._is_leased = False
+        self._is_leased, self._moved = False, MovedRounds()
         self._core.begin_ledger()
+
+    def _rebook(
+        self,
+        round_: int,
+        features: Any,
+        baseline: int | None,
+        baseline_reward: Any,
+        decided: tuple[int, bool],
+        played: int,
+    ) -> bytes:
+        if round_ <= self._rounds - self.leased_rounds:
+            raise DecisionError(
+                f"A round must be voided under the lease that it counts in, but round {round_} was handed in: others "
+                "have been leased what it earned."
+            )
+        alpha, before, counted = self._settings.alpha, self.proved(self._settings.amount), self._ledger.learner_rounds
+        kept = super()._rebook(round_, features, baseline, baseline_reward, decided, played)
+        rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+        assert baseline is not None
+        was = question_of(rows[decided[0]], rows[baseline], alpha, is_learner=decided[1])
+        now = question_of(rows[played], rows[baseline], alpha, is_learner=played != baseline)
+        self._moved.move(before, was - now, self._settings.theta_bound, counted, self._ledger.learner_rounds)
+        return kept
 
     def decide(
         self,
@@ -187,6 +228,7 @@ class LeasedLUCB(SafeLUCB):
             "local": np.array(rounds, dtype=np.float64).reshape(len(rounds), 3),
             "local_features": np.frombuffer(b"".join(entry[1] for entry in self._local)).copy(),
             "settled": np.array([[n, np.nan if y is None else y] for n, y in self._settled]).reshape(-1, 2),
+            "moved": self._moved.save(),
         }
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
@@ -205,3 +247,4 @@ class LeasedLUCB(SafeLUCB):
         ]
         settled = np.asarray(arrays["settled"], dtype=np.float64).reshape(-1, 2).tolist()
         self._settled = [(int(round_), None if math.isnan(reward) else reward) for round_, reward in settled]
+        self._moved = MovedRounds(arrays.get("moved", ()))  # a state from before rounds could be moved has none

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,6 +12,7 @@ from surefoot.leases.lease import HandIn, Lease, LeasedRound, plain_round, read_
 from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
+from surefoot.policies.decision import Source
 
 
 class Shard(BaseShard[LeasedLUCB, Lease, LeasedRound]):
@@ -119,6 +121,42 @@ class Shard(BaseShard[LeasedLUCB, Lease, LeasedRound]):
         self._decided(made, moment)
         return decision
 
+    def void(
+        self,
+        number: int,
+        features: ArrayLike | Catalogue,
+        *,
+        baseline: int,
+        baseline_reward: Any = None,
+        action: int,
+        source: Source,
+        played: int,
+    ) -> None:
+        """Move a round of the present lease to what was really played (`Policy.void` says when that is valid).
+
+        Parameters
+        ----------
+        number : int
+            The round's number in this shard.
+        features, baseline, baseline_reward
+            As they were given to `decide`.
+        action, source, played : int, str and int
+            The row that was decided, by whom, and the row that was played instead.
+
+        Raises
+        ------
+        DecisionError
+            If the round was handed in, or is settled.
+        InputError
+            If it cannot have been decided, or played, like this.
+        """
+        rows = features.rows if isinstance(features, Catalogue) else np.asarray(features, dtype=np.float64)
+        told: dict[str, Any] = {"baseline": baseline, "baseline_reward": baseline_reward, "action": action}
+        self._policy.void(number, rows, **told, source=source, played=played)
+        place = number - self._since[0].number
+        made = self._since[place]
+        self._since[place] = msgspec.structs.replace(made, played=rows[played].copy(), is_learner=played != baseline)
+
     def hand_in(self, moment: float) -> HandIn:
         """What was done under the lease. From now on only the baseline plays, until `renew`.
 
@@ -138,16 +176,17 @@ class Shard(BaseShard[LeasedLUCB, Lease, LeasedRound]):
             If it was handed in before, or the clock went back.
         """
         self._check_end(moment)
-        question, level = self._policy.proved
+        question, level = self._policy.proved(self._lease.amount)
         given = HandIn(
             shard=self._lease.shard,
             lease=self._lease.number,
             rounds=tuple(self._since),
             rewards=tuple(self._policy.take_settled()),
             question=question,
-            level=max(level, -self._lease.amount),
+            level=level,
             through=moment,
             alarm=self._policy.alarm,
+            moved=self._policy.moved,
         )
         self._ended(moment)
         return given
