@@ -222,11 +222,7 @@ def test_an_edge_in_the_background_renews_by_itself(shop: Shop) -> None:
     assert report.shards["till"].tally.decisions >= 100
 
 
-def test_a_server_without_a_key_or_with_a_window_has_no_edges(shop: Shop) -> None:
-    windowed = Shop(shop.address, shop.keys, shop.folder, shop.name + "w")
-    windowed.create(reward_window=60.0)
-    with pytest.raises(ServiceError, match="reward_window"):
-        windowed.edge()
+def test_an_experiment_with_one_ledger_has_no_edges(shop: Shop) -> None:
     body = {"name": shop.name + "one", "settings": {"arms": 2}, "policy": "UCB"}
     shop.ask("POST", "/v1/experiments", body)
     with pytest.raises(ServiceError, match="one ledger"):

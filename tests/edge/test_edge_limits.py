@@ -27,7 +27,7 @@ def test_a_decision_that_fits_into_no_request_is_refused(shop: Shop) -> None:
             with pytest.raises(InputError, match="fit into one request"):
                 edge.decide(actions)
         assert edge.rounds == 0
-        most = (edge._head.entry_bytes - 1000) // 16
+        most = (edge._head.entry_bytes - 2000) // 16
         edge.decide(many[:most], baseline=0)
         with pytest.raises(InputError, match="fit into one request"):
             edge.decide(many[: most + 1], baseline=0)

@@ -34,6 +34,7 @@ class BundleHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     log:           SHA-256 of the token of the log that it is for
     mode:          the learner plays in guarded mode alone
     reward_bounds: a reward outside of these raises the alarm
+    reward_window: seconds until what is known of a reward is learned, the default where none came; None waits for it
     skew:          seconds by which two clocks may differ
     expires:       from then on only the baseline plays, by the edge's clock
     entry_bytes:   size of an entry that the service takes in
@@ -51,6 +52,8 @@ class BundleHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     entry_bytes: int
     reward_bounds: tuple[float, float] | None = None
     actions: Hash | None = None
+    reward_window: float | None = None
+    default_reward: float | None = None
 
 
 class Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

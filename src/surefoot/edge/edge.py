@@ -1,6 +1,5 @@
 """An edge: an app's own shard, which decides in its own process and needs the service only to renew its lease."""
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,23 +15,25 @@ try:
 except ImportError as error:
     raise ImportError("The edge needs httpx. Install it with: pip install 'surefoot[edge]'") from error
 
-from surefoot.arrays import LARGEST, Matrix, count, positive
-from surefoot.client.models import Decision, Receipt
-from surefoot.edge.edge_entries import Decided, Rewarded
+from surefoot.arrays import Matrix, count, positive
+from surefoot.client.models import Decision
+from surefoot.edge.edge_entries import Decided
 from surefoot.edge.edge_journal import EdgeJournal
-from surefoot.edge.edge_renewal import LOG, EdgeRenewal
+from surefoot.edge.edge_renewal import LOG
 from surefoot.edge.edge_service import EdgeService
-from surefoot.errors import DecisionError, InputError, JournalError, SurefootError
+from surefoot.edge.edge_settling import EdgeSettling
+from surefoot.edge.own_ids import check_same, fingerprint, read_own_id
+from surefoot.errors import InputError, JournalError, SurefootError
 from surefoot.experiment.question import read_actions, read_baseline, read_baseline_reward
 from surefoot.journal.signatures import PublicKey
 
-SPARE = 1000  # bytes of an entry beside its rows and names, at most
+SPARE = 2000  # bytes of an entry beside its rows and names, at most
 LONGEST_NAME = 1000  # and of a name
 ENDED = "Played the baseline: the lease is handed in, and the next one is on its way."
 UNWRITTEN = "Played the baseline, which is not counted: the log cannot be written. {}"
 
 
-class Edge(EdgeRenewal):
+class Edge(EdgeSettling):
     """Decides between actions in this process, under a signed lease, whether the service answers or not.
 
     Every decision is in the log before it is returned. Leases are renewed in a thread of their own, which hands in what
@@ -139,6 +140,7 @@ class Edge(EdgeRenewal):
         baseline: str | int | None = None,
         baseline_reward: float | Sequence[float] | None = None,
         context_features: Sequence[float] | None = None,
+        decision_id: str | None = None,
     ) -> Decision:
         """Decide one round, in memory and into the log.
 
@@ -152,6 +154,9 @@ class Edge(EdgeRenewal):
             Mean reward of the baseline in this round.
         context_features : sequence of float, optional
             The context, where the lease's catalogue has a feature map.
+        decision_id : str, optional
+            Your own id of the round, known to this edge alone: the same question again is the same round. By default
+            the edge gives one, such as till-7:12.
 
         Returns
         -------
@@ -162,37 +167,46 @@ class Edge(EdgeRenewal):
         ------
         InputError
             If the question breaks a rule, or is too large to be handed in; nothing is written then.
+        DecisionConflictError
+            If the id stands for another question.
         """
+        own = None if decision_id is None else read_own_id(decision_id, self.shard)
         rows, names = self._rows_of(actions, context_features)
         row = read_baseline(0 if baseline is None else baseline, names, len(rows))
         assert row is not None
         known = read_baseline_reward(baseline_reward)
         self._check_size(rows, names)
         with self._lock:
-            made = self._decide(rows, names, row, known)
+            made = self._decide(rows, names, row, known, own)
         if self._in_background:
             self._look_after()
         return made
 
-    def _decide(self, rows: Matrix, names: list[str] | None, row: int, known: Any) -> Decision:
+    def _decide(self, rows: Matrix, names: list[str] | None, row: int, known: Any, own: str | None) -> Decision:
         journal, head = self._journal, self._head
+        asked = b"" if own is None else fingerprint(rows, names, row, known)
+        found = None if own is None else journal.rounds.own.find(own)
+        if found is not None:
+            check_same(found, asked)
+            return found.again()
         if journal.error is not None:
             return self._uncounted(row, names, journal.error)
         now = self._now()
+        journal.close_windows(now)
         is_expired = max(now, self._clock()) >= head.expires or time.monotonic() >= self._until
         is_held = is_expired or head.mode != "guarded"
         decision = journal.shard.decide(rows, baseline=row, baseline_reward=known, moment=now, hold=is_held)
         action, is_learner = decision.action, decision.source == "learner"
+        entry = Decided(
+            decision.round, now, rows.tobytes(), len(rows), names, row, known, action, is_learner, is_expired, own
+        )
         try:
-            journal.write(
-                Decided(
-                    decision.round, now, rows.tobytes(), len(rows), names, row, known, action, is_learner, is_expired
-                )
-            )
+            journal.write(entry)
         except JournalError as error:
             return self._uncounted(row, names, error)
+        journal.rounds.decided(entry, head.mode, asked)
         return Decision(
-            f"{self.shard}:{decision.round}",
+            own or f"{self.shard}:{decision.round}",
             str(action) if names is None else names[action],
             action,
             decision.source,
@@ -241,66 +255,6 @@ class Edge(EdgeRenewal):
         if rows.ndim != 2 or not len(rows):
             raise InputError(f"`actions` must be rows of numbers, one per action, but got {actions!r:.80}.")
         return rows, read_actions(names, len(rows))
-
-    def reward(self, decision_id: str, value: float) -> Receipt:
-        """Take the reward of a decision: it is handed in with the next lease, and steers what is proposed here.
-
-        Parameters
-        ----------
-        decision_id : str
-            The decision's id.
-        value : float
-            What it brought.
-
-        Returns
-        -------
-        Receipt
-            Accepted and queued, or refused: "unknown", "conflict" where it is settled, "out_of_range".
-
-        Raises
-        ------
-        JournalFullError
-            If the log cannot be written; the reward is not kept.
-        JournalUnavailableError
-            If the edge was closed, or belongs to the process that this one was forked from.
-        """
-        reward = float(value)
-        with self._lock:
-            round_ = self._round_of(decision_id)
-            if round_ is None:
-                return Receipt(decision_id, reward, "unknown")
-            if not self._journal.shard.policy.settlement.awaits(round_):
-                return Receipt(decision_id, reward, "conflict")
-            if not (math.isfinite(reward) and abs(reward) <= LARGEST):
-                return Receipt(decision_id, reward, "out_of_range")
-            self._journal.settle(Rewarded(round_, self._now(), reward))
-        return Receipt(decision_id, reward, is_queued=True)
-
-    def abandon(self, decision_id: str) -> None:
-        """Settle a decision without its reward (`Policy.abandon` says when that is valid).
-
-        Parameters
-        ----------
-        decision_id : str
-            The decision's id.
-
-        Raises
-        ------
-        DecisionError
-            If there is no such decision, or it is settled.
-        JournalError
-            If the log cannot be written, as of `reward`.
-        """
-        with self._lock:
-            round_ = self._round_of(decision_id)
-            if round_ is None or not self._journal.shard.policy.settlement.awaits(round_):
-                raise DecisionError(f"A decision must be open to be abandoned, but {decision_id!r:.80} is not.")
-            self._journal.settle(Rewarded(round_, self._now(), None))
-
-    def _round_of(self, decision_id: str) -> int | None:
-        shard, _, number = str(decision_id).rpartition(":")
-        is_known = shard == self.shard and number.isascii() and number.isdigit()
-        return int(number) if is_known and 0 < int(number) <= self._journal.shard.rounds else None
 
     def close(self) -> None:
         """Hand in what can be, and close the log; another process may go on with it.

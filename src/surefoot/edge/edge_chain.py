@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from surefoot import records
-from surefoot.edge.edge_entries import Decided, HandedEntry, LeaseBegan, LeaseHandedIn, Rewarded
+from surefoot.edge.edge_entries import Decided, HandedEntry, LeaseBegan, LeaseHandedIn, Rewarded, VoidedEntry
 from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
 from surefoot.experiment.decide import decide
@@ -26,11 +26,13 @@ from surefoot.experiment.shard_state import ShardState
 from surefoot.experiment.state import decode
 from surefoot.experiment.transacted_state import Call, TransactedState, caught_up
 from surefoot.experiment.unit_of_work import UnitOfWork
+from surefoot.experiment.void import void
 from surefoot.journal import Event, Head, Journal
 from surefoot.records import LeaseRecord, ModeName
 from surefoot.records_of_leases import edge_chain
 
 REASON = "as the server that gave the lease"
+BETWEEN = (records.MODE, records.SNAPSHOT, records.CLOSED)  # events that follow from entries, and are none
 
 
 class EdgeChain(TransactedState):
@@ -72,8 +74,8 @@ class EdgeChain(TransactedState):
         keys = [
             f"{kind}:{self._id(entry.round)}"
             for entry in entries
-            if isinstance(entry, Decided | Rewarded)
-            for kind in "dr"
+            if isinstance(entry, Decided | Rewarded | VoidedEntry)
+            for kind in "drv"
         ]
         with self._alone:
             return self._run(Call(lambda turn: self._take(turn, entries, follows, granted, mode), keys=keys))
@@ -92,6 +94,8 @@ class EdgeChain(TransactedState):
             if not entry.moment >= state.time:
                 raise _refused(entry, f"its moment is before {state.time!r}, where the chain stands")
             turn.now = entry.moment
+            while turn.close_windows():  # the edge closed them before this entry, too
+                pass
             self._take_one(turn, entry, granted, mode)
             head = state.head
         return head, state.due
@@ -104,6 +108,10 @@ class EdgeChain(TransactedState):
             self._decide(turn, entry)
         elif isinstance(entry, Rewarded):
             self._settle(turn, entry)
+        elif isinstance(entry, VoidedEntry):
+            moved = void(turn, self._id(entry.round), entry.action, "by the edge", "")
+            if moved is not True:
+                raise _refused(entry, f"its round is not moved: {moved or 'nothing is to be'}")
         elif isinstance(entry, LeaseBegan):
             if granted is None:
                 raise _refused(entry, "that lease is over")
@@ -118,7 +126,8 @@ class EdgeChain(TransactedState):
             end_lease(turn, entry.is_untimed)
 
     def _decide(self, turn: UnitOfWork, entry: Decided) -> None:
-        question = Question(entry.matrix(), entry.baseline, entry.known, self._id(entry.round), entry.names)
+        told = entry.baseline, entry.known, self._id(entry.round), entry.names, _context(entry)
+        question = Question(entry.matrix(), *told)
         asked = read(question, is_fallback=entry.is_expired)
         answer = decide(turn, asked)
         if isinstance(answer, SurefootError):
@@ -149,7 +158,7 @@ class EdgeChain(TransactedState):
         if follows < 1 or first is None:
             raise InputError(f"`follows` must be the number of an event of the edge's chain, but got {follows}.")
         head = first.head
-        events = (event for event in events if event.kind not in (records.MODE, records.SNAPSHOT))  # no entries
+        events = (event for event in events if event.kind not in BETWEEN)
         known = 0
         for entry, event in zip(entries, events, strict=False):
             if not self._is_same(entry, event):
@@ -167,18 +176,28 @@ class EdgeChain(TransactedState):
             made = decode(event, records.DecisionRecord)
             told = made.round, made.action, made.is_fallback, made.asked.baseline, made.asked.baseline_reward
             same = entry.round, entry.action, entry.is_expired, entry.baseline, entry.known
+            if made.asked.context != _context(entry):
+                return False
             return told == same and np.array_equal(np.array(made.asked.features), entry.matrix())
         if isinstance(entry, Rewarded) and event.kind == records.REWARD:
             paid = decode(event, records.RewardRecord)
             return (paid.decision_id, paid.value) == (self._id(entry.round), entry.value)
         if isinstance(entry, Rewarded) and event.kind == records.ABANDONED:
             return entry.value is None and event.key == f"r:{self._id(entry.round)}"
+        if isinstance(entry, VoidedEntry) and event.kind == records.VOIDED:
+            moved = decode(event, records.Voided)
+            return (moved.decision_id, moved.action) == (self._id(entry.round), entry.action)
         if isinstance(entry, LeaseBegan) and event.kind == records.LEASED:
             return decode(event, LeaseRecord).number == entry.lease
         if isinstance(entry, LeaseHandedIn) and event.kind == records.LEASE_ENDED:
             ended = decode(event, records.LeaseEnded)
             return (ended.lease, ended.untimed) == (entry.lease, entry.is_untimed)
         return False
+
+
+def _context(entry: Decided) -> dict[str, str] | None:
+    """The caller's own id is kept as a note: nothing keeps one from being used twice, and no log may stop at that."""
+    return None if entry.decision_id is None else {"decision_id": entry.decision_id}
 
 
 def _is_leased(state: ShardState) -> bool:

@@ -25,7 +25,10 @@ class Entry(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False, fo
 
 
 class Decided(Entry, tag="decided", frozen=True):
-    """A round as it was decided; `rows` are those of all actions, `is_expired` if it was the baseline's for that."""
+    """A round as it was decided; `rows` are those of all actions, `is_expired` if it was the baseline's for that.
+
+    `decision_id` is the caller's own, if there is one.
+    """
 
     round: int
     moment: float
@@ -37,6 +40,7 @@ class Decided(Entry, tag="decided", frozen=True):
     action: int
     is_learner: bool
     is_expired: bool
+    decision_id: str | None = None
 
     def matrix(self) -> Matrix:
         """One row per action."""
@@ -51,6 +55,14 @@ class Rewarded(Entry, tag="rewarded", frozen=True):
     round: int
     moment: float
     value: float | None
+
+
+class VoidedEntry(Entry, tag="voided", frozen=True):
+    """A round in which another action was played than was decided."""
+
+    round: int
+    moment: float
+    action: int
 
 
 class LeaseBegan(Entry, tag="lease", frozen=True):
@@ -114,22 +126,26 @@ class Acknowledged(Entry, tag="kept", frozen=True):
 
 
 class Saved(Entry, tag="saved", frozen=True):
-    """Everything before, in short: the shard, what the service has taken in, and the frames that it has not."""
+    """Everything before, in short: the shard, what the service has taken in, and the frames that it has not.
+
+    `rounds` is what is remembered of rounds beside the shard.
+    """
 
     shard: bytes
     entries: int
     follows: int
     moment: float
     unsent: list[bytes]
+    rounds: bytes = b""
 
 
 class Closed(Entry, tag="closed", frozen=True):
     """The process has closed the log, and the disk has everything."""
 
 
-HandedEntry: TypeAlias = Decided | Rewarded | LeaseBegan | LeaseHandedIn
+HandedEntry: TypeAlias = Decided | Rewarded | VoidedEntry | LeaseBegan | LeaseHandedIn
 AnyEntry: TypeAlias = HandedEntry | LogHead | Received | Opened | Timed | Acknowledged | Saved | Closed
-HANDED = (Decided, Rewarded, LeaseBegan, LeaseHandedIn)
+HANDED = (Decided, Rewarded, VoidedEntry, LeaseBegan, LeaseHandedIn)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_any = msgspec.msgpack.Decoder(AnyEntry).decode
 _decode_handed = msgspec.msgpack.Decoder(HandedEntry).decode

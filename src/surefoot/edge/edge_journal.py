@@ -3,6 +3,7 @@
 A process that goes on with a log decides every round of it once more, by the same leases, and must come to the same.
 """
 
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +23,12 @@ from surefoot.edge.edge_entries import (
     Rewarded,
     Saved,
     Timed,
+    VoidedEntry,
 )
 from surefoot.edge.edge_log import EdgeLog, boot
 from surefoot.edge.edge_messages import EdgeLease
+from surefoot.edge.edge_rounds import EdgeRounds
+from surefoot.edge.own_ids import fingerprint
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalUnavailableError, SurefootError
 from surefoot.experiment.snapshots import pack, unpack
 from surefoot.journal.signatures import PublicKey
@@ -50,6 +54,9 @@ class EdgeJournal:
         self.error: SurefootError | None = None
         self.bundle: OpenedBundle
         self.shard: Shard
+        self.rounds: EdgeRounds
+        self._places, self._before = array("Q"), 0  # where rounds stand in the file, and how many came before it
+        self._handed_in = 0  # rounds of earlier leases
         self.actions: bytes | None = None
         self.timed: Timed | None = None  # of the present lease
         self.moment = 0.0  # nothing is written before
@@ -97,6 +104,7 @@ class EdgeJournal:
         """Append an entry, after which the shard is where it says; where that fails, nothing counts any more."""
         if self.error is not None:
             raise self.error.with_traceback(None)
+        start = self._log.size
         try:
             self._log.append(entry)
         except JournalError as error:
@@ -108,6 +116,13 @@ class EdgeJournal:
         if isinstance(entry, HANDED):
             self.handed += 1
             self.moment = entry.moment
+        if isinstance(entry, Decided):
+            self._places.append(start)
+
+    def close_windows(self, now: float) -> None:
+        """Learn what is due before something is decided; nothing is written before that moment from then on."""
+        self.moment = max(self.moment, now)
+        self.rounds.close(now)
 
     def settle(self, entry: Rewarded) -> None:
         """Take a reward, or abandon the round."""
@@ -115,20 +130,38 @@ class EdgeJournal:
         self._settle(entry)
 
     def _settle(self, entry: Rewarded) -> None:
-        if entry.value is None:
-            self.shard.abandon(entry.round)
-            return
-        self.shard.observe(entry.round, entry.value)
-        low, high = self.head.reward_bounds or (entry.value, entry.value)
-        if not low <= entry.value <= high:
-            text = f"A reward of {entry.value:.6g} came in for round {entry.round}, outside of what was declared."
-            self.shard.policy.report_breach("reward", text)
+        self.rounds.close(entry.moment)
+        self.rounds.settle(entry, self.head.reward_bounds)
+
+    def void(self, decided: Decided, entry: VoidedEntry) -> None:
+        """Move a round to what was played."""
+        self.rounds.close(entry.moment)
+        self.rounds.void(decided, entry.action)  # first: what is refused is not written
+        self.write(entry)
+
+    def decided(self, round_: int) -> Decided | None:
+        """A round as it was decided; None if that was before the file began."""
+        place = round_ - self._before - 1
+        if not 0 <= place < len(self._places):
+            return None
+        found = self._log.entry_at(self._places[place])
+        assert isinstance(found, Decided)
+        return found
+
+    def is_leased(self, round_: int) -> bool:
+        """Whether a round counts in the present lease."""
+        return self.shard.policy.is_leased and round_ > self._handed_in
 
     def end_lease(self, now: float, *, is_untimed: bool) -> None:
         """From now on only the baseline plays, until the next lease."""
         entry = LeaseHandedIn(self.shard.lease.number, now, is_untimed)
         self.write(entry)
-        self.shard.hand_in(now)
+        self._end(entry)
+
+    def _end(self, entry: LeaseHandedIn) -> None:
+        self.rounds.close(entry.moment)
+        self.shard.hand_in(entry.moment)
+        self._handed_in = self.shard.rounds
 
     def time(self, offset: float, until: float) -> None:
         """Note the time, and when the lease expires, for a process that goes on with the log."""
@@ -153,7 +186,7 @@ class EdgeJournal:
         self.timed = None
         began = LeaseBegan(number, max(now, self.moment, opened.head.lease.since))
         self.write(began)
-        self._begin(opened)
+        self._begin(opened, began.moment)
         if self._log.size > LARGEST_LOG:
             self._save()
 
@@ -161,14 +194,17 @@ class EdgeJournal:
         """A bundle for this log, if it is signed and whole."""
         return OpenedBundle(bundle, self._key, experiment=self.experiment, shard=self.name, token=self.token)
 
-    def _begin(self, opened: OpenedBundle) -> None:
+    def _begin(self, opened: OpenedBundle, moment: float) -> None:
         self.bundle = opened
         if opened.bundle.actions is not None:
             self.actions = opened.bundle.actions
         if self.is_joined:
+            self.rounds.close(moment)
             self.shard.renew(opened.lease())
+            self.rounds.forget_settled()
         else:
             self.shard = Shard(opened.lease())
+            self.rounds = EdgeRounds(self.shard, opened.head)
 
     def part(self, size: int) -> Part:
         """The next entries that were not sent, about so many bytes of them."""
@@ -196,19 +232,20 @@ class EdgeJournal:
     def _save(self) -> None:
         """Begin the file anew: what was handed in is the service's to keep."""
         left = [frame for frame, _ in self._unsent()]
-        saved = Saved(pack(self.shard.state()), self.kept, self.follows, self.moment, left)
+        saved = Saved(pack(self.shard.state()), self.kept, self.follows, self.moment, left, self.rounds.kept())
         bundle = msgspec.structs.replace(self.bundle.bundle, actions=self.actions)
         try:
             self._log.replace([Received(bundle), saved])
         except (JournalError, OSError):  # a full disk: the file that there is goes on
             return
         self._carried, self._position = left, self._log.size
+        self._places, self._before = array("Q"), self.shard.rounds
 
     def _replay(self, entries: list[tuple[AnyEntry, int]]) -> None:
         """Come to where the log ends."""
         waiting: OpenedBundle | None = None
         handed = list[int]()  # where each entry ends that is to be handed in
-        before = 0  # such entries before the file began
+        before = start = 0  # such entries before the file began, and where an entry begins
         for entry, end in entries:
             if isinstance(entry, Received):
                 waiting, self.timed = self.opened(entry.bundle), None
@@ -219,12 +256,17 @@ class EdgeJournal:
             elif isinstance(entry, Saved) and waiting is not None:
                 self.bundle, self.actions, self.moment = waiting, waiting.bundle.actions, entry.moment
                 self.shard = Shard.from_state(unpack(entry.shard, dict[str, Any]))
+                self.rounds = EdgeRounds(self.shard, waiting.head, entry.rounds)
+                self._before = self._handed_in = self.shard.rounds
                 self.kept, self.follows, self._carried = entry.entries, entry.follows, list(entry.unsent)
                 before, self._position = entry.entries + len(entry.unsent), end
             elif isinstance(entry, HANDED):
                 self._do_again(entry, waiting)
                 self.moment = entry.moment
                 handed.append(end)
+                if isinstance(entry, Decided):
+                    self._places.append(start)
+            start = end
         self.handed = before + len(handed)
         del self._carried[: max(0, len(self._carried) - max(0, before - self.kept))]
         if self.kept > before:
@@ -234,14 +276,22 @@ class EdgeJournal:
         if isinstance(entry, LeaseBegan):
             if waiting is None or waiting.head.lease.number != entry.lease:
                 raise JournalCorruptedError(f"Lease {entry.lease} began, but the log does not hold it.")
-            self._begin(waiting)
+            self._begin(waiting, entry.moment)
         elif isinstance(entry, LeaseHandedIn):
-            self.shard.hand_in(entry.moment)
+            self._end(entry)
         elif isinstance(entry, Rewarded):
             self._settle(entry)
+        elif isinstance(entry, VoidedEntry):
+            decided = self.decided(entry.round)
+            if decided is None or not self.is_leased(entry.round):
+                raise JournalCorruptedError(f"Round {entry.round} was voided, but is not of the present lease.")
+            self.rounds.close(entry.moment)
+            self.rounds.void(decided, entry.action)
         elif isinstance(entry, Decided):
+            rows = entry.matrix()
+            self.rounds.close(entry.moment)
             again = self.shard.decide(
-                entry.matrix(),
+                rows,
                 baseline=entry.baseline,
                 baseline_reward=entry.known,
                 moment=entry.moment,
@@ -252,6 +302,7 @@ class EdgeJournal:
                     f"Round {entry.round} of {self._log.path} must be what its lease decides, but says action "
                     f"{entry.action} where {again.action} is played. The log was altered."
                 )
+            self.rounds.decided(entry, self.head.mode, fingerprint(rows, entry.names, entry.baseline, entry.known))
 
     def leave_to_parent(self) -> None:
         """In a fork: the log is the parent's, or two processes would spend one lease."""

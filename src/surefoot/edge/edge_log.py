@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from surefoot.edge.edge_entries import HANDED, AnyEntry, Closed, Entry, LogHead, Opened, framed, read_entries
+from surefoot.edge.edge_entries import FRAME, HANDED, AnyEntry, Closed, Entry, LogHead, Opened, framed, read_entries
 from surefoot.edge.log_mark import LogMark
 from surefoot.errors import (
     ConfigError,
@@ -177,6 +177,15 @@ class EdgeLog:
             if not ended and (len(data) < wanted or start + wanted == self.size):
                 raise JournalCorruptedError(f"{self.path} must hold what was written to it, but does not from {start}.")
             start, chunk = start + ended, CHUNK if ended else 2 * chunk
+
+    def entry_at(self, start: int) -> AnyEntry:
+        """The entry that begins there."""
+        header = os.pread(self._file, FRAME.size, start)
+        size = FRAME.unpack(header)[0] if len(header) == FRAME.size else 0
+        found = next(read_entries(os.pread(self._file, FRAME.size + size, start)), None)
+        if found is None:
+            raise JournalCorruptedError(f"{self.path} must hold what was written to it, but does not at {start}.")
+        return found[0]
 
     def flush(self) -> None:
         """Have the disk write everything."""

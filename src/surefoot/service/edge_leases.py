@@ -81,6 +81,8 @@ class Edges:
             entry_bytes=max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4,  # in base64
             reward_bounds=created.reward_bounds,
             actions=actions,
+            reward_window=created.reward_window,
+            default_reward=created.default_reward,
         )
 
     def _answer(self, shop: ShardedExperiment, head: Head, bundle: Bundle | None = None) -> EdgeLease:
@@ -99,11 +101,6 @@ class Edges:
         experiment = sharded(experiment)
         if is_guard(experiment.settings.policy):
             raise ConfigError(f"An edge decides for SafeLUCB, but {experiment.name!r} has a guard: ask a server.")
-        if experiment.settings.reward_window is not None:
-            raise ConfigError(
-                f"An experiment with edges must have no `reward_window`, but {experiment.name!r} has one: a window "
-                "would close while an edge is offline. Have the edge send a reward for every round."
-            )
         return experiment
 
     def _key(self) -> SigningKey:
