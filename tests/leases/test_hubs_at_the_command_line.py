@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
-from surefoot.experiment import Experiment
+from surefoot.experiment import Experiment, create_sharded
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.restored_journal import restore
 from tests.leases.guard_fleet import NAME, GuardFleet, World
+from tests.leases.shards import SETTINGS
 
 OPS = ("--by", "ops", "--reason", "the disk died")
 
@@ -91,3 +92,35 @@ def test_a_hub_is_listed_as_shared(folder: Path) -> None:
         told = hub_of.look(lambda it: (it.policy.rounds, len(it.policy.pending), *it.pot, *it.leased))
     assert (shop["rounds"], shop["pending"], shop["pot"], shop["leased"]) == told
     assert told[0] > 0
+
+
+def test_the_status_of_a_hub_has_its_shards_their_leases_and_the_sum(folder: Path) -> None:
+    with surefoot.open_journal(f"sqlite:///{folder}/hub.db") as hub:
+        hub_of = LeaseHub(hub, NAME, lambda: 1e9)
+        hub_of.lose("b", reason="its machine is gone")
+        told = hub_of.look(lambda it: (it.pot[0], {name: m.amounts for name, m in it.members.all.items()}))
+    found = json.loads(command("experiment", "status", folder / "hub.db", NAME, "--json").stdout)
+    assert found["pot"] == told[0]
+    assert {one["name"]: one["amount"] for one in found["members"]} == {name: one[0] for name, one in told[1].items()}
+    assert sum(one["amount"] for one in found["members"]) == pytest.approx(found["leased"])
+    assert [(one["name"], one["rounds"], one["lease"] > 1, one["is_away"]) for one in found["members"]] == [
+        ("a", 12, True, False),
+        ("b", 12, True, True),
+    ]
+    shown = command("experiment", "status", folder / "hub.db", NAME)
+    assert shown.exit_code == 0, shown.output
+    for word in ("shared by shards", "pot", "leased", "may lose", "a ", "b ", "away"):
+        assert word in shown.output
+    assert command("experiment", "status", folder / "hub.db", "alone").exit_code == 0
+
+
+def test_the_status_of_a_hub_that_shares_a_floor(tmp_path: Path) -> None:
+    """And before any shard has joined."""
+    policy = surefoot.SafeLUCB(**{**SETTINGS, "constraint": {"name": "reserve", "granted": 20.0}})
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
+        create_sharded(hub, "shop", policy, mode="guarded", skew=1.0)
+    found = json.loads(command("experiment", "status", tmp_path / "hub.db", "shop", "--json").stdout)
+    assert (found["pot"], found["leased"], found["members"], found["shards"]) == (20.0, 0.0, [], 0)
+    shown = command("experiment", "status", tmp_path / "hub.db", "shop")
+    assert shown.exit_code == 0, shown.output
+    assert "highest reward" not in shown.output

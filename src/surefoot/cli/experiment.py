@@ -15,8 +15,9 @@ from rich.text import Text
 
 from surefoot.audit.audit_text import when
 from surefoot.cli.experiment_changes import correct, fork
-from surefoot.cli.number_lists import parse_numbers
+from surefoot.cli.number_lists import number_text, parse_numbers
 from surefoot.cli.policy_settings import read_pairs
+from surefoot.cli.shared_status import print_shared
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, Status, read_configuration
 from surefoot.experiment.decoding import created_of, is_hub
@@ -126,19 +127,26 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
             policy, share, lift = status.policy, f"{status.learner_share:.1%}", _lift(status)[0]
             margin = status.margin
         rounds, pending = f"{status.rounds:,}", f"{status.pending:,}"
-        table.add_row(status.name, policy, status.mode, rounds, share, lift, _number(margin), pending, _alarm(status))
+        table.add_row(
+            status.name, policy, status.mode, rounds, share, lift, number_text(margin), pending, _alarm(status)
+        )
     Console().print(table)
 
 
 @experiment.command()
 def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False) -> None:
-    """Show where an experiment stands: lift, floor, guarantee, margin, and who plays."""
+    """Show where an experiment stands: lift, floor, guarantee, margin, and who plays.
+
+    Of one that shards share, in the journal where they meet: the shards, their leases, and the sum.
+    """
     with open_journal(journal, read_only=True) as opened:
-        found = _status(opened, name)
+        found = _any_status(opened, name)
     if as_json:
         typer.echo(json.dumps(_plain(found), indent=2))
-        return
-    _print(found)
+    elif isinstance(found, HubStatus):
+        print_shared(found, _MODES)
+    else:
+        _print(found)
 
 
 @experiment.command()
@@ -316,10 +324,14 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("lift", *_lift(status)),
         ("mode", status.mode, _MODES[status.mode]),
         ("alarm", _alarm(status), "whether the data contradict what was declared"),
-        ("floor", _number(status.floor), "what must have been earned by now, by the newest estimate of the baseline"),
-        ("guaranteed", _number(status.guaranteed), "what has been earned at least, if the declarations are true"),
-        ("margin", _number(status.margin), "guaranteed above the floor, at the learner's newest round"),
-        ("worst moment", _number(status.worst_margin), f"the least margin so far: {worst}"),
+        (
+            "floor",
+            number_text(status.floor),
+            "what must have been earned by now, by the newest estimate of the baseline",
+        ),
+        ("guaranteed", number_text(status.guaranteed), "what has been earned at least, if the declarations are true"),
+        ("margin", number_text(status.margin), "guaranteed above the floor, at the learner's newest round"),
+        ("worst moment", number_text(status.worst_margin), f"the least margin so far: {worst}"),
         ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
         ("learner's share", f"{status.learner_share:.1%}", "of all rounds"),
         ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
@@ -340,7 +352,7 @@ def _lift(status: Status) -> tuple[str, str]:
     pays = "it is paying" if lift.is_paying else "it is not paying" if lift.is_costing else "not known yet if it pays"
     # A guard's interval is about proposals, played or not.
     of = f"in the {lift.metric} of a proposal" if is_guard else "a decision of the learner"
-    ends = f"{_number(lift.low)} to {_number(lift.high)} {of}"
+    ends = f"{number_text(lift.low)} to {number_text(lift.high)} {of}"
     estimate = f"{lift.estimate:+,.4g}" if math.isfinite(lift.estimate) else "-"
     return estimate, f"{pays}: {ends}, {precisely(lift.confidence)} sure at all times"
 
@@ -348,7 +360,7 @@ def _lift(status: Status) -> tuple[str, str]:
 def _restarts(status: Status) -> list[tuple[str, str, str]]:
     if not status.restarts:
         return []
-    since = f"the promise counts from round {status.promise_round:,} on; a debt of {_number(status.debt)}"
+    since = f"the promise counts from round {status.promise_round:,} on; a debt of {number_text(status.debt)}"
     return [("restarts", f"{status.restarts:,}", since)]
 
 
@@ -363,10 +375,6 @@ def _alarm(status: Status | HubStatus) -> str:
     return "none" if status.alarm is None else "ALARM"
 
 
-def _number(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}" if math.isfinite(value) else "-"
-
-
 def _plain(status: Status | HubStatus) -> dict[str, Any]:
     return {key: _finite(value) for key, value in asdict(status).items()}
 
@@ -375,6 +383,6 @@ def _finite(value: Any) -> Any:
     """JSON has no nan: it is None, in maps and intervals as well."""
     if isinstance(value, dict):
         return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
