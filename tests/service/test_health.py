@@ -5,7 +5,7 @@ import resource
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from surefoot.service.trusted_clock import TrustedClock
 from tests.journal.failing_flush import failing_flush
 from tests.journal.servers import new_database, running_server
 from tests.journal.test_postgres import ADMITTING_ALL, REFUSING_ALL
+from tests.journal.test_probe import Store
 from tests.service.servers import ACTIONS, Apart, create, running
 
 SHOP = "/v1/experiments/shop"
@@ -183,6 +184,33 @@ def test_one_damaged_experiment_does_not_blind_the_rest(tmp_path: Path, statemen
             shop.close(0.0)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_readiness_counts_an_experiment_that_is_damaged_wherever_it_stands(tmp_path: Path, kind: str) -> None:
+    """The second of two: one that refuses events while the server runs, and then one with an edited event."""
+    with ExitStack() as stack:
+        path = str(tmp_path / "shop.db")
+        if kind == "postgres":
+            path = new_database(stack.enter_context(running_server()))
+        store = Store(kind, path)
+        store.journal.close()  # three experiments that no server can read
+        address = stack.enter_context(running(Settings(database=path)))
+        with httpx.Client(base_url=address, timeout=30, trust_env=False) as client:
+            create(client, "well")
+            create(client, "shop")
+            assert decide(client, "a") == 201
+            until(lambda: client.get("/readyz").json()["damaged"] == 3)
+            store.refuse("shop")
+            until(lambda: client.get("/readyz").json()["damaged"] == 4)
+            assert status(client) == (200, "ready")
+            assert 'surefoot_experiment_is_damaged{experiment="shop"} 1.0' in client.get("/metrics").text
+            body = {"actions": ACTIONS, "decision_id": "b"}
+            assert client.post("/v1/experiments/well/decisions", json=body).status_code == 201
+            assert decide(client, "b") == 503
+            store.admit()
+            until(lambda: client.get("/readyz").json()["damaged"] == 3)
+            assert decide(client, "b") == 201
+
+
 class Clocks:
     """A system's clock that can be set, and one that cannot."""
 
@@ -242,8 +270,8 @@ def test_a_server_that_starts_with_a_wrong_clock_goes_by_the_journals() -> None:
         def __init__(self) -> None:
             self.now = 2000.0
 
-        def probe(self) -> None:
-            pass
+        def probe(self) -> dict[str, str]:
+            return {}
 
         def clock(self) -> float:
             return self.now

@@ -200,8 +200,13 @@ class Journal(ABC):
         """Whether what was erased is still on the disk, because somebody reads; later transactions try again."""
         return False
 
-    def probe(self) -> None:
+    def probe(self) -> dict[str, str]:
         """Write and flush something that leaves no trace, to know whether a transaction would be durable now.
+
+        Returns
+        -------
+        dict
+            Experiments that take no events while others do, by name, and why; as far as the journal can tell.
 
         Raises
         ------
@@ -209,6 +214,7 @@ class Journal(ABC):
             If nothing can be written. A journal that cannot tell says at least whether it can be read.
         """
         self.names()
+        return {}
 
     def clock(self) -> float | None:
         """The time by the journal's own clock, in seconds since 1970; None where it has none."""

@@ -27,6 +27,7 @@ from surefoot.journal.connection_pool import ConnectionPool, PooledConnection
 from surefoot.journal.contract import Journal, Transaction, View, check_unmoved, refuse_nesting
 from surefoot.journal.events import JOURNAL, Event, Head
 from surefoot.journal.migrations import NEWEST, WITH_PRIVATE, check_readable, check_version, migrate
+from surefoot.journal.probed_experiments import ProbedExperiments, ProbedRow
 from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class PostgresJournal(Journal):
         self._sessions = ConnectionPool(url, read_only=read_only, most=sessions)
         self._locks = [threading.Lock() for _ in range(256)]  # an experiment's is found by the hash of its name
         self._owners = set[int]()
+        self._probed, self._probing = ProbedExperiments(), threading.Lock()
         try:
             self._prepare()
         except BaseException:
@@ -98,21 +100,50 @@ class PostgresJournal(Journal):
         """The experiments, sorted."""
         return [row[0] for row in self._read(sql.NAMES, ())]
 
-    def probe(self) -> None:
+    def probe(self) -> dict[str, str]:
         """Commit a new version of one experiment's row, with what it held; nothing where there is none yet.
 
-        Before it an event is sent as all are, and taken back, since a server may refuse events alone.
+        Before it an event of each experiment whose turn it is is sent as all are, and taken back, since a server may
+        refuse events alone, or those of one experiment.
         """
+        with self._probing:
+            rows = [ProbedRow(*row) for row in self._read("SELECT id, name, number FROM experiments", ())]
+            chosen = self._probed.chosen(rows)
+            tried, refused = self._try(chosen)
+            if refused and len(refused) == len(tried):
+                raise next(iter(refused.values()))
+            locked = [row for row in chosen if row not in tried]
+            found = self._probed.note(tried, {name: str(error) for name, error in refused.items()}, locked)
+            with self._sessions.lend("BEGIN") as session:
+                willing = [row.id for row in tried if row.name not in refused][:1]
+                session.query("UPDATE experiments SET number = number WHERE id = ANY(?)", (willing,))
+                session.commit()
+        return found
+
+    def _try(self, rows: list[ProbedRow]) -> tuple[list[ProbedRow], dict[str, JournalError]]:
+        """Those that nobody has locked, and of these the ones that take no event."""
+        try:
+            return self._append_nothing(rows), {}
+        except JournalError as error:
+            if len(rows) == 1:
+                return rows, {rows[0].name: error}
+        self._read("SELECT 1", ())  # a server that is away is asked once, and not for each
+        each = [self._try([row]) for row in rows]  # one of them
+        return [row for tried, _ in each for row in tried], {
+            name: error for _, one in each for name, error in one.items()
+        }
+
+    def _append_nothing(self, rows: list[ProbedRow]) -> list[ProbedRow]:
         with self._sessions.lend("BEGIN") as session:
             # Without waiting: a row that is locked is being written to.
-            rows = session.query("SELECT id, number FROM experiments ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED", ())
-            for row, number in rows:
-                with session.together() as write:
+            lock = "SELECT id, number FROM experiments WHERE id = ANY(?) ORDER BY id FOR UPDATE SKIP LOCKED"
+            free = dict(session.query(lock, ([row.id for row in rows],)))
+            with session.together() as write:
+                for row, number in free.items():
                     write("SAVEPOINT probe", ())
                     write(sql.insert_many(1), (row, number + 1, "probe", 0.0, b"", None, "", ""))
                     write("ROLLBACK TO SAVEPOINT probe", ())
-                session.query("UPDATE experiments SET number = number WHERE id = ?", (row,))
-            session.commit()
+        return [row for row in rows if row.id in free]
 
     def clock(self) -> float | None:
         """The server's clock."""

@@ -31,6 +31,7 @@ from surefoot.journal.contract import Journal, Transaction, View, check_unmoved
 from surefoot.journal.events import JOURNAL, Event, Head
 from surefoot.journal.group_commit import Job, Writer
 from surefoot.journal.migrations import WITH_PRIVATE
+from surefoot.journal.probed_experiments import ProbedExperiments, ProbedRow
 from surefoot.journal.sqlite_file import SqliteFile, code_of, explained
 from surefoot.journal.staged import StagedTransaction
 from surefoot.values import Value
@@ -52,6 +53,10 @@ class Request(Value, frozen=True):
         return self.run(self)
 
 
+class _TakenBack(Exception):  # noqa: N818
+    """Ends a write that was only to be tried."""
+
+
 class SqliteJournal(Journal):
     """Experiments in a SQLite file."""
 
@@ -60,6 +65,7 @@ class SqliteJournal(Journal):
         self._file = SqliteFile(self.path, read_only=read_only, busy_seconds=busy_seconds)
         self._group, self._requests = dict[str, StagedTransaction[sql.SqlView]](), list[Request]()
         self._broken: str | None = None
+        self._probed = ProbedExperiments()
         # From when on the log is to be emptied, which may hold what was erased; also what a killed process has left.
         left = not read_only and self._file.has_log
         self._empties: float | None = 0.0 if left else None
@@ -109,13 +115,35 @@ class SqliteJournal(Journal):
             self._writer.close()
         self._file.close()
 
-    def probe(self) -> None:
-        """Commit a change of a number in the file's header that means nothing."""
-        self._writing().run(self._probe)
+    def probe(self) -> dict[str, str]:
+        """Commit a change of a number in the file's header that means nothing.
 
-    def _probe(self) -> None:
+        With it an event of each experiment whose turn it is is written, and taken back: pages may be damaged that hold
+        those of one experiment.
+        """
+        return self._writing().run(self._probe)
+
+    def _probe(self) -> dict[str, str]:
         before = int(self._file.write("PRAGMA user_version", ())[0][0])
         self._file.write(f"PRAGMA user_version = {(before + 1) % 2**31}", ())
+        rows = self._file.write("SELECT id, name, number FROM experiments", ())
+        tried, refused = self._probed.chosen(ProbedRow(*row) for row in rows), dict[str, BaseException]()
+        for row in tried:
+            try:
+                self._whole(lambda row=row: self._append_nothing(row))  # type: ignore[misc]
+            except _TakenBack:
+                continue
+            except (sqlite3.Error, JournalError) as error:
+                if not self._file.connection.in_transaction:
+                    raise  # it is not this experiment's fault
+                refused[row.name] = explained(error, self.path)
+        if refused and len(refused) == len(tried):
+            raise next(iter(refused.values()))
+        return self._probed.note(tried, {name: str(error) for name, error in refused.items()})
+
+    def _append_nothing(self, row: ProbedRow) -> None:
+        self._file.write(sql.insert_many(1), (row.id, row.number + 1, "probe", 0.0, b"", None, "", ""))
+        raise _TakenBack
 
     def _writing(self) -> Writer:
         if self._writer is None:

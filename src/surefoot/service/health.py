@@ -24,7 +24,8 @@ class Health(msgspec.Struct, kw_only=True):
     seconds_since_write: since the journal last took a write and flushed it; null before the first
     clock_offset:     seconds by which the system's clock is ahead of what it must be by now
     is_clock_trusted: false after a jump; events are stamped at the pace of a clock that cannot be set until it is over
-    damaged:          experiments that cannot be read; all others go on, and the list of experiments says why
+    damaged:          experiments that cannot be read, or take no events; all others go on. The list of experiments says
+                      why one cannot be read, the log why one takes no events
     """
 
     status: Literal["ready", "starting", "stopping", "unwritable"]
@@ -41,7 +42,8 @@ class HealthMonitor:
     def __init__(self, clock: TrustedClock, now: Callable[[], float] = time.monotonic) -> None:
         self.clock, self._now = clock, now
         self.is_open, self.is_stopping = False, False
-        self.damaged: dict[str, str] = {}
+        self.damaged: dict[str, str] = {}  # cannot be read
+        self.refusing: dict[str, str] = {}  # take no events
         self.writes = Histogram()
         self.failed_writes = 0
         self._written: float | None = None
@@ -52,7 +54,7 @@ class HealthMonitor:
         """Write to the journal, and look at the clocks. May wait for the journal."""
         began = self._now()
         try:
-            journal.probe()
+            self._note_refusing(journal.probe())
             ended = self._now()
             self._written, self._error = ended, None
             self.writes.add(ended - began)
@@ -62,6 +64,18 @@ class HealthMonitor:
                 log.error("the journal cannot be written", extra={"error": type(error).__name__, "detail": str(error)})
             self.failed_writes += 1
             self._error = f"The journal takes no events now ({type(error).__name__})."
+
+    def _note_refusing(self, refusing: dict[str, str]) -> None:
+        for name in refusing.keys() - self.refusing.keys():
+            log.error("an experiment takes no events", extra={"experiment": name, "detail": refusing[name]})
+        for name in self.refusing.keys() - refusing.keys():
+            log.info("an experiment takes events again", extra={"experiment": name})
+        self.refusing = refusing
+
+    @property
+    def unwell(self) -> set[str]:
+        """Experiments that cannot be read, or take no events."""
+        return {*self.damaged, *self.refusing}
 
     def _look_at_clock(self, journal: Journal) -> None:
         shared = journal.clock()
@@ -88,7 +102,7 @@ class HealthMonitor:
             seconds_since_write=age,
             clock_offset=self.clock.offset,
             is_clock_trusted=self.is_clock_trusted and not self.clock.is_off,
-            damaged=len(self.damaged),
+            damaged=len(self.unwell),
         )
         if self.is_stopping:
             return msgspec.structs.replace(known, status="stopping", detail="The server was told to stop.")

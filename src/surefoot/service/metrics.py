@@ -117,8 +117,8 @@ class Metrics(Collector):
         yield _gauge("surefoot_clock_trusted", text, (), {(): health.is_clock_trusted})
         waiting = {(name, verb): size for name, verb, size in self._waiting()}
         yield _gauge("surefoot_queue_size", "Requests that wait to be written.", ("experiment", "verb"), waiting)
-        damaged = {(name,): 1.0 for name in list(self._health.damaged)}
-        text = "1 for an experiment that cannot be read."
+        damaged = {(name,): 1.0 for name in self._health.unwell}
+        text = "1 for an experiment that cannot be read, or takes no events."
         yield _gauge("surefoot_experiment_is_damaged", text, ("experiment",), damaged)
 
     def _standing(self) -> Iterable[Metric]:
