@@ -91,18 +91,6 @@ print((peak() - before) / (8 * log.dim**2 * replayed_matrices([spec], {actions})
     assert 1 / 3 < share <= 1
 
 
-def test_what_a_container_may_take_counts(tmp_path: Path) -> None:
-    assert memory_need._left_in_container(tmp_path) == []
-    (tmp_path / "memory.current").write_text("300\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory_need._left_in_container(tmp_path) == []
-    (tmp_path / "memory.max").write_text("1000\n")
-    assert memory_need._left_in_container(tmp_path) == [700]
-    (tmp_path / "memory.stat").write_text("anon 100\nfile 200\ninactive_file 150\nactive_file 50\n")
-    assert memory_need._left_in_container(tmp_path) == [850]  # the cache of files makes room
-    assert 0 < memory_need.available_memory() < 2**50
-
-
 def test_sizes_below_a_gigabyte_are_told_in_megabytes() -> None:
     with pytest.raises(ConfigError, match=r"take 40\.3 GB, and 300 MB are free"):
         memory_need.check_memory(wide(), 12, available=300_000_000)  # type: ignore[arg-type]

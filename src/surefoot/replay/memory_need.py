@@ -4,13 +4,12 @@ Policies keep several matrices of dim x dim numbers, where dim counts every acti
 buckets are 20,500 dimensions, and 3 GB a matrix.
 """
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from surefoot.errors import ConfigError
 from surefoot.replay.batch import Log
 from surefoot.replay.guarded_lucb import GUARD
+from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.policy_specs import Spec
 
@@ -43,30 +42,3 @@ def check_memory(log: Log, matrices: float, *, available: int | None = None) -> 
 
 def _size(number: float) -> str:
     return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
-
-
-def available_memory() -> int:
-    """What programs may still take, in bytes: of the machine, and of a container where it has a limit."""
-    try:
-        lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        found = 1024 * int(lines["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        found = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([found, *_left_in_container()])
-
-
-def _left_in_container(folder: Path = Path("/sys/fs/cgroup")) -> list[int]:
-    try:
-        limit, used = ((folder / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-        return [] if limit == "max" else [int(limit) - int(used) + _given_up_on_demand(folder)]
-    except (OSError, ValueError):
-        return []
-
-
-def _given_up_on_demand(folder: Path) -> int:
-    """Files that were read and are kept in case they are read again: counted as used, but free to whoever needs it."""
-    try:
-        told = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return int(told.get("inactive_file", 0))
-    except (OSError, ValueError):
-        return 0

@@ -4,7 +4,6 @@ A run is played by a lane, or by a team of lanes that share its actions. Draws a
 functions of seed and round, so a GPU makes its own. What it cannot play, `refusal` says, and a CPU does.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from surefoot.core.gpu_program import Engine, program
 from surefoot.errors import ConfigError, WorkerError
 from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import FIXED
+from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import MEASURES, check_owed, play_chunk, too_long
 from surefoot.simulation.object_runner import policy_of
@@ -203,7 +203,7 @@ class _Stage:
         one = drawn + policies * (kept + max(TEAMS.values()) * LANE_ROOM + self._team_room)
         together = min(free // one, MOST_TOGETHER)
         if not self._world.fixed:  # the CPU draws them, and has them twice for a moment
-            together = min(together, int(_free_memory() * MEMORY_SHARE) // (2 * drawn))
+            together = min(together, int(available_memory() * MEMORY_SHARE) // (2 * drawn))
         together = max(1, together)
         return (runs[start : start + together] for start in range(0, len(runs), together))
 
@@ -328,8 +328,3 @@ class _Stage:
         rounds = self._cupy.asnumpy(failed)
         for task in np.flatnonzero(rounds >= 0):
             raise too_long(realisations[task % len(realisations)], int(rounds[task]))
-
-
-def _free_memory() -> int:
-    """Bytes that this machine has left."""
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
