@@ -237,6 +237,11 @@ def test_bad_rows_are_shown_and_counted(tmp_path: Path) -> None:
         (("replay", "bad.csv", "--baseline", "banner"), "line 302"),
         (("fit-baseline", "bad.csv", "--out", "e.toml"), "line 302"),
         (("fit-baseline", "log.csv", "--out", "e.toml", "--alpha", "3"), "`0 < alpha < 1` must hold"),
+        (("fit-baseline", "log.csv", "--alpha", "0.1"), "`--alpha` must come with `--out`"),
+        (
+            ("fit-baseline", "log.csv", "--despite-doubt", "--reward-window", "60"),
+            "`--reward-window`, `--despite-doubt` m",
+        ),
     ],
 )
 def test_mistakes_end_with_a_sentence_and_write_nothing(
@@ -275,3 +280,11 @@ def test_a_log_of_zeros_within_known_bounds_is_drawn(tmp_path: Path) -> None:
     path, out = without_rewards(tmp_path / "zero.csv"), tmp_path / "out"
     run("replay", path, "--baseline", "red", "--reward-bounds", "0,1", "--uniform", "--out", str(out))
     assert "The baseline earned nothing" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["replay", "fit-baseline"])
+def test_a_log_of_one_reward_passes_without_a_warning(command: str, tmp_path: Path) -> None:
+    """What a fit says of it is the same in all rows but for rounding, and has no width to be cut into cells."""
+    rows = "".join(f"{('red', 'blue')[k % 2]},0.5,{k % 7},0.5\n" for k in range(400))
+    (tmp_path / "same.csv").write_text("action,reward,age,propensity\n" + rows)
+    run(command, str(tmp_path / "same.csv"), "--baseline", "red", "--propensity", "propensity")

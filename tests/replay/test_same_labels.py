@@ -372,3 +372,33 @@ def test_keys_that_a_stranger_sends_are_not_kept() -> None:
     for _ in range(2):
         AGENT.encode_one({"plan": "pro", "visit_id": 7})
     assert context_keys._kept.cache_info().hits == 1
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, {}, [1, 2], ["a"], [], {"a": ["b"]}], ids=repr)
+@pytest.mark.parametrize("at", [0, 7])
+@pytest.mark.parametrize("column", ["x", "action"])
+@pytest.mark.parametrize("how", HOWS, ids=["hashed", "categorical"])
+def test_an_object_or_a_list_is_no_label_in_a_log_as_it_is_none_live(
+    tmp_path: Path, value: Any, at: int, column: str, how: dict[str, Any]
+) -> None:
+    told = [{"action": "ab"[n % 2], "reward": n / 12, "x": f"v{n % 3}"} for n in range(12)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    log = read(path, **how)
+    with pytest.raises(InputError, match="one text, number or truth value"):
+        log.encoder.encode_one({"x": value})
+    told[at][column] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    with pytest.raises(LogError, match=r"one text, number or truth value|lists or objects"):
+        rows(read(path, **how))
+
+
+@pytest.mark.parametrize("how", HOWS, ids=["hashed", "categorical"])
+def test_a_text_that_looks_like_an_object_is_a_label(tmp_path: Path, how: dict[str, Any]) -> None:
+    values = ['{"a": 1}', "[1]", "{", "[", "{}"] * 2
+    path = tmp_path / "log.jsonl"
+    told = [{"action": "ab"[n % 2], "reward": n / 10, "x": value} for n, value in enumerate(values)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    log = read(path, **how)
+    found = rows(log)
+    np.testing.assert_array_equal(found, live(log, values))

@@ -41,8 +41,13 @@ from surefoot.replay.open_log import read_log
 from surefoot.replay.propensity_model import estimate_propensities, with_estimates
 from surefoot.scalars import precisely
 
+CONFIGURED = (
+    "policy", "alpha", "delta", "ridge", "radius", "exploration", "reward_window", "default_reward", "despite_doubt",
+)  # fmt: skip
+
 
 def fit_baseline(
+    called: typer.Context,
     log: LogArgument,
     baseline: BaselineOption = "logged",
     action: ActionColumn = None,
@@ -79,6 +84,8 @@ def fit_baseline(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
+    if out is None:
+        _refuse_policy_options(called)
     columns = columns_of(
         log,
         format,
@@ -128,6 +135,15 @@ def fit_baseline(
     for name, why in read.left_out.items():
         errors.print(f"no context: {name} ({why}); --context names those that are", highlight=False)
     _print(found, read.name, out)
+
+
+def _refuse_policy_options(called: typer.Context) -> None:
+    """Without a file to write they would change nothing, and nobody would be told."""
+    sources = {name: called.get_parameter_source(name) for name in CONFIGURED}
+    given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if given:
+        told = ", ".join(f"`--{name.replace('_', '-')}`" for name in given)
+        raise ConfigError(f"{told} must come with `--out`: what is estimated from the log does not depend on a policy.")
 
 
 def _print(found: Fit, name: str, out: Path | None) -> None:

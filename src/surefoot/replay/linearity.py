@@ -34,7 +34,8 @@ class _Cells:
     """Mean residuals along some columns, each cut into equal parts between its ends."""
 
     def __init__(self, lows: Vector, highs: Vector) -> None:
-        self._lows, self._widths = lows, np.maximum(highs - lows, 1e-300)
+        # What is the same in all rows is in the first cell.
+        self._lows, self._widths = lows, np.where(highs - lows > 1e-300, highs - lows, np.inf)
         self._counts, self._totals = np.zeros((2, lows.size * BINS))
 
     def add(self, values: Matrix, residuals: Vector) -> None:
@@ -50,7 +51,7 @@ class _Cells:
         return found
 
     def _places(self, values: Matrix) -> NDArray[np.int64]:
-        at = np.clip(((values - self._lows) / self._widths * BINS).astype(np.int64), 0, BINS - 1)
+        at = np.clip((values - self._lows) / self._widths * BINS, 0, BINS - 1).astype(np.int64)
         return at + BINS * np.arange(self._lows.size)
 
 

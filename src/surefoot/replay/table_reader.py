@@ -24,8 +24,8 @@ from surefoot.replay.text_blocks import line_blocks, line_spans
 ROWS = 131_072  # of a Parquet file at a time
 SPAN_ROWS = 8 * ROWS  # what one worker reads of it
 LONGEST_FIELD = 2**31 - 1  # characters in CSV
-# What polars makes of numbers in JSON that Python writes otherwise (-0.0, 1e-7), and of half a character.
-ODD = r"\x00|^-0$|^-?0\.0000"
+# What polars makes of numbers in JSON that Python writes otherwise (-0.0, 1e-7), of half a character, and of objects.
+ODD = r"\x00|^-0$|^-?0\.0000|^[{\[]"
 # Whole numbers are exact in both, unless they were written as floats, such as 1e23.
 LONG, LONG_FLOAT = r"^-?[0-9]{17}", r"[:,\[][ \t]*-?[0-9]+(?:\.[0-9]*)?[eE]|[0-9]{17}\."
 
@@ -214,7 +214,7 @@ class JsonLinesFile(SharedFile):
 
 
 def _may_read_differently(table: pl.DataFrame, data: bytes) -> bool:
-    """Whether polars may have written a number, or half a character, in another way than `text_of` does."""
+    """Whether polars may have written something in another way than `text_of` does, or what is no text at all."""
     has_long = False
     for name, kind in table.schema.items():
         if kind in (pl.String, pl.List(pl.String)):
@@ -258,6 +258,8 @@ def _as(kind: Any, value: Any, name: str) -> Any:
     """The value as its column's type, or a ValueError that says what is wrong with it."""
     if value is None:
         return None
+    if kind == pl.String and isinstance(value, (dict, list)):
+        raise ValueError(f"{name} must be one text, number or truth value, not {value!r:.60}")
     try:
         if _is_list(kind):
             return [_as(kind.inner, entry, name) for entry in value]
@@ -274,7 +276,7 @@ def _text(value: Any) -> str | None:
     if isinstance(value, str):
         value.encode()  # half a character is no text
         return value
-    return text_of(value) if isinstance(value, (bool, int, float)) else json.dumps(value)
+    return text_of(value)
 
 
 class ParquetFile(SharedFile):
