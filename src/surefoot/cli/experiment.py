@@ -353,8 +353,10 @@ def _lift(status: Status) -> tuple[str, str]:
     # A guard's interval is about proposals, played or not.
     of = f"in the {lift.metric} of a proposal" if is_guard else "a decision of the learner"
     ends = f"{number_text(lift.low)} to {number_text(lift.high)} {of}"
-    estimate = f"{lift.estimate:+,.4g}" if math.isfinite(lift.estimate) else "-"
-    return estimate, f"{pays}: {ends}, {precisely(lift.confidence)} sure at all times"
+    sure = f"{pays}: {ends}, {precisely(lift.confidence)} sure at all times"
+    if math.isfinite(lift.estimate):
+        return f"{lift.estimate:+,.4g}", sure
+    return "-", f"{sure}. No single number: both sides' means mislead where shares and rewards change"
 
 
 def _restarts(status: Status) -> list[tuple[str, str, str]]:

@@ -13,7 +13,8 @@ class LiftStanding(msgspec.Struct, frozen=True):
     Of a guard: proposal less baseline, per proposal, played or not, over the rounds in which it had a share.
 
     metric:      of a guard, its first floor
-    estimate:    null for a guard, which has the interval alone
+    estimate:    null for a guard: the difference of both sides' means would be misled where shares and rewards change
+                 over time, and can lie outside of the interval, which is not
     low, high:   hold at all times at once with probability `confidence`, if what was declared is true
     decisions:   the learner's so far, without those before a restart
     kind:        of a ceiling, such as costs, less is better
