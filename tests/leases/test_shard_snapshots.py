@@ -15,8 +15,9 @@ from surefoot.cli.commands import app
 from surefoot.errors import JournalUnavailableError
 from surefoot.experiment import ShardedExperiment, snapshots
 from surefoot.experiment.decoding import decode
-from surefoot.experiment.snapshots import begin, differing, freeze, rebuild
+from surefoot.experiment.snapshots import begin, differing, freeze, pack, rebuild
 from surefoot.experiment.state import State
+from surefoot.experiment.transacted_state import caught_up
 from surefoot.journal import Journal
 from tests.leases import guard_fleet
 from tests.leases.guard_fleet import GuardFleet, seeded_coins
@@ -213,3 +214,21 @@ def test_a_pause_that_was_not_passed_on_is_known_from_its_event(tmp_path: Path, 
 
 def _fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+def test_a_proposal_by_the_shard_s_own_rewards_that_was_refused_is_judged_again_in_a_replay(
+    tmp_path: Path, hub: Journal
+) -> None:
+    told: dict[str, Any] = {"dim": 2, "alpha": 0.2, "noise": 0.2, "theta_bound": 1.0, "ridge": None}
+    fleet = Fleet(tmp_path, hub, **told, reward_range=(0.05, 1.0))
+    shop, rows = fleet.join("a", every=10**6), [[0.1, 0.5], [0.5, 0.1], [0.3, 0.3]]
+    for visit in ("x", "y", "z"):
+        shop.book(rows, baseline=0, decision_id=visit)
+    for visit in ("x", "y", "z"):
+        shop.reward(visit, 0.5)
+    refused = shop.decide(rows, baseline=0).record
+    # By its own rewards, so no bound is claimed; the frozen set would have proposed another row.
+    assert (refused.source, refused.certificate.proposal, refused.certificate.optimism) == ("baseline", 1, "inf")
+    again = caught_up(None, fleet.journals["a"].view("shop")).policy.state()
+    assert pack(again) == pack(shop.policy_state())
+    fleet.close()

@@ -1,5 +1,6 @@
 """The state of one shard at a head of its own chain: what it decided since its lease, and what it has to hand in."""
 
+import math
 from abc import abstractmethod
 from typing import Any
 
@@ -112,6 +113,11 @@ class LinearShardState(ShardState):
     def leased(self) -> LeasedLUCB:
         """The policy."""
         return self.policy
+
+    def told_of(self, record: records.DecisionRecord) -> dict[str, Any]:
+        """The coin, and the proposal that was refused where the shard's own rewards made it: it claims no bound."""
+        is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
+        return {**super().told_of(record), "tried": record.certificate.proposal if is_tried else None}
 
     def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
         """Count a round, and keep what is handed in of it."""

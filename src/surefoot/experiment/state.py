@@ -82,6 +82,10 @@ class State:
             raise InputError(f"Only a guard takes a `proposal`, but the policy is {self.created.policy}.")
         return self.policy
 
+    def told_of(self, record: records.DecisionRecord) -> dict[str, Any]:
+        """What the policy has to know of a round beside the question and the answer, to recall it."""
+        return {"draw": record.draw} if isinstance(self.policy, WatchedPolicy) else {}
+
     def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
         """Count a round that the policy has decided."""
         self.tally.decided(record)
@@ -260,14 +264,13 @@ KINDS: dict[int, Callable[[Created, Any, Head, float], State]] = {FORMAT: State,
 
 def _recall(state: State, event: Event, view: View) -> None:
     record = decode(event, records.DecisionRecord)
-    coin: dict[str, Any] = {"draw": record.draw} if isinstance(state.policy, WatchedPolicy) else {}
     again = state.linear.recall(
         _features(state, record.asked, view),
         baseline=record.asked.baseline,
         baseline_reward=record.asked.baseline_reward,
         action=record.action,
         source=record.source,
-        **coin,
+        **state.told_of(record),
     )
     if again.round != record.round:
         raise JournalCorruptedError(f"Round {again.round} must come next, but got round {record.round}.")

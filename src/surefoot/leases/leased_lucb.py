@@ -14,8 +14,9 @@ from surefoot.leases.lease import Lease, LeasedRound
 from surefoot.leases.moved_rounds import MovedRounds, question_of
 from surefoot.linear.actions import ActionSet, Catalogue
 from surefoot.policies import Decision, SafeLUCB
-from surefoot.policies.decision import round_of
+from surefoot.policies.decision import Source, check_recalled, round_of
 from surefoot.policies.linear_certificate import Promise
+from surefoot.policies.orders import TRY
 from surefoot.safety.ledger import Ledger
 
 
@@ -198,6 +199,43 @@ class LeasedLUCB(SafeLUCB):
         rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
         self._check_shape(rows)
         return self.consider(rows, **told, proposal=self._proposal(rows))
+
+    def recall(
+        self,
+        features: Any,
+        *,
+        baseline: int | None = None,
+        baseline_reward: Any = None,
+        action: int,
+        source: Source,
+        draw: float | None = None,
+        tried: int | None = None,
+    ) -> Decision:
+        """Count a round again as it was decided before, as `SafeLUCB.recall`.
+
+        Parameters
+        ----------
+        features, baseline, baseline_reward, action, source, draw
+            As in `SafeLUCB.recall`.
+        tried : int, optional
+            The row that the shard's own rewards proposed, where that was judged.
+
+        Returns
+        -------
+        Decision
+            The decision, with the number of its round.
+        """
+        if tried is not None and source == "baseline":
+            check_recalled(action, source, baseline)
+            rows = features.rows if isinstance(features, Catalogue) else features
+            known = self._read_baseline_reward(baseline_reward)
+            # A newer version might allow what was refused, and must not rewrite the past: ask a copy first.
+            found = self._core.copy().decide(rows, False, baseline, known, *self._told, TRY - tried)
+            if found[0] >= 0 and not found[1]:
+                return self._decide(rows, baseline, baseline_reward, TRY - tried)
+        return super().recall(
+            features, baseline=baseline, baseline_reward=baseline_reward, action=action, source=source, draw=draw
+        )
 
     def _proposal(self, rows: Matrix) -> int:
         proposal, _ = self._steering.propose(rows, self._steering.optimism)
