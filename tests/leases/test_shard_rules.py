@@ -11,8 +11,8 @@ import pytest
 
 import surefoot
 from surefoot.audit import audit_shards
-from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
-from surefoot.experiment import create_sharded, lease_hub
+from surefoot.errors import AssumptionError, ConfigError, DecisionError, DecisionSettledError, InputError
+from surefoot.experiment import ShardedExperiment, create_sharded, lease_hub
 from surefoot.journal import Journal
 from surefoot.leases import HandIn, LeasedRound, Shard
 from surefoot.records import HandedIn
@@ -172,3 +172,51 @@ def test_there_is_room_for_so_many_edges_of_one_caller(hub: Journal, monkeypatch
     later = lease_hub.LeaseHub(hub, "shop", lambda: 5.0)
     with pytest.raises(ConfigError, match="2 edges of one token"):
         later.join("kiosk-3", "token", by="ben (2)", room=room)
+
+
+@pytest.mark.parametrize("is_handed_in", [False, True])
+def test_a_reward_that_goes_on_at_once_is_not_corrected(tmp_path: Path, hub: Journal, is_handed_in: bool) -> None:
+    fleet, world = Fleet(tmp_path, hub), World(np.random.default_rng(1))
+    shop = fleet.join("a", every=10**6)
+    for visit in ("x", "y"):
+        shop.decide(world.rows, baseline=3, decision_id=visit)
+    assert shop.reward("y", 0.9).is_accepted  # it waits for that of x
+    if is_handed_in:
+        shop.renew()
+    with pytest.raises(DecisionSettledError, match="reward_window"):
+        shop.correct("y", 0.2, reason="measured wrongly")
+    assert shop.reward("x", 0.5).is_accepted
+    shop.renew()
+    assert sorted(entry for given in handed_in(hub) for entry in given["rewards"]) == [[1, 0.5], [2, 0.9]]
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()
+
+
+def test_a_reward_whose_window_is_open_is_corrected_before_it_is_handed_in(hub: Journal) -> None:
+    now, own = [1000.0], surefoot.open_journal("memory:")
+    create_sharded(hub, "shop", surefoot.SafeLUCB(**SETTINGS), reward_window=60.0, clock=lambda: now[0])
+    shop = ShardedExperiment.join(hub, "shop", own, shard="a", in_background=False, clock=lambda: now[0])
+    shop.decide(World(np.random.default_rng(1)).rows, baseline=3, decision_id="x")
+    assert shop.reward("x", 0.9).is_accepted
+    assert shop.correct("x", 0.2, reason="measured wrongly")
+    now[0] += 100.0
+    shop.close_windows()
+    shop.renew()
+    assert [entry for given in handed_in(hub) for entry in given["rewards"]] == [[1, 0.2]]
+    assert audit_shards(hub, "shop", {"a": own}).is_clean
+
+
+def test_a_correction_of_what_may_have_been_handed_in_is_a_finding(
+    tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surefoot.experiment.shard_state.LinearShardState.hands_in", False)
+    fleet, world = Fleet(tmp_path, hub), World(np.random.default_rng(1))
+    shop = fleet.join("a", every=10**6)
+    for visit in ("x", "y"):
+        shop.decide(world.rows, baseline=3, decision_id=visit)
+    shop.reward("y", 0.9)
+    assert shop.correct("y", 0.2, reason="it suits somebody")
+    shop.renew()
+    (report,) = audit_shards(hub, "shop", fleet.journals).shards.values()
+    assert report.findings.counts["corrected"] == 1
+    fleet.close()

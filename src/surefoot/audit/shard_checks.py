@@ -156,6 +156,15 @@ class FloorShardAuditor(ShardAuditor):
         if reward.refused is None and self.created.reward_window is None and reward.decision_id in self._rounds:
             self._rewards.append((self._rounds[reward.decision_id], float(reward.value)))
 
+    def _take_corrected(self, event: Event, corrected: records.Corrected) -> None:
+        super()._take_corrected(event, corrected)
+        assert self.created is not None
+        if self.created.reward_window is None:
+            text = (
+                f"the reward of {corrected.decision_id!r} was corrected, but without a window it is handed in at once"
+            )
+            self.findings.add(event.number, "corrected", text)
+
     def _take_closed(self, event: Event, closed: records.Closed) -> None:
         super()._take_closed(event, closed)
         self._rewards += [(learned.round, learned.value) for learned in closed.learned]

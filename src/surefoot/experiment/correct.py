@@ -43,6 +43,12 @@ def correct(turn: UnitOfWork, decision_id: str, value: float, reason: str, by: s
             f"A reward must not have been learned to be corrected, but that of {decision_id!r:.80} was: what rests on "
             "it cannot be taken back. Fork the experiment, with the right one among its `corrections`, to begin anew."
         )
+    if turn.state.hands_in and turn.state.windows is None:
+        return DecisionSettledError(
+            f"A shard's reward must be in an open window to be corrected, but that of {decision_id!r:.80} has none: it "
+            "is handed in as it came, and is learned where the shards meet. Declare a `reward_window` where rewards may "
+            "have to be corrected."
+        )
     record = records.Corrected(decision_id=ref, value=value, reason=reason, by=by)
     turn.write(records.CORRECTED, record, f"x:{ref}")
     turn.state.corrected(record, round_of(decision))

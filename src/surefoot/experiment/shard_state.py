@@ -106,6 +106,7 @@ class ShardState(State):
 class LinearShardState(ShardState):
     """A shard of a linear policy."""
 
+    hands_in = True
     form = LINEAR
     policy: LeasedLUCB
 

@@ -33,6 +33,8 @@ MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal agai
 class State:
     """An experiment at `head`."""
 
+    hands_in = False  # rewards, before their turn comes: to where shards meet
+
     def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
         self.created, self.policy, self.head, self.time = created, policy, head, time
         self.mode: ModeName = created.mode
