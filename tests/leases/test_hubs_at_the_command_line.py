@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
-from surefoot.experiment import Experiment, create_sharded
+from surefoot.experiment import Experiment, ShardedExperiment, create_sharded, fork
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.experiment.restored_journal import restore
 from tests.leases.guard_fleet import NAME, GuardFleet, World
@@ -124,3 +124,27 @@ def test_the_status_of_a_hub_that_shares_a_floor(tmp_path: Path) -> None:
     shown = command("experiment", "status", tmp_path / "hub.db", "shop")
     assert shown.exit_code == 0, shown.output
     assert "highest reward" not in shown.output
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "dsjson"])
+def test_decisions_are_exported_by_shard_and_a_hub_has_none(folder: Path, suffix: str) -> None:
+    exported = command("experiment", "export", folder / "a.db", NAME, folder / f"a.{suffix}")
+    assert exported.exit_code == 0, exported.exception
+    assert "12" in exported.output
+    refused = command("experiment", "export", folder / "hub.db", NAME, folder / f"hub.{suffix}")
+    assert "journals of the shards" in str(refused.exception)
+    assert not (folder / f"hub.{suffix}").exists()
+
+
+@pytest.mark.parametrize("journal", ["a", "hub"])
+def test_what_is_shared_is_not_forked(folder: Path, journal: str) -> None:
+    refused = command("experiment", "fork", folder / f"{journal}.db", NAME, "bolder", *OPS)
+    assert isinstance(refused.exception, ConfigError)
+    assert "shared by shards" in str(refused.exception)
+    linear = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0)
+    with surefoot.open_journal("memory:") as hub, surefoot.open_journal("memory:") as own:
+        create_sharded(hub, "shop", linear)
+        ShardedExperiment.join(hub, "shop", own, shard="a", in_background=False)
+        with pytest.raises(ConfigError, match="shared by shards"):
+            fork(own if journal == "a" else hub, "shop", "bolder", reason="more may be risked")
+        assert own.names() == ["shop"]

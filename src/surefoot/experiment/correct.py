@@ -46,7 +46,7 @@ def correct(turn: UnitOfWork, decision_id: str, value: float, reason: str, by: s
     if turn.state.hands_in and turn.state.windows is None:
         return DecisionSettledError(
             f"A shard's reward must be in an open window to be corrected, but that of {decision_id!r:.80} has none: it "
-            "is handed in as it came, and is learned where the shards meet. Declare a `reward_window` where rewards may "
+            "is handed in as it came, and is learned where the shards meet. Declare a `reward_window` if rewards may "
             "have to be corrected."
         )
     record = records.Corrected(decision_id=ref, value=value, reason=reason, by=by)

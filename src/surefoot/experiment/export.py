@@ -16,8 +16,9 @@ import msgspec
 
 from surefoot import records
 from surefoot.errors import ConfigError
-from surefoot.experiment.decoding import decode
+from surefoot.experiment.decoding import decode, is_hub
 from surefoot.experiment.guard_export import guard_dsjson, guard_table, guarded_decisions
+from surefoot.experiment.policy_by_name import is_guard
 from surefoot.experiment.sealing import opened, reference
 from surefoot.journal import Event, Journal
 
@@ -41,7 +42,12 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
             f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Give one, or use it as suffix."
         )
     created = decode(next(journal.read(name, limit=1)), records.Created)
-    if created.policy == "Guard":
+    if is_hub(created):
+        raise ConfigError(
+            f"The decisions of {name!r} are in the journals of the shards that share it, and none is in this one: "
+            "export each of those."
+        )
+    if is_guard(created.policy):
         return _export_guard(journal, name, path, chosen, created)
     rows = list(decisions(journal, name))
     if chosen == "dsjson":

@@ -188,6 +188,11 @@ def fork(
 
 def _refuse_kind(source: str, old: Created) -> None:
     """Refuse experiments that have nothing which another one could begin with."""
+    if old.format == records.SHARDED:
+        raise ConfigError(
+            f"A fork carries over what one ledger has learned, but {source!r} is shared by shards: what each of them "
+            "learned is in a journal of its own. Create a new experiment."
+        )
     if is_guard(old.policy):
         raise ConfigError(
             f"A fork carries rows and rewards over to a linear policy, but {source!r} has a {old.policy}: its banks "
