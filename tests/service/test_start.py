@@ -99,7 +99,7 @@ def test_what_a_server_needs_is_checked_without_starting_one(taken: int, tmp_pat
     assert (code, "there is none at none.tokens" in said) == (2, True)
     TokenFile(tmp_path / "some.tokens").create(["read"])
     code, said = checked(tmp_path, database="shop.db", port=port, tokens="some.tokens")
-    assert (code, "has 1 tokens" in said) == (0, True)
+    assert (code, "has 1 token." in said) == (0, True)
 
 
 def test_probes_take_head(client: httpx.Client) -> None:

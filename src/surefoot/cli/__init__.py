@@ -27,6 +27,9 @@ def main() -> None:
     except SurefootError as error:
         print("\n".join([f"surefoot: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         sys.exit(2)
+    except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        print(f"surefoot: A file that was named cannot be used: {error}.", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("\nsurefoot: interrupted; the same command continues where this one stopped.", file=sys.stderr)
         sys.exit(130)

@@ -56,6 +56,8 @@ def audit(
     """Check every recorded decision from the raw events. Exit code 0: clean; 1: findings; 2: unreadable."""
     if report is not None and report.suffix not in (".html", ".md"):
         raise ConfigError(f"`--report` must end in .html or .md, but got {report}.")
+    if report is not None and not report.parent.is_dir():
+        raise ConfigError(f"`--report` must lie in a folder that exists, but {report.parent} is none.")
     # An auditor must be able to look while a server writes, and must change nothing.
     with open_journal(journal, read_only=True) as opened:
         hashes, kept = _expected(expect or [])
@@ -66,7 +68,9 @@ def audit(
         if len(names) > 1 and (report is not None or hashes):
             raise ConfigError(f"Name one of {', '.join(names)} with `--experiment`: a report and a hash belong to one.")
         reports = []
-        is_shared = bool(shard) or _is_shared(opened, names)
+        is_shared = _is_shared(opened, names)
+        if shard and len(names) == 1 and not is_shared:
+            raise ConfigError(f"`--shard` is for an experiment that shards share, but {names[0]!r} is not one.")
         if is_shared:
             heads = [head.hash for name in names for head in whole.expected.get(name, ())]
             reports = _shared(opened, names, shard or [], [*hashes, *heads])

@@ -11,31 +11,30 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from surefoot.audit.audit_text import when
+from surefoot.cli.existing_journal import JournalArgument, open_existing
 from surefoot.cli.experiment_changes import correct, fork
 from surefoot.cli.number_lists import number_text, parse_numbers
 from surefoot.cli.policy_settings import read_pairs
 from surefoot.cli.shared_status import print_shared
+from surefoot.cli.status_table import MODE_WORDS, alarm_of, lift_of, print_status
 from surefoot.errors import ConfigError
-from surefoot.experiment import MODES, Experiment, Status, read_configuration
+from surefoot.experiment import MODES, Answer, Experiment, GuardAnswer, Status, read_configuration
 from surefoot.experiment.decoding import created_of, is_hub
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.hub_status import HubStatus, hub_status
-from surefoot.experiment.policy_by_name import POLICIES, make_any_policy
+from surefoot.experiment.policy_by_name import POLICIES, is_guard, make_any_policy
 from surefoot.experiment.removal import archive as write_archive
 from surefoot.experiment.removal import delete as remove
 from surefoot.journal import Journal, open_journal
-from surefoot.records import ModeName, Response
-from surefoot.scalars import precisely
+from surefoot.journal.address import without_password
+from surefoot.records import Response
 
 experiment = typer.Typer(help="Create and inspect experiments in a journal.", no_args_is_help=True)
 for _verb in (fork, correct):
     experiment.command()(_verb)
 
-JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")]
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -86,23 +85,23 @@ def create(
         if config is None
         else read_configuration(config)
     )
-    with open_journal(journal) as opened:
-        Experiment.create(
-            opened,
-            name,
-            made,
-            mode=cast("ModeName", mode),
-            reward_window=reward_window,
-            default_reward=default_reward,
-            reward_bounds=None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
-            description=description,
-            despite_doubt=despite_doubt,
-            sealed=sealed,
-            confirm_within=confirm_within,
-            feature_names=None if feature_names is None else feature_names.split(","),
-        )
+    told: dict[str, Any] = {
+        "mode": mode,
+        "reward_window": reward_window,
+        "default_reward": default_reward,
+        "reward_bounds": None if reward_bounds is None else parse_numbers("--reward-bounds", reward_bounds),
+        "description": description,
+        "despite_doubt": despite_doubt,
+        "sealed": sealed,
+        "confirm_within": confirm_within,
+        "feature_names": None if feature_names is None else feature_names.split(","),
+    }
+    # First in memory, so that what is refused leaves no new file.
+    for place in ("memory:", journal):
+        with open_journal(place) as opened:
+            Experiment.create(opened, name, made, **told)
     shown = made.policy if isinstance(made, Configuration) else type(made).__name__
-    typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {journal}.")
+    typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {without_password(journal)}.")
 
 
 @experiment.command(name="list")
@@ -114,7 +113,9 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
         typer.echo(json.dumps([_plain(status) for status in found], indent=2))
         return
     # Nine columns in 80 characters: lines between them would cut the numbers.
-    table = Table(title=f"Experiments in {journal}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(
+        title=f"Experiments in {without_password(journal)}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+    )
     for column in ("experiment", "policy", "mode"):
         table.add_column(column, overflow="fold")
     for column in ("rounds", "learner", "lift", "margin", "pending"):
@@ -124,11 +125,11 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
         if isinstance(status, HubStatus):
             policy, share, lift, margin = f"{status.policy} (shared)", "-", "-", status.pot - status.leased
         else:
-            policy, share, lift = status.policy, f"{status.learner_share:.1%}", _lift(status)[0]
+            policy, share, lift = status.policy, f"{status.learner_share:.1%}", lift_of(status)[0]
             margin = status.margin
         rounds, pending = f"{status.rounds:,}", f"{status.pending:,}"
         table.add_row(
-            status.name, policy, status.mode, rounds, share, lift, number_text(margin), pending, _alarm(status)
+            status.name, policy, status.mode, rounds, share, lift, number_text(margin), pending, alarm_of(status)
         )
     Console().print(table)
 
@@ -144,9 +145,9 @@ def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False
     if as_json:
         typer.echo(json.dumps(_plain(found), indent=2))
     elif isinstance(found, HubStatus):
-        print_shared(found, _MODES)
+        print_shared(found, MODE_WORDS)
     else:
-        _print(found)
+        print_status(found)
 
 
 @experiment.command()
@@ -160,7 +161,7 @@ def abandon(
 
     Valid only if neither the reward nor anything that came after it has influenced this step.
     """
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         is_new = Experiment.open(opened, name).abandon(decision_id, reason=reason)
     typer.echo(f"Decision {decision_id!r} is settled without its reward{'' if is_new else ', as it was before'}.")
 
@@ -184,14 +185,20 @@ def erase(
     """Erase ids, names and contexts for good; features, proofs and rewards stay, and the audit stays clean."""
     if decision_id is None and person is None and older_than is None:
         raise ConfigError("Say what to erase: `--decision-id`, `--person` or `--older-than`.")
+    if older_than is not None and not 0 <= older_than < math.inf:
+        raise ConfigError(f"`--older-than` must be a number of days, at least 0, but got {older_than:g}.")
+    if not by.strip() or not reason.strip():
+        raise ConfigError("`--by` and `--reason` must say who erases, and why: an auditor will ask.")
     before = None if older_than is None else time.time() - 86_400.0 * older_than
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         found = Experiment.open(opened, name)
         erased = found.erase(decision_id or (), person=person, before=before, by=by, reason=reason)
         is_on_disk = opened.is_forgetting
-    typer.echo(f"Erased {erased:,} private texts of {name!r}.")
+    typer.echo(f"Erased {erased:,} private text{'s' * (erased != 1)} of {name!r}.")
     if is_on_disk:
-        typer.echo(f"Somebody reads {journal}: its log holds them until the next write after that.", err=True)
+        typer.echo(
+            f"Somebody reads {without_password(journal)}: its log holds them until the next write after that.", err=True
+        )
 
 
 @experiment.command()
@@ -203,7 +210,7 @@ def archive(
     reason: Why,
 ) -> None:
     """Move an experiment to its own journal, and leave a tombstone. With a SQLite file, stop the server first."""
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         head = write_archive(opened, name, file, by=by, reason=reason)
     typer.echo(f"{name!r} is in {file}, up to event {head.number:,}, hash {head.hash}.")
 
@@ -219,9 +226,9 @@ def delete(
     """Remove an experiment for good, and leave a tombstone. With a SQLite file, stop the server first."""
     if not yes:
         raise ConfigError("Deleting cannot be undone: say `--yes`, or `surefoot experiment archive` it.")
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         head = remove(opened, name, by=by, reason=reason)
-    typer.echo(f"{name!r} is gone; its tombstone says that it had {head.number:,} events, hash {head.hash}.")
+    typer.echo(f"{name!r} is gone; its tombstone says that it ended with event {head.number:,}, hash {head.hash}.")
 
 
 @experiment.command()
@@ -239,13 +246,17 @@ def void(
 
     Allowed until a reward of the round has come, and valid only if this does not depend on it.
     """
-    with open_journal(journal) as opened:
-        played = None if action is None else _json_or_text(action)
-        is_moved = Experiment.open(opened, name).void(decision_id, played, reason=reason, by=by)
+    with open_existing(journal) as opened:
+        found = Experiment.open(opened, name)
+        played = None if action is None else _played(found.find(decision_id), action)
+        is_moved = found.void(decision_id, played, reason=reason, by=by)
     typer.echo(f"Decision {decision_id!r} {'is moved to' if is_moved else 'stands as'} what was played.")
 
 
-def _json_or_text(text: str) -> Any:
+def _played(decision: Answer | GuardAnswer, text: str) -> Any:
+    """A name that was offered, which may be a number; else a row, and of a guard any JSON."""
+    if isinstance(decision, Answer) and text in (decision.record.asked.actions or ()):
+        return text
     try:
         return json.loads(text)
     except ValueError:
@@ -265,7 +276,7 @@ def acknowledge(
     relearn charges every learner round so far at its worst case, which may never be earned back; renew starts a new
     ledger.
     """
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         Experiment.open(opened, name).acknowledge(cast("Response", response), reason=reason, by=by)
     typer.echo(f"The alarm of {name!r} is answered: {response}.")
 
@@ -282,7 +293,9 @@ def export(
     """Write every decision with its reward to a file: Parquet, CSV, or Vowpal Wabbit's DSJSON."""
     with open_journal(journal, read_only=True) as opened:
         count = write_export(opened, name, out, format=format)
-    typer.echo(f"Wrote {count:,} decisions to {out}, each marked as deterministic.")
+        is_drawn = is_guard(created_of(opened, name).policy)
+    marked = "with the probability of its coin" if is_drawn else "marked as deterministic"
+    typer.echo(f"Wrote {count:,} decisions to {out}, each {marked}.")
 
 
 def _status(journal: Journal, name: str) -> Status:
@@ -291,90 +304,6 @@ def _status(journal: Journal, name: str) -> Status:
 
 def _any_status(journal: Journal, name: str) -> Status | HubStatus:
     return hub_status(journal, name) if is_hub(created_of(journal, name)) else _status(journal, name)
-
-
-def _print(status: Status) -> None:
-    table = Table(title=f"Experiment {status.name!r}", show_header=False, title_justify="left")
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(style="dim")
-    for name, value, meaning in _rows(status):
-        table.add_row(name, value, meaning)
-    console = Console()
-    console.print(table)
-    if status.is_refuted:
-        answered = f" Acknowledged: {status.alarm_answer}." if status.alarm_answer else ""
-        plays = "" if math.isnan(status.floor) else " Only the baseline is played."
-        console.print(Text(f"ALARM: {status.alarm}{plays}{answered}", "bold red"))
-        answers = "|".join(status.alarm_responses)
-        hint = f"Answer it: surefoot experiment acknowledge JOURNAL {status.name} {answers} --reason ..."
-        console.print(Text(hint, "dim"))
-    if status.is_stalled:
-        text = (
-            f"WARNING: {status.waiting:,} rewards have waited for that of {status.held_up_by!r} for "
-            f"{status.held_up_rounds:,} rounds. Send it, or abandon the decision (surefoot experiment abandon)."
-        )
-        console.print(Text(text, "bold yellow"))
-
-
-def _rows(status: Status) -> list[tuple[str, str, str]]:
-    refused = ", ".join(f"{count:,} {reason}" for reason, count in status.refused.items())
-    worst = f"round {status.worst_round:,}" if status.worst_round else "the learner has not played"
-    return [
-        ("lift", *_lift(status)),
-        ("mode", status.mode, _MODES[status.mode]),
-        ("alarm", _alarm(status), "whether the data contradict what was declared"),
-        (
-            "floor",
-            number_text(status.floor),
-            "what must have been earned by now, by the newest estimate of the baseline",
-        ),
-        ("guaranteed", number_text(status.guaranteed), "what has been earned at least, if the declarations are true"),
-        ("margin", number_text(status.margin), "guaranteed above the floor, at the learner's newest round"),
-        ("worst moment", number_text(status.worst_margin), f"the least margin so far: {worst}"),
-        ("rounds", f"{status.rounds:,}", f"{status.learner_rounds:,} learner, {status.baseline_rounds:,} baseline"),
-        ("learner's share", f"{status.learner_share:.1%}", "of all rounds"),
-        ("rewards learned", f"{status.learned:,}", f"{status.defaults:,} of them by default"),
-        ("rewards pending", f"{status.pending:,}", f"{status.waiting:,} have come and wait for an earlier one"),
-        ("rounds voided", f"{status.voided:,}", "not played as decided"),
-        ("rewards abandoned", f"{status.abandoned:,}", "settled without their reward"),
-        ("rewards refused", f"{sum(status.refused.values()):,}", refused),
-        *_restarts(status),
-        ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),
-    ]
-
-
-def _lift(status: Status) -> tuple[str, str]:
-    lift, is_guard = status.lift, status.guard is not None
-    if lift is None:
-        who = "a proposal" if is_guard else "a decision of the learner"
-        return "-", f"what {who} earns beyond the baseline; not known"
-    pays = "it is paying" if lift.is_paying else "it is not paying" if lift.is_costing else "not known yet if it pays"
-    # A guard's interval is about proposals, played or not.
-    of = f"in the {lift.metric} of a proposal" if is_guard else "a decision of the learner"
-    ends = f"{number_text(lift.low)} to {number_text(lift.high)} {of}"
-    sure = f"{pays}: {ends}, {precisely(lift.confidence)} sure at all times"
-    if math.isfinite(lift.estimate):
-        return f"{lift.estimate:+,.4g}", sure
-    return "-", f"{sure}. No single number: both sides' means mislead where shares and rewards change"
-
-
-def _restarts(status: Status) -> list[tuple[str, str, str]]:
-    if not status.restarts:
-        return []
-    since = f"the promise counts from round {status.promise_round:,} on; a debt of {number_text(status.debt)}"
-    return [("restarts", f"{status.restarts:,}", since)]
-
-
-_MODES = {
-    "shadow": "the baseline plays, the learner is only scored",
-    "guarded": "the learner plays where the proof allows it",
-    "paused": "the learner is stopped, the baseline plays",
-}
-
-
-def _alarm(status: Status | HubStatus) -> str:
-    return "none" if status.alarm is None else "ALARM"
 
 
 def _plain(status: Status | HubStatus) -> dict[str, Any]:

@@ -5,14 +5,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from surefoot.cli.existing_journal import JournalArgument, open_existing
 from surefoot.cli.policy_settings import read_pairs
 from surefoot.errors import ConfigError
 from surefoot.experiment import MODES, Experiment, read_configuration
 from surefoot.experiment import fork as begin
-from surefoot.journal import open_journal
 from surefoot.records import ModeName
 
-JournalArgument = Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...")]
 By = Annotated[str, typer.Option(help="Who does this; kept in the journal.")]
 Why = Annotated[str, typer.Option(help="Why; kept in the journal.")]
 
@@ -41,7 +40,7 @@ def fork(
     if config is not None and set_:
         raise ConfigError("`--config` must not be given beside --set: the file has the settings.")
     told: dict[str, Any] = {} if reward_window is None else {"reward_window": reward_window}
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         made = begin(
             opened,
             source,
@@ -76,6 +75,6 @@ def correct(
     reason: Why,
 ) -> None:
     """Replace a reward that was measured wrongly, as long as nothing was learned from it."""
-    with open_journal(journal) as opened:
+    with open_existing(journal) as opened:
         is_new = Experiment.open(opened, name).correct(decision_id, value, reason=reason, by=by)
     typer.echo(f"The reward of {decision_id!r} is {value:g}{'' if is_new else ', as it was before'}.")

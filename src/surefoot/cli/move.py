@@ -14,12 +14,13 @@ def move(
     Stop every server first. Receipts stay valid: the chains are the same. If interrupted, it continues where it
     stopped.
     """
+    from surefoot.cli.existing_journal import open_existing
     from surefoot.errors import JournalCorruptedError
     from surefoot.journal import open_journal
     from surefoot.journal.copying import copy_journal, verify_all
 
     # Opened for writing, so that no server has a SQLite file open meanwhile.
-    with open_journal(source) as old, open_journal(target) as new:
+    with open_existing(source) as old, open_journal(target) as new:
         heads = copy_journal(old, new)
         if verify_all(new) != heads:
             raise JournalCorruptedError("What was copied must read back as it was, but does not. Start over.")

@@ -34,9 +34,14 @@ def restore(
     from surefoot.experiment.restored_journal import check_loss, check_unshared
     from surefoot.experiment.restored_journal import restore as take_into_use
     from surefoot.journal import Journal, open_journal
+    from surefoot.journal.address import without_password
     from surefoot.journal.copying import backup, check_new_file, remove_file, settle, verify_all
     from surefoot.journal.journal_chain import given_up
 
+    if not by.strip() or not reason.strip():
+        raise ConfigError("`--by` and `--reason` must say who restores the journal, and why: an auditor will ask.")
+    if copy is not None and "://" in journal:
+        raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")
     expected = None if expect is None else [head for path in expect for head in read_expected(path)]
 
     def known(opened: Journal) -> dict[str, Head] | None:
@@ -46,8 +51,6 @@ def restore(
         verify_all(found)
         check_unshared(found)
         check_loss(found, known(found), accept_loss=accept_loss)
-    if copy is not None and "://" in journal:
-        raise ConfigError("`--from` puts a SQLite file in place, but the journal is a server's: use `pg_restore`.")
     # Beside its place, so that no server finds a copy there that may still play.
     place = journal if copy is None else f"{journal}.restoring"
     if copy is not None:
@@ -62,4 +65,6 @@ def restore(
         remove_file(Path(place))
     for name, head in lost.items():
         typer.echo(f"Lost: {name} had event {head.number}, hash {head.hash}.")
-    typer.echo(f"{journal} is restored, with {len(names)} experiments. Those that were guarded are paused.")
+    typer.echo(
+        f"{without_password(journal)} is restored, with {len(names)} experiments. Those that were guarded are paused."
+    )

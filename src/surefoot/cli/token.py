@@ -34,6 +34,8 @@ def create(
     """Create a token and print it, only this once. A running server accepts it within a second."""
     if note and len(note) > 200:
         raise ConfigError(f"`--note` must have at most 200 characters, but got {len(note)}.")
+    if days is not None and not 0 < days < 1e6:
+        raise ConfigError(f"`--days` must be a number of days above 0, but got {days:g}.")
     expires = None if days is None else time.time() + 86_400.0 * days
     told: dict[str, Any] = {"note": note, "owner": owner, "expires": expires, "experiments": experiment or ()}
     made = TokenFile(tokens).create([_role(one) for one in role], **told)
@@ -45,6 +47,8 @@ def create(
 @token.command(name="list")
 def list_(tokens: FileOption = DEFAULT) -> None:
     """List the tokens: ids, roles and notes, never the tokens themselves."""
+    if not tokens.exists():
+        raise ConfigError(f"`--tokens` must be a file of `surefoot token`, but there is none at {tokens}.")
     table = Table("id", "roles", "owner", "experiments", "created", "expires", "note", title=f"Tokens in {tokens}")
     for entry in TokenFile(tokens).all():
         expires = "" if entry.expires is None else _day(entry.expires)

@@ -17,6 +17,7 @@ from surefoot.experiment.modes import MODES
 from surefoot.experiment.question import read_text
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import new_policy
+from surefoot.leases.leased_lucb import LeasedLUCB
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.safe_lucb import SafeLUCB
@@ -53,6 +54,11 @@ def read_settings(
         policy = told.new_policy()
     if not isinstance(policy, Policy | Guard):
         raise ConfigError(f"`policy` must be a new policy, such as surefoot.SafeLUCB(...), but got {policy!r:.80}.")
+    if isinstance(policy, LeasedLUCB):
+        raise ConfigError(
+            "A LeasedLUCB is the policy of one shard, which plays under a lease alone, but got one without. Let a "
+            "server join what `create_sharded` has made."
+        )
     if isinstance(policy, Guard):
         _refuse_linear(policy, reward_window, default_reward, reward_bounds, history)
     created = Created(

@@ -41,6 +41,8 @@ def export(journal: Journal, name: str, path: Path, *, format: str | None = None
         raise ConfigError(
             f"`format` must be one of {', '.join(FORMATS)}, but got {chosen!r}. Give one, or use it as suffix."
         )
+    if not path.parent.is_dir() or path.is_dir():
+        raise ConfigError(f"What is exported must go to a file in a folder that exists, but got {path}.")
     created = decode(next(journal.read(name, limit=1)), records.Created)
     if is_hub(created):
         raise ConfigError(

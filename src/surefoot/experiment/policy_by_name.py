@@ -26,7 +26,7 @@ def is_guard(name: str) -> bool:
     return kind is not None and issubclass(kind, Guard)
 
 
-def policy_kind(name: str) -> type[Policy]:
+def policy_kind(name: str, known: tuple[str, ...] = POLICIES) -> type[Policy]:
     """The policy class of that name: surefoot's own, or one that an imported module defines.
 
     >>> policy_kind("CLUBC")
@@ -37,7 +37,7 @@ def policy_kind(name: str) -> type[Policy]:
     kind = Policy._registry.get(name)
     if kind is None or not issubclass(kind, Policy) or inspect.isabstract(kind):
         raise ConfigError(
-            f"`policy` must be known, but got {name!r}. {nearest(name, POLICIES)} "
+            f"`policy` must be known, but got {name!r}. {nearest(name, known)} "
             "One of your own is known once its module is imported."
         )
     return kind
@@ -52,7 +52,8 @@ def make_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> 
 def make_any_policy(name: str, settings: Mapping[str, Any], *, advice: str = "") -> Policy | Guard:
     """The same, or a guard."""
     if not is_guard(name):
-        return make_policy(name, settings, advice=advice)
+        linear: Policy = _made(policy_kind(name, (*POLICIES, Guard.__name__)), name, settings, advice)
+        return linear
     made: Guard = _made(Guard._registry[name], name, settings, advice)
     return made
 

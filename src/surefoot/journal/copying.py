@@ -34,9 +34,11 @@ def verify_all(journal: Journal) -> dict[str, Head]:
 
 def check_new_file(target: Path, what: str) -> None:
     """Raise where a file is, or what SQLite left beside one: a new file would take that for its own last changes."""
-    beside = (target.with_name(target.name + end) for end in ("-wal", "-journal"))
-    for path in (target, *(one for one in beside if one.exists() and one.stat().st_size)):
-        if path.exists():
+    if not target.parent.is_dir():
+        raise ConfigError(f"{what} must lie in a folder that exists, but {target.parent} is none. Make it first.")
+    ends = ("",) if target.exists() else ("-wal", "-journal")
+    for path in (target.parent / (target.name + end) for end in ends):
+        if path.is_dir() or (path.exists() and (path == target or path.stat().st_size)):
             raise ConfigError(
                 f"{what} must be a new file, but {path} exists. Name another one, or put the old one aside with all "
                 "that stands beside it."

@@ -29,6 +29,8 @@ class SqliteFile:
     def __init__(self, path: Path, *, read_only: bool, busy_seconds: float) -> None:
         self.path, self._busy_seconds, self._lock = path, busy_seconds, threading.Lock()
         self._connections: list[sqlite3.Connection] = []
+        if path.is_dir():
+            raise JournalUnavailableError(f"A journal must be a file, but {path} is a folder. Name a file in it.")
         log = path.with_name(path.name + "-wal")
         self.has_log = log.exists() and log.stat().st_size > 0  # left by a process that was killed
         try:

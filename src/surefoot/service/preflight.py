@@ -1,4 +1,4 @@
-"""What a server needs before it can start, each tried once: its journal, its tokens, its port. Nothing is changed."""
+"""What a server needs before it can start, each tried once: journals, key, tokens, port. Nothing is changed."""
 
 import os
 import socket
@@ -7,14 +7,21 @@ from pathlib import Path
 from surefoot.audit.expected_heads import newest_heads, read_expected
 from surefoot.errors import ConfigError, JournalNotFoundError
 from surefoot.journal import Journal, open_journal
+from surefoot.journal.address import without_password
 from surefoot.journal.journal_chain import given_up, lost_heads
-from surefoot.service.settings import Settings, without_password
+from surefoot.journal.signatures import SigningKey
+from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
 
 
 def check_server(settings: Settings) -> list[str]:
     """What was found, line by line; the first thing that would keep a server from starting is raised."""
     found = [_check_journal(settings)]
+    if settings.hub is not None:
+        found.append(_check_hub(settings.hub))
+    if settings.signing_key is not None:
+        SigningKey(settings.signing_key)
+        found.append(f"The key {settings.signing_key} can sign.")
     if settings.tokens is not None:
         found.append(_check_tokens(settings.tokens))
     if settings.port:
@@ -46,6 +53,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def check_heads(journal: Journal, path: str | None) -> None:
     """Refuse a journal that lacks what this server has given out: an older copy, which would forget in silence."""
+    _check_place_of_heads(path)
     if path is None or not Path(path).exists() or not Path(path).stat().st_size:
         return
     lost = lost_heads(journal, newest_heads(read_expected(Path(path)), given_up=given_up(journal)))
@@ -58,6 +66,11 @@ def check_heads(journal: Journal, path: str | None) -> None:
         )
 
 
+def _check_place_of_heads(path: str | None) -> None:
+    if path is not None and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
+        raise ConfigError(f"`heads` must be a file in a folder that exists, but got {path}: no head would be kept.")
+
+
 def _check_journal(settings: Settings) -> str:
     database, shown = settings.database, without_password(settings.database)
     try:
@@ -68,7 +81,17 @@ def _check_journal(settings: Settings) -> str:
     except JournalNotFoundError:
         if "://" not in database:
             _check_folder(Path(database).absolute().parent)
+        _check_place_of_heads(settings.heads)
         return f"The journal {shown} is not there yet: the server will make it."
+
+
+def _check_hub(hub: str) -> str:
+    shown = without_password(hub)
+    try:
+        with open_journal(hub, read_only=True):
+            return f"The hub {shown} can be read."
+    except JournalNotFoundError:
+        return f"The hub {shown} is not there yet: the server will make it."
 
 
 def _check_folder(folder: Path) -> None:
@@ -85,4 +108,5 @@ def _check_tokens(path: str) -> str:
             f"`tokens` must be a file of `surefoot token`, but there is none at {path}: nobody could ask for anything. "
             "Make one with `surefoot token create`."
         )
-    return f"The token file {path} has {len(TokenFile(path).all())} tokens."
+    count = len(TokenFile(path).all())
+    return f"The token file {path} has {count} token{'s' * (count != 1)}."

@@ -11,11 +11,12 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from surefoot.errors import ConfigError
+from surefoot.journal.address import without_password
 from surefoot.service.app import Service, create_app
 from surefoot.service.logs import configure, log
 from surefoot.service.preflight import check_heads, listen
 from surefoot.service.problems import MEDIA_TYPE, encode, problem
-from surefoot.service.settings import Limits, Settings, without_password
+from surefoot.service.settings import Limits, Settings
 
 
 class Server(uvicorn.Server):

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta
 
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
+from surefoot.journal.address import without_password
 
 PREFIX = "SUREFOOT_"
 # Read by the command line, by clients, and by the core when it is imported.
@@ -236,21 +236,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def without_password(url: str) -> str:
-    """A database's address that may be shown.
-
-    >>> without_password("postgresql://me:secret@host/shop?password=secret")
-    'postgresql://me:***@host/shop'
-    """
-    parts = urlsplit(url)
-    if "postgres" not in parts.scheme:
-        return url
-    # The last @, for a password may hold others. A query may hold one, too, and is dropped.
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    return urlunsplit((parts.scheme, f"{name}{':***' if colon else ''}{at}{host}", parts.path, "", ""))
 
 
 def _read(file: Path) -> dict[str, Any]:

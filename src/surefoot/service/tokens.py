@@ -212,6 +212,8 @@ class TokenFile:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One writer at a time: what two read before either writes, the last would undo."""
+        if self.path.is_dir():
+            raise ConfigError(f"`tokens` must be a file that can be written, but {self.path} is a folder.")
         beside = self.path.with_name(f".{self.path.name}.lock")
         try:
             lock = os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600)
