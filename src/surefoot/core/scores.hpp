@@ -293,45 +293,62 @@ void score_by_blocks(const Ridge<D>& ridge, Rows<D> rows, Scores& scores) {
 
 // A mean and a square after an observation x, given <V^-1 x, phi>.
 template <class Number, class Change>
-[[gnu::always_inline]] inline void move_score(const Change& change, Number along, std::ptrdiff_t at, Scores& scores) {
-  double *mean = scores.means.data() + at, *square = scores.squares.data() + at;
+[[gnu::always_inline]] inline void move_score(const Change& change, Number along, double* mean, double* square) {
   put(mean, take<Number>(mean) + change.error * along);
   put(square, larger(Number{} + 0.0, take<Number>(square) - change.gain * along * along));
 }
 
+// Where columns and their scores lie: by name, since a compiler must take it that what is written may be where a vector
+// says where it begins.
+template <int D>
+struct Followed {
+  const double* first;
+  std::ptrdiff_t places;
+  int dim_;
+  double *means, *squares;
+
+  Followed(const Columns<D>& columns, Scores& scores)
+      : first(columns.column(0)),
+        places(columns.places),
+        dim_(columns.dim()),
+        means(scores.means.data()),
+        squares(scores.squares.data()) {}
+  int dim() const { return D == any ? dim_ : D; }
+};
+
 // Scores at some places, each `apart` from the one before, after an observation x, by <V^-1 x, phi>. While one sum
 // waits, the others continue.
 template <int Many, class Number, int D>
-[[gnu::always_inline]] inline void follow_at(const Columns<D>& columns, const double* step,
-                                             const typename Ridge<D>::Change& change, int at, std::ptrdiff_t apart,
-                                             Scores& scores) {
+[[gnu::always_inline]] inline void follow_at(const Followed<D>& from, const double* step,
+                                             const typename Ridge<D>::Change& change, int at, std::ptrdiff_t apart) {
   Number along[Many];
-  const double* first = columns.column(0) + at;
+  const double* first = from.first + at;
   for (int k = 0; k < Many; ++k) along[k] = take<Number>(first + k * apart) * step[0];
-  for (int j = 1; j < columns.dim(); ++j) {
-    first += columns.places;
+  for (int j = 1; j < from.dim(); ++j) {
+    first += from.places;
     for (int k = 0; k < Many; ++k) along[k] += take<Number>(first + k * apart) * step[j];
   }
-  for (int k = 0; k < Many; ++k) move_score(change, along[k], at + k * apart, scores);
+  for (int k = 0; k < Many; ++k) {
+    move_score(change, along[k], from.means + at + k * apart, from.squares + at + k * apart);
+  }
 }
 
 // All scores after an observation x, given V^-1 x.
 template <int D, class Team>
-void follow(const Columns<D>& columns, const double* step, const typename Ridge<D>::Change& change, Scores& scores,
-            const Team& team) {
+[[gnu::always_inline]] inline void follow(const Columns<D>& columns, const double* step,
+                                          const typename Ridge<D>::Change& change, Scores& scores, const Team& team) {
+  const Followed<D> from(columns, scores);
   if constexpr (std::is_same_v<typename Team::Number, double>) {
-    team.each_several(columns.places, [&]<int Many>(int at, int apart) {
-      follow_at<Many, double>(columns, step, change, at, apart, scores);
-    });
+    team.each_several(columns.places,
+                      [&]<int Many>(int at, int apart) { follow_at<Many, double>(from, step, change, at, apart); });
   } else {
     // Sums of a few terms wait for nothing.
     const int quarter = D == any ? columns.places / (4 * WIDE) * WIDE : 0, behind = 4 * quarter;
-    each_register(team, quarter, quarter, [&]<class Number>(Number, int at) {
-      follow_at<4, Number>(columns, step, change, at, quarter, scores);
-    });
-    each_register(team, columns.places - behind, columns.actions - behind, [&]<class Number>(Number, int at) {
-      follow_at<1, Number>(columns, step, change, behind + at, 0, scores);
-    });
+    each_register(team, quarter, quarter,
+                  [&]<class Number>(Number, int at) { follow_at<4, Number>(from, step, change, at, quarter); });
+    each_register(team, columns.places - behind, columns.actions - behind,
+                  [&]<class Number>(Number, int at)
+                      __attribute__((always_inline)) { follow_at<1, Number>(from, step, change, behind + at, 0); });
   }
 }
 
@@ -341,8 +358,9 @@ void follow_all(const Columns<D>& columns, const std::vector<double>& steps,
                 const std::vector<typename Ridge<D>::Change>& changes, Scores& scores, const Team& team) {
   const auto d = static_cast<std::ptrdiff_t>(columns.dim());
   const auto count = static_cast<std::ptrdiff_t>(changes.size());
+  const Followed<D> from(columns, scores);
   each_register(team, columns.places, columns.actions, [&]<class Number>(Number, int at) {
-    const double* first = columns.column(0) + at;
+    const double* first = from.first + at;
     std::ptrdiff_t done = 0;
     for (; done + 4 <= count; done += 4) {
       const double* step = steps.data() + done * d;
@@ -350,13 +368,15 @@ void follow_all(const Columns<D>& columns, const std::vector<double>& steps,
       const Number x = take<Number>(first);
       for (int k = 0; k < 4; ++k) along[k] = x * step[k * d];
       for (std::ptrdiff_t j = 1; j < d; ++j) {
-        const Number y = take<Number>(first + j * columns.places);
+        const Number y = take<Number>(first + j * from.places);
         for (int k = 0; k < 4; ++k) along[k] += y * step[k * d + j];
       }
-      for (int k = 0; k < 4; ++k) move_score(changes[static_cast<std::size_t>(done + k)], along[k], at, scores);
+      for (int k = 0; k < 4; ++k) {
+        move_score(changes[static_cast<std::size_t>(done + k)], along[k], from.means + at, from.squares + at);
+      }
     }
     for (; done < count; ++done) {
-      follow_at<1, Number>(columns, steps.data() + done * d, changes[static_cast<std::size_t>(done)], at, 0, scores);
+      follow_at<1, Number>(from, steps.data() + done * d, changes[static_cast<std::size_t>(done)], at, 0);
     }
   });
 }
@@ -373,17 +393,14 @@ template <class Team>
 [[gnu::always_inline]] inline bool is_unrivalled(const Scores& scores, int actions, double upper, double factor,
                                                  const Team& team) {
   const double *means = scores.means.data(), *squares = scores.squares.data();
-  const double square = factor * factor * (1.0 + 1e-12), size = std::fabs(upper);
-  int rivals = 0;
-  each_register<false>(
-      team, padded(actions), actions, [&]<class Number>(Number, int at) __attribute__((always_inline)) {
-        const Number mean = take<Number>(means + at);
-        // A row that may reach the bar, rounding included, counts as a rival; so does one that ties: among equals the
-        // first must win, not the last best.
-        const Number gap = larger(Number{} + 0.0, (upper - mean) - 4.0 * EPS * (size + absolute(mean)));
-        rivals += holding(square * take<Number>(squares + at) >= gap * gap);
-      });
-  return team.total(rivals) == 1;  // the row itself
+  // A row that may reach the bar, rounding included, counts as a rival; so does one that ties: among equals the first
+  // must win, not the last best. What rounding does to a gap is far less than the share of it that is left out.
+  const double square = factor * factor * (1.0 + 1e-12), bar = upper - 8.0 * EPS * std::fabs(upper);
+  const int rivals = count_registers(team, actions, [&]<class Number>(Number, int at) __attribute__((always_inline)) {
+    const Number gap = larger(Number{} + 0.0, bar - take<Number>(means + at));
+    return square * take<Number>(squares + at) >= gap * gap;
+  });
+  return rivals == 1;  // the row itself
 }
 
 // The row with the largest UCB, the first one on a tie.  (paper, Algorithm 1, line 4)
