@@ -63,7 +63,7 @@ struct Catalogue {
   // Learns one observation. Scores are computed again at the first one, where the ball becomes an ellipsoid, then
   // whenever the count has doubled, and in the long run every REFRESH_EVERY observations.
   template <class Team>
-  [[gnu::always_inline]] void learn(Ridge<D>& ridge, View<D> x, double reward, const Team& team) {
+  [[gnu::always_inline]] auto learn(Ridge<D>& ridge, View<D> x, double reward, const Team& team) {
     const auto change = ridge.absorb(x, reward, team);
     const auto count = static_cast<long long>(ridge.count);
     asked_beta = -1.0;
@@ -74,6 +74,7 @@ struct Catalogue {
     } else {
       list.learn(ridge.step, change, team);
     }
+    return change;
   }
 
   // The scores as they are saved: of all rows as of now, if the list has what it takes to catch up.

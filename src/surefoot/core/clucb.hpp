@@ -1,5 +1,6 @@
 // CLUCB: the paper's Algorithm 1, for a baseline whose rewards are known.
 #pragma once
+#include "lead.hpp"
 #include "linear_state.hpp"
 
 namespace surefoot {
@@ -12,6 +13,7 @@ struct Clucb {
   using State = LinearState<D>;
   using Offer = surefoot::Offer<D>;
   using Record = surefoot::Record<D>;
+  using Lead = surefoot::Lead<D>;
 
   static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
 
@@ -42,8 +44,8 @@ struct Clucb {
   static bool teaches(const State&, bool is_learner) { return is_learner; }
 
   template <class Team>
-  [[gnu::always_inline]] static void learn(State& state, const Lesson& lesson, const Team& team) {
-    state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
+  [[gnu::always_inline]] static auto learn(State& state, const Lesson& lesson, const Team& team) {
+    return state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
   }
 };
 

@@ -37,6 +37,9 @@ struct Checkpoints {
   const std::int64_t* rounds;
   int count;
   double* kept;
+
+  // The round of one of them; behind the last one, none.
+  double round(int place) const { return place < count ? static_cast<double>(rounds[place]) : 0.0; }
 };
 
 // A reward that has not arrived.
@@ -48,6 +51,11 @@ struct Late {
   std::vector<double> features;
 };
 
+// Whether a policy can tell that it is far ahead of its floor. Lanes of a GPU that ask their gates at different times
+// wait for each other, and so ask every time.
+template <class P, class Team>
+inline constexpr bool LEADS = requires { typename P::Lead; } && !std::is_same_v<typename Team::Number, double>;
+
 // A policy that plays, and the rewards that it waits for.
 template <Policy P>
 struct Player {
@@ -56,13 +64,13 @@ struct Player {
   std::deque<Late> late;
 
   template <class Team>
-  void learn(const Lesson& lesson, const Team& team) {
-    P::learn(state, lesson, team);
+  [[gnu::always_inline]] auto learn(const Lesson& lesson, const Team& team) {
+    return P::learn(state, lesson, team);
   }
 
   // Learns in the order of the decisions, up to the first reward that has not arrived before this round.
   template <class Team>
-  void learn_due(double round, const Team& team) {
+  [[gnu::noinline]] void learn_due(double round, const Team& team) {
     while (!late.empty() && late.front().due <= round) {
       const Late& next = late.front();
       learn({next.features.data(), next.row, next.is_learner, next.reward}, team);
@@ -79,7 +87,9 @@ struct Player {
     int place = 0;
     // A run comes block by block, and continues behind the checkpoints of earlier ones.
     while (place < points.count && static_cast<double>(points.rounds[place]) <= tally.round) ++place;
+    double checkpoint = points.round(place);
     double best = block.best(0);
+    auto lead = lead_in<Team>(block, is_late);
     for (int t = 0; t < block.rounds; ++t) {
       const double round = tally.round + 1.0;
       if (!block.is_fixed) best = block.best(t);
@@ -87,8 +97,10 @@ struct Player {
       const double *rows = block.rows(t), *means = block.means_of(t);
       const int baseline = static_cast<int>(block.baselines[t]);
       const double owed = means[baseline];
-      const Situation now{rows, block.actions, block.dim, block.is_catalogue, baseline, owed, block.is_told, round};
-      decide<P>(state, P::meet(state, now), record, team);
+      const Situation now{
+          rows,  block.actions,        block.dim, block.is_catalogue, baseline, owed, block.is_told, round, 0,
+          t > 0, t + 1 == block.rounds};
+      decide<P>(state, P::meet(state, now), record, team, lead);
       if (record.action < 0) return static_cast<std::int64_t>(round);
       const int row = record.is_learner ? record.action : baseline;
       const double* played = rows + static_cast<std::ptrdiff_t>(row) * block.dim;
@@ -100,18 +112,31 @@ struct Player {
                           record.is_learner,
                           reward,
                           {played, played + block.dim}});
+        } else if constexpr (LEADS<P, Team>) {
+          lead.learn(learn({played, row, record.is_learner, reward}, team), reward);
         } else {
           learn({played, row, record.is_learner, reward}, team);
         }
       }
       tally.count(means[row], best, owed, record.is_learner);
       if (trace != nullptr) trace[t] = record.is_learner ? row : -1 - row;
-      if (place < points.count && static_cast<double>(points.rounds[place]) == round) {
+      if (round == checkpoint) [[unlikely]] {
         tally.write(points.kept + static_cast<std::ptrdiff_t>(place) * tally.size());
-        ++place;
+        checkpoint = points.round(++place);
       }
     }
     return -1;
+  }
+
+ private:
+  // How far it is ahead: not known yet, and never where rows change or rewards wait.
+  template <class Team>
+  auto lead_in(const Block& block, bool is_late) const {
+    if constexpr (LEADS<P, Team>) {
+      return typename P::Lead(state, {block.features, block.actions, block.dim}, block.is_fixed && !is_late);
+    } else {
+      return NoLead{};
+    }
   }
 };
 

@@ -18,6 +18,7 @@ inline constexpr double FEW = 64.0;  // rounds that do not tell yet whether rewa
 template <int D>
 struct LinearState {
   static constexpr int Dim = D;
+  using Change = typename Ridge<D>::Change;
   Declared<LinearSettings> settings;
   Ridge<D> ridge;
   Ledger<D> ledger;
@@ -65,11 +66,11 @@ struct LinearState {
     const double earned = likelihood->low + seen.rewards / (seen.rounds * likelihood->scale);
     return larger(width, 1.5 * earned * std::sqrt(likelihood->model.ridge) / settings.feature_bound);
   }
-  double radius() { return radius(Solo{}); }
+  double radius() { return radius(false, Solo{}); }
   template <class Team>
-  [[gnu::always_inline]] double radius(const Team& team) {
+  [[gnu::always_inline]] double radius(bool is_next, const Team& team) {
     const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
-    return is_by_count ? radii.of(ridge.count, dim(), settings, team) : radius_of(settings, ridge);
+    return is_by_count ? radii.of(ridge.count, dim(), settings, is_next, team) : radius_of(settings, ridge);
   }
   [[gnu::always_inline]] Range range(double radius, View<D> q) const {
     return range_of(settings, ridge, memory, radius, q);
@@ -83,34 +84,30 @@ struct LinearState {
     if (likelihood) likelihood->begin_ledger();
   }
 
-  // Learns an observation, and lets the scores of the catalogue follow.
+  // Learns an observation, and lets the scores of the catalogue follow. Returns how the set changed.
   template <class Team>
-  [[gnu::always_inline]] void absorb(View<D> x, double reward, const Team& team) {
-    if (!likelihood) return follow(ridge, x, reward, team);
-    absorb_bounded(x, reward, team);
+  [[gnu::always_inline]] Change absorb(View<D> x, double reward, const Team& team) {
+    return likelihood ? absorb_bounded(x, reward, team) : follow(ridge, x, reward, team);
   }
 
  private:
   template <class Team>
-  [[gnu::always_inline]] void follow(Ridge<D>& scored, View<D> x, double reward, const Team& team) {
-    if (catalogue) {
-      catalogue->learn(scored, x, reward, team);
-    } else {
-      scored.absorb(x, reward, team);
-    }
+  [[gnu::always_inline]] Change follow(Ridge<D>& scored, View<D> x, double reward, const Team& team) {
+    return catalogue ? catalogue->learn(scored, x, reward, team) : scored.absorb(x, reward, team);
   }
 
   template <class Team>
-  [[gnu::noinline]] void absorb_bounded(View<D> x, double reward, const Team& team) {
-    ridge.absorb(x, reward, team);
+  [[gnu::noinline]] Change absorb_bounded(View<D> x, double reward, const Team& team) {
+    const Change change = ridge.absorb(x, reward, team);
     if (!likelihood->is_possible(reward)) {
       memory.refuted = REFUTED;
-      return;
+      return change;
     }
     const double root = std::sqrt(likelihood->learn(x, reward));
     Vector<D> weighed(dim());
     for (int i = 0; i < dim(); ++i) weighed[i] = root * x[static_cast<std::size_t>(i)];
     follow(likelihood->model, weighed, root * reward, team);
+    return change;
   }
 };
 
@@ -120,7 +117,8 @@ struct Offer {
   Rows<D> rows;
   bool is_catalogue = false;
   bool is_checked = false;            // the lengths of the rows were checked before
-  bool is_claimed = true;             // whether somebody will read what is guaranteed where nothing is required
+  bool is_next = false;               // the settings are those of the round before
+  bool is_claimed = true;             // whether somebody will read what a gate found where its answer is known
   int baseline = -1;                  // the row that is played today; -1: none is needed
   double known = 0.0;                 // its mean reward, where a policy needs it
   double low = 0.0, high = INFINITE;  // what is known of it, where a policy can do without
@@ -137,6 +135,8 @@ template <int D>
 Offer<D> linear_offer(const Situation& now) {
   Offer<D> offer{.rows = {now.rows, now.actions, now.dim, now.width}};
   offer.is_catalogue = now.is_catalogue;
+  offer.is_next = now.is_next;
+  offer.is_claimed = now.is_read;
   offer.baseline = now.baseline;
   offer.known = now.known;
   if (now.is_told) offer.low = offer.high = now.known;
@@ -147,7 +147,7 @@ Offer<D> linear_offer(const Situation& now) {
 template <int D, class Team>
 [[gnu::always_inline]] inline Proposal most_optimistic(LinearState<D>& state, const Offer<D>& offer, Record<D>& record,
                                                        const Team& team) {
-  record.beta = state.radius(team);
+  record.beta = state.radius(offer.is_next, team);
   const double explored = state.settings.exploration;
   const double beta = state.likelihood ? state.optimism() : explored > 0.0 ? explored : record.beta;
   if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
@@ -176,7 +176,9 @@ template <int D>
     state.ledger.book_baseline(displaced, known);
   }
   const View<D> played = record.is_learner ? proposal : displaced;
-  for (int i = 0; i < state.dim(); ++i) record.features[i] = played[static_cast<std::size_t>(i)];
+  side_by_side(state.dim(), [&]<class Number>(int i) __attribute__((always_inline)) {
+    put(record.features.data() + i, take<Number>(played.data() + i));
+  });
 }
 
 }  // namespace surefoot

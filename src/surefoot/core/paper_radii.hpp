@@ -13,15 +13,15 @@ namespace surefoot {
 class PaperRadii {
  public:
   static constexpr int AHEAD = 32;  // several registers of them: while one waits for a quotient, the others continue
-  // As `paper_radius` has it.
+  // As `paper_radius` has it; `is_next` where the settings are known to be those of before.
   template <class Team>
-  [[gnu::always_inline]] double of(double observations, int dim, const LinearSettings& s, const Team& team) {
-    const Told told{s.noise, s.delta, s.ridge, s.theta_bound, s.feature_bound};
+  [[gnu::always_inline]] double of(double observations, int dim, const LinearSettings& s, bool is_next,
+                                   const Team& team) {
     // Written so that a count of NaN is looked at anew.
-    const bool is_due =
-        !(observations >= first_ && observations < first_ + AHEAD) || (SETTINGS_CHANGE && told != told_);
-    if (team.is_due_for_any(is_due)) {
-      told_ = told;
+    const bool is_due = !(observations >= first_ && observations < first_ + AHEAD) ||
+                        (SETTINGS_CHANGE && !is_next && told_by(s) != told_);
+    if (team.is_due_for_any(is_due)) [[unlikely]] {
+      told_ = told_by(s);
       first_ = observations;
       if constexpr (std::is_same_v<typename Team::Number, double>) {
         team.each(AHEAD, [&](int i) { radii_[static_cast<std::size_t>(i)] = paper_radius(first_ + i, dim, s); });
@@ -29,7 +29,7 @@ class PaperRadii {
         fill(dim, s);
       }
     }
-    return radii_[static_cast<std::size_t>(observations - first_)];
+    return radii_[static_cast<std::size_t>(static_cast<int>(observations - first_))];
   }
 
  private:
@@ -37,6 +37,7 @@ class PaperRadii {
     double noise, delta, ridge, theta_bound, feature_bound;
     bool operator==(const Told&) const = default;
   };
+  static Told told_by(const LinearSettings& s) { return {s.noise, s.delta, s.ridge, s.theta_bound, s.feature_bound}; }
   // All of it in one loop, which a compiler can then map to vectors.
   [[gnu::flatten, gnu::noinline]] void fill(int dim, const LinearSettings& s) {
     for (int i = 0; i < AHEAD; ++i) radii_[static_cast<std::size_t>(i)] = paper_radius(first_ + i, dim, s);

@@ -22,12 +22,14 @@ constexpr int row_in(int order) { return is_tried(order) ? TRY - order : order >
 struct Situation {
   const double* rows;  // features of the actions, one row each
   int actions, dim;
-  bool is_catalogue;  // the rows are those of the policy's catalogue
-  int baseline;       // the row that is played today
-  double known;       // its mean reward
-  bool is_told;       // whether a policy that need not know it is told
-  double round;       // from 1
-  int width = 0;      // where row i is zero but for block i: of a block
+  bool is_catalogue;     // the rows are those of the policy's catalogue
+  int baseline;          // the row that is played today
+  double known;          // its mean reward
+  bool is_told;          // whether a policy that need not know it is told
+  double round;          // from 1
+  int width = 0;         // where row i is zero but for block i: of a block
+  bool is_next = false;  // the settings are those of the round before
+  bool is_read = true;   // somebody reads the record of this round
 };
 
 // A reward that is learned, and the round it belongs to.
@@ -59,18 +61,35 @@ template <Policy P>
   P::book(state, offer, record);
 }
 
+// Of a policy whose gate is asked in every round (`lead.hpp`).
+struct NoLead {
+  template <class... Given>
+  static constexpr bool covers(const Given&...) {
+    return false;
+  }
+  template <class... Given>
+  static constexpr void measure(const Given&...) {}
+};
+
 // One round, inlined into the loops that play many: what the policy proposes, and whether it is played. A row that
-// breaks the bound D leaves -1 - row as the record's action, and everything as it was.
-template <Policy P, class Team>
+// breaks the bound D leaves -1 - row as the record's action, and everything as it was. While a lead covers the round
+// the gate is not asked, and what it would have said is not in the record.
+template <Policy P, class Team, class Lead = NoLead>
 [[gnu::always_inline]] inline void decide(typename P::State& state, const typename P::Offer& offer,
-                                          typename P::Record& record, const Team& team) {
+                                          typename P::Record& record, const Team& team, Lead&& lead = {}) {
   const Proposal proposal = P::propose(state, offer, record, team);
   record.action = proposal.action;
   record.optimism = proposal.upper;
   if (proposal.action < 0) return;
   if (row_in(offer.order) >= 0) record.action = row_in(offer.order);
   if (is_tried(offer.order)) record.optimism = INFINITE;  // it was not chosen by its bound, and none is claimed
-  conclude<P>(state, offer, record);
+  if (lead.covers(state, offer, record)) {
+    record.is_learner = true;
+    P::book(state, offer, record);
+  } else {
+    conclude<P>(state, offer, record);
+    lead.measure(state, offer, record);
+  }
 }
 
 }  // namespace surefoot

@@ -127,6 +127,9 @@ struct Ridge {
   // How scores follow an observation: <theta, q> grows by error <step, q>, ||q||^2_{V^-1} falls by gain <step, q>^2.
   struct Change {
     double gain, error;
+
+    // ||x||_{V^-1} of the observation, before it came: 1 / gain - 1 is the leverage, which rounding could take below 0.
+    double width() const { return std::sqrt(1.0 / gain - 1.0 + 4.0 * EPS); }
   };
 
   // Never inlined: loops that play many rounds have registers for themselves alone.

@@ -44,8 +44,7 @@ struct ShortList {
   template <class Team>
   [[gnu::always_inline]] void learn(const Vector<D>& step, const Change& change, const Team& team) {
     follow(columns_, step.data(), change, scores_, team);
-    // 1 / gain - 1 is the leverage; rounding alone could take it below 0.
-    travel += std::fabs(change.error) * std::sqrt(1.0 / change.gain - 1.0 + 4.0 * EPS);
+    travel += std::fabs(change.error) * change.width();
     if (is_stale()) return;
     missed += 1;
     if (is_stale()) return;
