@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Vector
+from surefoot.core import native
 from surefoot.values import Value
 
 ALIGNMENT = 1e-12  # how far a piece may point away from a linear fact's direction, relative to its length
-ROUNDING = 16.0 * 2.0**-53  # relative rounding error of a weight times a level
+ROUNDING: float = native.GIVEN_AWAY  # relative rounding error of a weight times a level
 
 
 class Fact(Protocol):
@@ -132,8 +133,7 @@ class Linear(Value, frozen=True):
         float
             weight * level, rounded down.
         """
-        bound = weight * self.level
-        return bound - ROUNDING * abs(bound)
+        return float(native.multiple_below(self.level, weight))
 
 
 class Box(Value, frozen=True):

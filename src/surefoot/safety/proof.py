@@ -4,14 +4,14 @@ Whatever the split, <theta, q> = sum <theta, piece> >= sum of the bounds, so che
 the prover (`surefoot.safety.check`). Bounds are rounded down: a proof never claims more than it shows.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from surefoot.arrays import Vector
+from surefoot.core import native
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
-from surefoot.safety.facts import ROUNDING, Box, Fact
+from surefoot.safety.facts import Box, Fact
 from surefoot.values import Value
 
 Rest = Ball | Ellipsoid | Box
@@ -124,16 +124,6 @@ def summed(question: Vector, pieces: Sequence[Piece], rest: Rest | None = None) 
     if len(pieces) == 1 and pieces[0].vector is question:  # the usual case, in which nothing is left
         return Proof(question, tuple(pieces), bounds[0], rest)
     if rest is not None:
-        bounds.append(_given_away(question, pieces, rest))
-    # fsum rounds once, so one step down is below the exact sum; one bound beside zeros is not rounded.
-    total, terms = math.fsum(bounds), sum(bound != 0.0 for bound in bounds)
-    return Proof(question, tuple(pieces), math.nextafter(total, -math.inf) if terms > 1 else total, rest)
-
-
-def _given_away(question: Vector, pieces: Sequence[Piece], rest: Rest) -> float:
-    """A lower bound of <theta, r> for what the pieces miss; linear ones are weight times normal up to rounding."""
-    parts = [question.tolist(), *((-piece.vector).tolist() for piece in pieces)]
-    # Summed exactly: pieces that cancel must not hide what they miss (docs, "Checking a proof").
-    missing = math.hypot(*map(math.fsum, zip(*parts, strict=True)))
-    lengths = math.fsum(math.hypot(*part) for part in parts)
-    return -rest.reach(question.size) * (missing * (1 + ROUNDING) + ROUNDING * lengths)
+        vectors = np.array([piece.vector for piece in pieces]).reshape(len(pieces), question.size)
+        bounds.append(native.given_away(question, vectors, rest.reach(question.size)))
+    return Proof(question, tuple(pieces), native.sum_below(bounds), rest)
