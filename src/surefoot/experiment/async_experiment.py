@@ -282,6 +282,8 @@ class EventLoopQueue:
         self._verb = verb
         self._waiting: list[Caller] = []
         self._task: asyncio.Task[None] | None = None
+        # Rings when as many callers wait as the next group is to have.
+        self._wanted, self._bell = 0, None  # type: int, asyncio.Future[None] | None
 
     def put(self, ready: list[Any]) -> asyncio.Future[list[Any]]:
         """Queue entries for the next group."""
@@ -290,6 +292,8 @@ class EventLoopQueue:
         self.size += len(ready)
         if self._task is None:
             self._task = self.loop.create_task(self._work())
+        elif self._bell is not None and len(self._waiting) >= self._wanted:
+            _ring(self._bell)
         return answers
 
     async def _work(self) -> None:
@@ -310,9 +314,16 @@ class EventLoopQueue:
 
     async def _gather(self, callers: int, seconds: float) -> None:
         """Give callers that were just answered a moment to come back, so that they form one group again."""
-        deadline = time.perf_counter() + min(seconds, LONGEST_MOMENT)
-        while len(self._waiting) < callers and time.perf_counter() < deadline:
-            await asyncio.sleep(0)
+        if len(self._waiting) >= callers:
+            return
+        # Asleep meanwhile: to look again and again would take the core from those who are to come back.
+        self._wanted, self._bell = callers, self.loop.create_future()
+        timer = self.loop.call_later(min(seconds, LONGEST_MOMENT), _ring, self._bell)
+        try:
+            await self._bell
+        finally:
+            timer.cancel()
+            self._bell = None
 
     def _take(self) -> list[Caller]:
         count, total = 0, 0
@@ -336,9 +347,15 @@ class EventLoopQueue:
             return
         finally:
             self.size -= len(entries)
-        results = iter(found)
+        at = 0
         for each in group:
-            answers = [next(results) for _ in each.ready]
+            until = at + len(each.ready)
             # A caller that was cancelled waits no more.
             if not each.answers.done():
-                each.answers.set_result(answers)
+                each.answers.set_result(found[at:until])
+            at = until
+
+
+def _ring(bell: asyncio.Future[None]) -> None:
+    if not bell.done():
+        bell.set_result(None)

@@ -23,6 +23,7 @@ from surefoot.errors import InputError, JournalCorruptedError
 
 FORMAT = "surefoot-event/1"
 JOURNAL = "@journal"  # the name of the journal's own chain (`surefoot.journal.journal_chain`)
+encode_sorted = msgspec.json.Encoder(order="sorted").encode  # `canonical`, where every number is known to be finite
 LONGEST_NAME, LONGEST_KIND, LONGEST_KEY = 200, 50, 500
 
 
@@ -118,7 +119,7 @@ def canonical(value: object) -> bytes:
     >>> canonical({"b": 0.1, "a": [1, None]})
     b'{"a":[1,null],"b":0.1}'
     """
-    encoded = msgspec.json.encode(value, order="sorted")
+    encoded = encode_sorted(value)
     # JSON has no nan or inf, and the encoder writes null for them: only then is it worth looking.
     if b"null" in encoded and _has_infinite(msgspec.to_builtins(value)):
         raise InputError("A payload must hold finite numbers only, but has a nan or an inf, which JSON cannot express.")
@@ -128,8 +129,8 @@ def canonical(value: object) -> bytes:
 def fingerprint(name: str, head: Head, *, kind: str, time: float, payload: bytes, key: str | None) -> str:
     """Hash of the event that follows `head`; the text parts hold no newline, so no two events read alike."""
     # An empty key is refused, so "" can stand for none; hex gives the float's bits in any language.
-    parts = (FORMAT, name, str(head.number + 1), kind, key or "", time.hex(), head.hash, "")
-    return hashlib.sha256("\n".join(parts).encode() + payload).hexdigest()
+    parts = f"{FORMAT}\n{name}\n{head.number + 1}\n{kind}\n{key or ''}\n{time.hex()}\n{head.hash}\n"
+    return hashlib.sha256(parts.encode() + payload).hexdigest()
 
 
 def next_event(name: str, head: Head, *, kind: str, payload: bytes, time: float, key: str | None = None) -> Event:

@@ -10,12 +10,17 @@ event is found by (`View.find`), as by its key; it goes with the text.
 """
 
 import hashlib
+import os
 import secrets
+from collections import deque
 
 import msgspec
 
 ALIAS = "\x1f"  # before an alias, where a key is asked for: no key begins with it, for keys are printable
 SALT_BYTES = 16
+AT_ONCE = 256  # salts
+_drawn = deque[bytes]()
+os.register_at_fork(after_in_child=_drawn.clear)  # or parent and child would use the same
 
 
 class PrivateText(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +64,13 @@ def new_salt() -> bytes:
     >>> len(new_salt())
     16
     """
-    return secrets.token_bytes(SALT_BYTES)
+    try:
+        return _drawn.pop()
+    except IndexError:
+        drawn = secrets.token_bytes(SALT_BYTES * AT_ONCE)
+    # Many at once: each call of the system would let other threads in, and cost more than the rest of a text.
+    _drawn.extend(drawn[at : at + SALT_BYTES] for at in range(SALT_BYTES, len(drawn), SALT_BYTES))
+    return drawn[:SALT_BYTES]
 
 
 def by_alias(alias: str) -> str:

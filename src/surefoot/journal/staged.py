@@ -7,14 +7,15 @@ be stacked: a transaction over its group, the group over the tables.
 import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from surefoot.errors import JournalBusyError, JournalCorruptedError
 from surefoot.journal.contract import Transaction, View
 from surefoot.journal.events import Event, Head
-from surefoot.journal.private_text import ALIAS, PrivateText, by_alias
+from surefoot.journal.private_text import PrivateText, by_alias
 
 V = TypeVar("V", bound=View)
+UNKNOWN: Any = object()  # in place of an event that was not looked up yet
 
 
 class StagedTransaction(Transaction, Generic[V]):
@@ -43,9 +44,10 @@ class StagedTransaction(Transaction, Generic[V]):
 
     def find(self, key: str) -> Event | None:
         """The event that carries this key; each key is looked up below once."""
-        if key not in self._known:
-            self._known[key] = self.over.find(key)
-        return self._known[key]
+        found: Event | None = self._known.get(key, UNKNOWN)
+        if found is UNKNOWN:
+            found = self._known[key] = self.over.find(key)
+        return found
 
     def expect(self, keys: Sequence[str]) -> None:
         """Look up many keys below at once."""
@@ -112,27 +114,24 @@ class StagedTransaction(Transaction, Generic[V]):
 
     def absorb(self, other: "StagedTransaction[StagedTransaction[V]]") -> None:
         """Add what a finished transaction over this one has gathered."""
-        for event in other.events:
-            self._add(event)
+        self.events += other.events
+        self._head = other._head
         self.attachments.update(other.attachments)
         self.texts.update(other.texts)
-        # What it found by an alias is found here, too; and what it erased is not.
-        self._known.update((key, event) for key, event in other._known.items() if key.startswith(ALIAS))
+        # It has seen all that is here, its own included; and what it erased is found no more.
+        self._known.update(other._known)
 
     def _write(self, event: Event) -> None:
         self._refuse_if_closed()
-        self._add(event)
+        self.events.append(event)
+        self._head = event.head
+        if event.key is not None:
+            self._known[event.key] = event
 
     def _write_private(self, event: Event, private: PrivateText) -> None:
         self.texts[event.number] = private
         if private.alias is not None:
             self._known[by_alias(private.alias)] = event
-
-    def _add(self, event: Event) -> None:
-        self.events.append(event)
-        self._head = event.head
-        if event.key is not None:
-            self._known[event.key] = event
 
     def _refuse_if_closed(self) -> None:
         if self._is_over:

@@ -84,9 +84,9 @@ class OpenExperiment:
             if events != head and time.monotonic() >= until:
                 began = time.monotonic()
                 self._beliefs = beliefs_of(Policy.from_state(self.experiment.policy_state()))
-                # At most a tenth of the time goes into it, however many ask.
+                # At most a fiftieth of the time goes into it, however many ask: decisions wait meanwhile.
                 ended = time.monotonic()
-                self._believed = head, ended + 9 * (ended - began)
+                self._believed = head, ended + 49 * (ended - began)
             return self._beliefs
 
     def look(self) -> Status:
