@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from surefoot.journal import canonical
+from surefoot.journal.events import encode_sorted
 
 Number: TypeAlias = float | Literal["inf", "-inf", "nan"]
 
@@ -28,3 +29,8 @@ def number(value: float) -> Number:
 def encode(record: Record) -> bytes:
     """The payload of an event."""
     return canonical(record)
+
+
+def encode_finite(record: Record) -> bytes:
+    """The same where every number is known to be finite, and parts may be bytes (`msgspec.Raw`) already."""
+    return encode_sorted(record)

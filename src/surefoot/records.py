@@ -69,6 +69,7 @@ from typing import Any, Literal, TypeAlias
 from surefoot.record_format import Number as Number
 from surefoot.record_format import Record as Record
 from surefoot.record_format import encode as encode
+from surefoot.record_format import encode_finite as encode_finite
 from surefoot.record_format import number as number
 from surefoot.records_of_leases import BankHandedIn as BankHandedIn
 from surefoot.records_of_leases import BankLease as BankLease

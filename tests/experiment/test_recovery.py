@@ -198,7 +198,7 @@ def test_a_turn_that_broke_off_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) 
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr("surefoot.experiment.decide.written", failing)  # after the policy has counted the round
+        broken.setattr("surefoot.experiment.decide.certified", failing)  # after the policy has counted the round
         with pytest.raises(MemoryError):
             live.decide(**world.question())
     assert journal.head("shop").number == events

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from surefoot.errors import SurefootError
 from surefoot.experiment.certificate_records import explained
+from surefoot.experiment.new_decision import NewDecision
 from surefoot.journal import Head
 from surefoot.records import DecisionRecord, ModeName, Reason, Source, Voided
 from surefoot.values import Value
@@ -11,13 +12,13 @@ from surefoot.values import Value
 T = TypeVar("T")
 
 
-class Answer(Value, frozen=True, eq=True):
+class Answer(Value, frozen=True):
     """A decision as the journal holds it. Asking again with the same id gives the same answer, except for `is_repeat`.
 
     Attributes
     ----------
-    record : surefoot.records.DecisionRecord
-        The whole record, with the question and the proof.
+    made : surefoot.records.DecisionRecord or NewDecision
+        The decision; of one that was just made without its proof, which few callers read.
     time : float
         When it was decided, in seconds since 1970.
     is_repeat : bool
@@ -38,7 +39,7 @@ class Answer(Value, frozen=True, eq=True):
     ('blue', 'baseline', 'shadow')
     """
 
-    record: DecisionRecord
+    made: DecisionRecord | NewDecision
     time: float
     is_repeat: bool = False
     voided: Voided | None = None
@@ -46,48 +47,61 @@ class Answer(Value, frozen=True, eq=True):
     confirm_within: float | None = None
 
     @property
+    def record(self) -> DecisionRecord:
+        """The whole record, with the question and the proof."""
+        return self.made if isinstance(self.made, DecisionRecord) else self.made.record
+
+    @property
     def decision_id(self) -> str:
         """The id to send the reward with."""
-        return self.record.decision_id
+        return self.made.decision_id
 
     @property
     def round(self) -> int:
         """The number of this decision, from 1."""
-        return self.record.round
+        return self.made.round
 
     @property
     def action(self) -> int:
         """The row to play."""
-        return self.record.action if self.voided is None else int(self.voided.action)
+        return self.made.action if self.voided is None else int(self.voided.action)
 
     @property
     def action_id(self) -> str | None:
         """The caller's name of that row, if `actions` were given."""
-        names = self.record.asked.actions
+        names = self.made.asked.actions
         return None if names is None else names[self.action]
 
     @property
     def source(self) -> Source:
         """Who chose the action, "learner" or "baseline"."""
         if self.voided is None:
-            return self.record.source
-        return "baseline" if self.action == self.record.asked.baseline else "learner"
+            return self.made.source
+        return "baseline" if self.action == self.made.asked.baseline else "learner"
 
     @property
     def mode(self) -> ModeName:
         """The experiment's mode when it was made."""
-        return self.record.mode
+        return self.made.mode
 
     @property
     def margin(self) -> float:
         """By how much the learner's proposal clears the floor at least; below 0 it was not allowed."""
-        return self.record.certificate.margin
+        return self.made.certificate.margin
 
     def explain(self) -> str:
         """The reason for the decision, in one sentence."""
         if self.voided is None:
-            return explained(self.record)
-        return f"{explained(self.record)} But the caller played {self.action_id or f'row {self.action}'}."
+            return explained(self.made)
+        return f"{explained(self.made)} But the caller played {self.action_id or f'row {self.action}'}."
+
+    def __eq__(self, other: object) -> bool:
+        return self._told() == other._told() if isinstance(other, Answer) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of every value that holds a record
+
+    def _told(self) -> tuple[Any, ...]:
+        return self.record, self.time, self.is_repeat, self.voided, self.head, self.confirm_within
 
 
 class Receipt(Value, frozen=True, eq=True):

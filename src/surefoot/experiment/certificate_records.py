@@ -2,17 +2,24 @@
 
 import math
 from functools import partial
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot import records
+from surefoot.core import native
 from surefoot.errors import StateError
+from surefoot.experiment.new_decision import NewDecision, Verdict
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
+from surefoot.policies import Decision
+from surefoot.policies.linear_certificate import certify
 from surefoot.records import number
 from surefoot.safety.certificate import Certificate
 from surefoot.safety.facts import Fact, Linear
-from surefoot.safety.likelihood import Tangent
+from surefoot.safety.facts_gate import safe_proof
+from surefoot.safety.likelihood import LIKELIHOOD, Tangent
 from surefoot.safety.proof import Piece, Proof
 
 
@@ -29,19 +36,33 @@ def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate
     )
 
 
-def explained(record: records.DecisionRecord) -> str:
+def certified(decision: Decision, *, with_sets: bool) -> tuple[Verdict | records.CertificateRecord, Any]:
+    """What is told of a decision's certificate, and the certificate as it is written, with its whole proof."""
+    if not with_sets and decision._certify is certify:
+        prover, promise, evidence, proposal, _, method, gap = decision._evidence
+        # Bytes, where the core has made the proof: as objects they would take longer than all the rest of a decision.
+        if prover is safe_proof and method == "rows" and evidence.action == proposal:
+            found = native.certificate_json(evidence, promise.theta_bound, gap, LIKELIHOOD)
+            if found is not None:
+                verdict = Verdict(evidence.guaranteed, evidence.required, proposal, evidence.optimism, method, gap)
+                return verdict, msgspec.Raw(found)
+    record = written(decision.certificate, with_sets=with_sets)
+    return record, record
+
+
+def explained(made: records.DecisionRecord | NewDecision) -> str:
     """The reason for the decision, in one sentence."""
-    found = record.certificate
+    found = made.certificate
     return Certificate(
         float(found.guaranteed),
         float(found.required),
         found.proposal,
         float(found.optimism),
-        partial(_recorded, found.proof),
+        partial(_recorded, made),
         found.method,
         found.gap,
-        record.is_held,
-        record.draw is not None and record.source == "baseline",
+        made.is_held,
+        made.draw is not None and made.source == "baseline",
     ).explain()
 
 
@@ -83,7 +104,8 @@ class _Named:
         return -math.inf
 
 
-def _recorded(proof: records.ProofRecord) -> Proof:
+def _recorded(made: records.DecisionRecord | NewDecision) -> Proof:
     """The recorded split with names for facts: to be read, not to be checked; the audit does that."""
+    proof = (made.record if isinstance(made, NewDecision) else made).certificate.proof
     pieces = tuple(Piece(_Named(piece.fact), np.array(piece.vector), float(piece.bound)) for piece in proof.pieces)
     return Proof(np.array(proof.question), pieces, float(proof.value))

@@ -1,6 +1,7 @@
 """The verb `decide`: look up the id, ask the policy, write, and only then answer."""
 
 import math
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -8,14 +9,16 @@ import msgspec
 from surefoot import records
 from surefoot.errors import DecisionConflictError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
-from surefoot.experiment.certificate_records import written
+from surefoot.experiment.certificate_records import certified
 from surefoot.experiment.confirm import confirm
+from surefoot.experiment.new_decision import NewDecision
 from surefoot.experiment.question import Read
-from surefoot.experiment.sealing import is_sealed, new_reference, opened, reference, seal
+from surefoot.experiment.sealing import is_sealed, new_reference, opened, reference, seal, sealed_question
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import UnitOfWork
 from surefoot.experiment.void import FALLBACK, find_voided, void
 from surefoot.journal import Event
+from surefoot.journal.private_text import PrivateText
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Decision
 
@@ -32,29 +35,19 @@ def decide(turn: UnitOfWork, question: Read) -> Answer | SurefootError:
     if refused is not None:
         return refused
     is_held = question.is_fallback or turn.state.mode != "guarded"
-    asked = question.asked
+    told = question.told
     features: Any = question.rows if question.catalogue is None else question.catalogue
     try:
-        sealed = seal(question.decision_id, asked) if is_sealed(turn.state.created) else None
+        private = seal(question.decision_id, told) if is_sealed(turn.state.created) else None
         decision = turn.state.linear.decide(
-            features, baseline=asked.baseline, baseline_reward=asked.baseline_reward, hold=is_held
+            features, baseline=told.baseline, baseline_reward=told.baseline_reward, hold=is_held
         )
     except SurefootError as error:  # the policy has changed nothing
         return error
     # Only now: a question that is refused leaves nothing in the journal.
     if question.catalogue is not None:
         _register(turn, question.catalogue)
-    record = _record(turn, question, decision, is_held)
-    if sealed is None:
-        kept, private = record, None
-    else:
-        without, private = sealed
-        ref = new_reference(turn.transaction, private)
-        kept = msgspec.structs.replace(record, decision_id=ref, asked=without)
-    event = turn.write(records.DECISION, kept, question.key if sealed is None else None, private)
-    turn.state.decided(kept, event.time)
-    within = turn.state.created.confirm_within if record.source == "learner" else None
-    return Answer(record, event.time, head=event.head, confirm_within=within)
+    return _written(turn, question, decision, is_held, private)
 
 
 def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootError:
@@ -94,18 +87,50 @@ def _register(turn: UnitOfWork, catalogue: Catalogue) -> None:
     turn.state.remember(catalogue)
 
 
-def _record(turn: UnitOfWork, question: Read, decision: Decision, is_held: bool) -> records.DecisionRecord:
+def _written(
+    turn: UnitOfWork, question: Read, decision: Decision, is_held: bool, private: PrivateText | None
+) -> Answer:
     # With any other radius the number of observations determines the set.
-    is_dual = turn.state.created.settings.get("radius") == "dual"
-    return records.DecisionRecord(
-        decision_id=question.decision_id,
-        round=decision.round,
-        mode=turn.state.mode,
-        asked=question.asked,
-        action=decision.action,
-        source=decision.source,
-        certificate=written(decision.certificate, with_sets=is_dual),
+    told, certificate = certified(decision, with_sets=turn.state.created.settings.get("radius") == "dual")
+    if private is None:
+        ref, key, asked = question.decision_id, question.key, question.asked
+    else:
+        ref, key = new_reference(turn.transaction, private), None
+        asked = sealed_question(question.told, question.features)
+    mode, draw = turn.state.mode, None if math.isnan(decision.draw) else decision.draw
+    round_, action, source, is_fallback = decision.round, decision.action, decision.source, question.is_fallback
+    record = records.DecisionRecord(
+        decision_id=ref,
+        round=round_,
+        mode=mode,
+        asked=asked,
+        action=action,
+        source=source,
+        certificate=certificate,
         is_held=is_held,
-        is_fallback=question.is_fallback,
-        draw=None if math.isnan(decision.draw) else decision.draw,
+        is_fallback=is_fallback,
+        draw=draw,
     )
+    is_told = isinstance(certificate, msgspec.Raw)  # by the core, which refuses rows that are not finite
+    payload = records.encode_finite(record) if is_told else records.encode(record)
+    event = turn.append(records.DECISION, payload, key, private)
+    made = NewDecision(
+        question.decision_id,
+        round_,
+        mode,
+        asked if private is None else question.told,
+        action,
+        source,
+        told,
+        is_held,
+        is_fallback,
+        draw,
+        partial(_read, event, private),
+    )
+    turn.state.decided(made, event.time, ref)
+    within = turn.state.created.confirm_within if source == "learner" else None
+    return Answer(made, event.time, False, None, turn.state.head, within)
+
+
+def _read(event: Event, private: PrivateText | None) -> records.DecisionRecord:
+    return opened(decode(event, records.DecisionRecord), private)

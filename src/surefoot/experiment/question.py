@@ -48,16 +48,26 @@ class Question(Value, frozen=True, eq=True):
 
 
 class Read(Value, frozen=True):
-    """A question as the policy takes it (rows, or the catalogue) and as the journal keeps it (`asked`)."""
+    """A question as the policy takes it (rows, or the catalogue) and, but for the rows, as the journal keeps it."""
 
     decision_id: str
     key: str  # what the decision is found by in the journal
     rows: Matrix | None
     catalogue: Catalogue | None
-    asked: Asked
+    told: Asked  # without `features`
     is_fallback: bool = False
     confirms: tuple[str, ...] = ()
     by: str = ""  # who books a round
+
+    @property
+    def features(self) -> list[list[float]] | None:
+        """The rows as the journal keeps them: made when they are written, for questions may wait in great numbers."""
+        return None if self.rows is None else self.rows.tolist()
+
+    @property
+    def asked(self) -> Asked:
+        """The question as the journal keeps it."""
+        return msgspec.structs.replace(self.told, features=self.features)
 
 
 def read(question: Question, *, is_fallback: bool = False, sealed: bool = False) -> Read:
@@ -67,8 +77,7 @@ def read(question: Question, *, is_fallback: bool = False, sealed: bool = False)
     rows, catalogue = _read_features(question.features)
     shown = rows if catalogue is None else catalogue.rows
     actions = read_actions(question.actions, None if shown is None else shown.shape[0])
-    asked = Asked(
-        features=None if rows is None else rows.tolist(),
+    told = Asked(
         catalogue=None if catalogue is None else catalogue.digest,
         actions=actions,
         baseline=read_baseline(question.baseline, actions, None if shown is None else shown.shape[0]),
@@ -78,8 +87,8 @@ def read(question: Question, *, is_fallback: bool = False, sealed: bool = False)
     if question.decision_id is None and is_fallback:
         raise InputError("A fallback must have the caller's own `decision_id`, so that it is never booked twice.")
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
-    confirms = read_ids("confirms", question.confirms)
-    return Read(chosen, key_of(chosen, sealed=sealed), rows, catalogue, asked, is_fallback, confirms)
+    confirms = read_ids("confirms", question.confirms) if question.confirms else ()
+    return Read(chosen, key_of(chosen, sealed=sealed), rows, catalogue, told, is_fallback, confirms)
 
 
 def key_of(decision_id: str, *, sealed: bool) -> str:

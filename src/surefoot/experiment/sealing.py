@@ -18,7 +18,7 @@ from surefoot.experiment.decoding import REFERENCE, decode, find_reference
 from surefoot.experiment.decoding import reference as reference
 from surefoot.experiment.question import key_of
 from surefoot.journal import Event, View, canonical
-from surefoot.journal.events import check_text
+from surefoot.journal.events import check_text, encode_sorted
 from surefoot.journal.private_text import PrivateText, new_salt
 from surefoot.records import (
     DECISION,
@@ -79,12 +79,18 @@ def new_reference(view: View, private: PrivateText) -> str:
     return f"{view.head.number + 1:011d}.{private.commitment()}"
 
 
-def seal(decision_id: str, asked: Asked) -> tuple[Asked, PrivateText]:
-    """A decision's question as the chain holds it, and the private text."""
+def seal(decision_id: str, asked: Asked) -> PrivateText:
+    """What the chain does not hold of a decision's question (`sealed_question`)."""
     _check_id(decision_id)
     text = DecisionText(decision_id, asked.actions, asked.context)
-    private = PrivateText(decision_id, _person(asked.context), new_salt(), canonical(text))
-    return msgspec.structs.replace(asked, actions=None, context=None), private
+    return PrivateText(decision_id, _person(asked.context), new_salt(), encode_sorted(text))
+
+
+def sealed_question(asked: Asked, features: list[list[float]] | None) -> Asked:
+    """What the chain holds of it: all that the mathematics need."""
+    return Asked(
+        features=features, catalogue=asked.catalogue, baseline=asked.baseline, baseline_reward=asked.baseline_reward
+    )
 
 
 def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[AskedGuard, PrivateText]:

@@ -9,6 +9,7 @@ import msgspec
 from surefoot import records
 from surefoot.errors import AlarmError, ConfigError, JournalCorruptedError
 from surefoot.experiment.lease_forms import BANK, LINEAR, AnyHandedIn, AnyLeaseRecord, LeaseForm, leased_round
+from surefoot.experiment.new_decision import NewDecision
 from surefoot.experiment.state import APPLY, KINDS, State, decode, round_of
 from surefoot.journal import Event, Head, View
 from surefoot.leases import LeasedGuard, LeasedLUCB
@@ -120,10 +121,12 @@ class LinearShardState(ShardState):
         is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
         return {**super().told_of(record), "tried": record.certificate.proposal if is_tried else None}
 
-    def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
+    def decided(
+        self, record: records.DecisionRecord | NewDecision | records.Guarded, time: float, ref: str | None = None
+    ) -> None:
         """Count a round, and keep what is handed in of it."""
-        super().decided(record, time)
-        assert isinstance(record, records.DecisionRecord)
+        super().decided(record, time, ref)
+        assert not isinstance(record, records.Guarded)
         asked, rows = record.asked, record.asked.features
         if asked.catalogue is not None:
             rows = self.catalogues[asked.catalogue].rows.tolist()
@@ -187,9 +190,11 @@ class BankShardState(ShardState):
         """The policy."""
         return self.policy
 
-    def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
+    def decided(
+        self, record: records.DecisionRecord | NewDecision | records.Guarded, time: float, ref: str | None = None
+    ) -> None:
         """Count a round, and keep what is handed in of it."""
-        super().decided(record, time)
+        super().decided(record, time, ref)
         assert isinstance(record, records.Guarded)
         asked = record.asked
         self.since.append(HandedCoin(

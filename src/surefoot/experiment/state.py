@@ -18,6 +18,7 @@ from surefoot.experiment.decoding import decode as decode
 from surefoot.experiment.decoding import find_reference, side_of
 from surefoot.experiment.decoding import round_of as round_of
 from surefoot.experiment.estimates import estimates
+from surefoot.experiment.new_decision import NewDecision
 from surefoot.experiment.policy_by_name import new_policy as new_policy
 from surefoot.experiment.unconfirmed_rounds import UnconfirmedRounds
 from surefoot.journal import Event, Head, View
@@ -37,6 +38,8 @@ class State:
 
     def __init__(self, created: Created, policy: BasePolicy, head: Head, time: float) -> None:
         self.created, self.policy, self.head, self.time = created, policy, head, time
+        # Asked in every round, where isinstance is slow: policies are abstract classes.
+        self._is_linear, self._is_guard = isinstance(policy, Policy), isinstance(policy, Guard)
         self.mode: ModeName = created.mode
         self.windows = windows_of(created)
         self.unconfirmed = UnconfirmedRounds(created.confirm_within, policy)
@@ -73,9 +76,9 @@ class State:
     @property
     def linear(self) -> Policy:
         """The policy of an experiment over features or arms."""
-        if not isinstance(self.policy, Policy):
+        if not self._is_linear:
             raise InputError("A guard decides between a `baseline` and a `proposal`, but features were given.")
-        return self.policy
+        return self.policy  # type: ignore[return-value]
 
     @property
     def guard(self) -> Guard:
@@ -88,19 +91,23 @@ class State:
         """What the policy has to know of a round beside the question and the answer, to recall it."""
         return {"draw": record.draw} if isinstance(self.policy, WatchedPolicy) else {}
 
-    def decided(self, record: records.DecisionRecord | records.Guarded, time: float) -> None:
-        """Count a round that the policy has decided."""
+    def decided(
+        self, record: records.DecisionRecord | NewDecision | records.Guarded, time: float, ref: str | None = None
+    ) -> None:
+        """Count a round that the policy has decided; `ref` is its id in the chain, where the record has another."""
+        ref = record.decision_id if ref is None else ref
         self.tally.decided(record)
-        self.unconfirmed.begin(record, time)
+        if record.source == "learner":
+            self.unconfirmed.begin(ref, record.round, time)
         if self.windows is not None:
-            self.windows.begin(record.decision_id, record.round, time)
+            self.windows.begin(ref, record.round, time)
             return
-        self.open_ids[record.round] = record.decision_id
+        self.open_ids[record.round] = ref
         expires = self.policy.settlement.settle_after
         if expires is not None:
             self.open_ids.pop(record.round - expires, None)
-        if isinstance(self.policy, Guard) and self.policy.units.window is not None:
-            closed = record.round - self.policy.units.window
+        if self._is_guard and self.guard.units.window is not None:
+            closed = record.round - self.guard.units.window
             # Only units close by their window; a round without one may still await its reward.
             if not self.policy.settlement.awaits(closed):
                 self.open_ids.pop(closed, None)

@@ -13,7 +13,7 @@ import msgspec
 
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.safe_lucb import SafeLUCB
-from surefoot.records import DecisionRecord, Guarded, OverdueRound
+from surefoot.records import OverdueRound
 
 
 class UnconfirmedRound(msgspec.Struct):
@@ -46,10 +46,10 @@ class UnconfirmedRounds:
         for one in rounds:
             (self._overdue if one.is_overdue else self._waiting)[one.decision_id] = one
 
-    def begin(self, record: DecisionRecord | Guarded, time: float) -> None:
+    def begin(self, decision_id: str, round_: int, time: float) -> None:
         """Wait for the word that a learner round was played."""
-        if self._seconds is not None and record.source == "learner":
-            self._waiting[record.decision_id] = UnconfirmedRound(record.decision_id, record.round, time + self._seconds)
+        if self._seconds is not None:
+            self._waiting[decision_id] = UnconfirmedRound(decision_id, round_, time + self._seconds)
 
     def awaits(self, decision_id: str) -> bool:
         """Whether it was not confirmed yet."""

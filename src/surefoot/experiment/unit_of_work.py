@@ -22,7 +22,11 @@ class UnitOfWork:
 
     def write(self, kind: str, record: Record, key: str | None = None, private: PrivateText | None = None) -> Event:
         """Append an event; the caller brings the state to it."""
-        event = self.transaction.append(kind, encode(record), time=self.now, key=key, private=private)
+        return self.append(kind, encode(record), key, private)
+
+    def append(self, kind: str, payload: bytes, key: str | None = None, private: PrivateText | None = None) -> Event:
+        """The same of a record that was encoded before."""
+        event = self.transaction.append(kind, payload, time=self.now, key=key, private=private)
         self.state.reached(self.transaction.head, event.time)
         return event
 

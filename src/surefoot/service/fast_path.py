@@ -37,11 +37,10 @@ class FastPath:
         # Set before anything is refused, so that refusals are counted under their route as well.
         scope["path_template"] = TEMPLATES[decision_id is not None]
         visit.check_role(self._roles[decision_id is not None])
-        body = await _body(receive)
         if decision_id is None:
-            status, decided = await self._handlers.decide(name, body, visit)
+            status, decided = await self._handlers.decide(name, await _body(receive), visit)
             return status, _encode(decided)
-        return 200, _encode(await self._handlers.reward(name, decision_id, body, visit))
+        return 200, _encode(await self._handlers.reward(name, decision_id, await _body(receive), visit))
 
 
 async def _body(receive: Receive) -> bytes:

@@ -41,9 +41,15 @@ class Handlers:
 
     async def decide(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
         """One decision, and its status: 201, or 200 where it was made before."""
-        opened = await self._registry.find(name)
+        opened = self._registry.open_experiments.get(name) or await self._registry.find(name)
         asked = read_question_body(DECIDE, body, is_guard=opened.is_guard)
-        return self._tell(name, await opened.queue.ask(await self._read(opened, asked)), visit)
+        if opened.is_guard or asked.catalogue is not None:
+            question = await self._read(opened, asked)
+        else:
+            question = self._of_actions(opened, asked)
+        # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
+        del body, asked
+        return self._tell(name, await opened.queue.ask(question), visit)
 
     async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> AnyOutcomes:
         """Many decisions, each answered on its own."""

@@ -237,7 +237,7 @@ class Experiments(msgspec.Struct):
 
 def decided(answer: Answer, explanation: str) -> Decided:
     """A decision as the API tells it."""
-    record = answer.record
+    record = answer.made
     return Decided(
         decision_id=record.decision_id,
         action_id=answer.action_id,
@@ -291,8 +291,8 @@ def summary(status: Status, created: Created) -> Summary:
 
 def explained(answer: Answer) -> str:
     """Why, in a sentence that calls the proposal by the caller's own name."""
-    sentence, names = answer.explain(), answer.record.asked.actions
-    proposal = answer.record.certificate.proposal
+    sentence, names = answer.explain(), answer.made.asked.actions
+    proposal = answer.made.certificate.proposal
     if names is None or not 0 <= proposal < len(names):
         return sentence
     return sentence.replace(f"action {proposal}", names[proposal], 1)
@@ -300,7 +300,7 @@ def explained(answer: Answer) -> str:
 
 def brief(answer: Answer) -> str:
     """The same in short, without looking into the proof: quick enough for every answer."""
-    record, margin = answer.record, answer.margin
+    record, margin = answer.made, answer.margin
     if record.source == "baseline" or answer.voided is not None or not math.isfinite(margin):
         return explained(answer)
     name = answer.action_id or f"action {answer.action}"
@@ -308,7 +308,7 @@ def brief(answer: Answer) -> str:
 
 
 def _certificate(answer: Answer) -> Certificate:
-    record, names = answer.record, answer.record.asked.actions
+    record, names = answer.made, answer.made.asked.actions
     found = record.certificate
     return Certificate(
         guaranteed=finite(float(found.guaranteed)),

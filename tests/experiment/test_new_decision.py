@@ -1,0 +1,95 @@
+"""A decision that was just written: its bytes are those of its record, and what is read of it later is the same."""
+
+import math
+import os
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import surefoot
+from surefoot.core import native
+from surefoot.errors import SurefootError
+from surefoot.experiment import Experiment
+from surefoot.experiment.certificate_records import certified, written
+from surefoot.journal import canonical, new_salt, open_journal
+from surefoot.safety.facts import ROUNDING
+from tests.experiment.worlds import safe_policy
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ball": {"noise": 0.3, "gate": "joint"},
+    "ledger": {"noise": 0.05, "gate": "ledger"},
+    "range": {"noise": 0.05, "reward_range": (0.0, 1.0), "reward_floor": 0.1},
+    "likelihood": {"reward_bounds": (0.0, 1.0)},
+}
+
+
+@pytest.mark.parametrize("scale", [0.3, 3e-4, 7e-9])  # numbers with and without an exponent
+@pytest.mark.parametrize("dim", [3, 4])
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_the_core_writes_a_certificate_as_its_record_is_written(kind: str, dim: int, scale: float) -> None:
+    given: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "theta_bound": 1.0, "feature_bound": 3.0, **SETTINGS[kind]}
+    policy, rng, facts = surefoot.SafeLUCB(dim=dim, **given), np.random.default_rng(dim), set[str]()
+    for _ in range(60):
+        rows = np.abs(rng.normal(size=(6, dim))) * scale
+        try:
+            decision = policy.decide(rows, baseline=1)
+        except SurefootError:
+            continue
+        told, raw = certified(decision, with_sets=False)
+        record = written(decision.certificate, with_sets=False)
+        assert isinstance(raw, msgspec.Raw)
+        assert bytes(raw) == canonical(record)
+        assert (told.guaranteed, told.required, told.proposal) == (
+            float(record.guaranteed),
+            float(record.required),
+            record.proposal,
+        )
+        facts |= {type(piece.fact).__name__ for piece in record.proof.pieces}
+        policy.observe(decision, float(rng.random() < 0.4))
+    assert facts
+
+
+def test_what_pieces_miss_is_summed_exactly() -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(300):
+        count, dim = rng.integers(0, 5), rng.integers(1, 9)
+        size = 10.0 ** rng.uniform(-150, 140)
+        question, pieces = rng.normal(size=dim) * size, rng.normal(size=(count, dim)) * size
+        parts = [question.tolist(), *(-pieces).tolist()]
+        missing = math.hypot(*map(math.fsum, zip(*parts, strict=True)))
+        lengths = math.fsum(math.hypot(*part) for part in parts)
+        expected = -0.7 * (missing * (1 + ROUNDING) + ROUNDING * lengths)
+        assert native.given_away(question, pieces, 0.7) == pytest.approx(expected, rel=4e-16)
+        bounds = [*question.tolist(), 0.0]
+        assert native.sum_below(bounds) in (total := math.fsum(bounds), math.nextafter(total, -math.inf))
+        assert native.sum_below(bounds) <= total
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_record_that_is_read_later_is_the_one_that_was_written(sealed: bool) -> None:
+    journal = open_journal("memory:")
+    shop = Experiment.create(journal, "shop", safe_policy(), mode="guarded", sealed=sealed)
+    asked = {"baseline": "a", "actions": ["a", "b"], "context": {"age": None}, "decision_id": "visit-1"}
+    made = shop.decide([[0.6, 0.1], [0.3, 0.6]], **asked)  # type: ignore[call-overload]
+    again = shop.decide([[0.6, 0.1], [0.3, 0.6]], **asked)  # type: ignore[call-overload]
+    assert again.is_repeat
+    assert again.record == made.record
+    assert made.record.asked.features == [[0.6, 0.1], [0.3, 0.6]]
+    assert msgspec.structs.replace(again, is_repeat=False) == made
+    assert again.explain() == made.explain()
+    assert (again.margin, again.action_id, again.mode) == (made.margin, made.action_id, made.mode)
+
+
+def test_salts_differ_also_in_a_forked_process() -> None:
+    drawn = [new_salt() for _ in range(1000)]
+    assert len(set(drawn)) == 1000
+    assert {len(salt) for salt in drawn} == {16}
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, new_salt())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 16) not in [new_salt() for _ in range(300)]
