@@ -4,8 +4,8 @@ import math
 
 import msgspec
 
-from surefoot.experiment.new_decision import NewDecision
-from surefoot.records import DecisionRecord, Guarded, Learned, MetricReward, Reason, Response, RewardRecord
+from surefoot.experiment.new_decision import AnyRound
+from surefoot.records import Guarded, Learned, MetricReward, Reason, Response, RewardRecord
 
 HOUR = 3600.0
 
@@ -63,7 +63,7 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         """The last round before the newest restart; 0 where there was none."""
         return self.restarts[-1][0] if self.restarts else 0
 
-    def decided(self, record: DecisionRecord | NewDecision | Guarded) -> None:
+    def decided(self, record: AnyRound) -> None:
         """Count a round."""
         margin = record.certificate.margin
         self.proposed_margin = margin

@@ -6,8 +6,9 @@ never becomes objects on the way.
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
-from surefoot.records import Asked, CertificateRecord, DecisionRecord, ModeName, Source
+from surefoot.records import Asked, CertificateRecord, DecisionRecord, Guarded, ModeName, Source
 from surefoot.values import Value
 
 
@@ -58,3 +59,6 @@ class NewDecision(Value, frozen=True):
     def record(self) -> DecisionRecord:
         """The whole record, read from what was written."""
         return self._read()
+
+
+AnyRound: TypeAlias = DecisionRecord | NewDecision | Guarded

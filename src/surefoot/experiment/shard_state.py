@@ -9,7 +9,7 @@ import msgspec
 from surefoot import records
 from surefoot.errors import AlarmError, ConfigError, JournalCorruptedError
 from surefoot.experiment.lease_forms import BANK, LINEAR, AnyHandedIn, AnyLeaseRecord, LeaseForm, leased_round
-from surefoot.experiment.new_decision import NewDecision
+from surefoot.experiment.new_decision import AnyRound
 from surefoot.experiment.state import APPLY, KINDS, State, decode, round_of
 from surefoot.journal import Event, Head, View
 from surefoot.leases import LeasedGuard, LeasedLUCB
@@ -121,9 +121,7 @@ class LinearShardState(ShardState):
         is_tried = not record.is_held and float(record.certificate.optimism) == math.inf
         return {**super().told_of(record), "tried": record.certificate.proposal if is_tried else None}
 
-    def decided(
-        self, record: records.DecisionRecord | NewDecision | records.Guarded, time: float, ref: str | None = None
-    ) -> None:
+    def decided(self, record: AnyRound, time: float, ref: str | None = None) -> None:
         """Count a round, and keep what is handed in of it."""
         super().decided(record, time, ref)
         assert not isinstance(record, records.Guarded)
@@ -190,9 +188,7 @@ class BankShardState(ShardState):
         """The policy."""
         return self.policy
 
-    def decided(
-        self, record: records.DecisionRecord | NewDecision | records.Guarded, time: float, ref: str | None = None
-    ) -> None:
+    def decided(self, record: AnyRound, time: float, ref: str | None = None) -> None:
         """Count a round, and keep what is handed in of it."""
         super().decided(record, time, ref)
         assert isinstance(record, records.Guarded)

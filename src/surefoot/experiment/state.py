@@ -18,7 +18,7 @@ from surefoot.experiment.decoding import decode as decode
 from surefoot.experiment.decoding import find_reference, side_of
 from surefoot.experiment.decoding import round_of as round_of
 from surefoot.experiment.estimates import estimates
-from surefoot.experiment.new_decision import NewDecision
+from surefoot.experiment.new_decision import AnyRound
 from surefoot.experiment.policy_by_name import new_policy as new_policy
 from surefoot.experiment.unconfirmed_rounds import UnconfirmedRounds
 from surefoot.journal import Event, Head, View
@@ -91,9 +91,7 @@ class State:
         """What the policy has to know of a round beside the question and the answer, to recall it."""
         return {"draw": record.draw} if isinstance(self.policy, WatchedPolicy) else {}
 
-    def decided(
-        self, record: records.DecisionRecord | NewDecision | records.Guarded, time: float, ref: str | None = None
-    ) -> None:
+    def decided(self, record: AnyRound, time: float, ref: str | None = None) -> None:
         """Count a round that the policy has decided; `ref` is its id in the chain, where the record has another."""
         ref = record.decision_id if ref is None else ref
         self.tally.decided(record)
