@@ -361,18 +361,6 @@ def _corrected(state: State, event: Event, view: View) -> None:
     state.corrected(record, _round_of(state, record.decision_id, view))
 
 
-def _confirmed(state: State, event: Event, view: View) -> None:
-    state.unconfirmed.confirm(decode(event, records.Confirmed).decision_ids)
-
-
-def _overdue(state: State, event: Event, view: View) -> None:
-    state.unconfirmed.charge(decode(event, records.Overdue).decisions)
-
-
-def _acknowledged(state: State, event: Event, view: View) -> None:
-    state.acknowledged(decode(event, records.Acknowledged))
-
-
 def _snapshot(state: State, event: Event, view: View) -> None:
     state.snapshotted(decode(event, records.Snapshot), event.number)
 
@@ -395,9 +383,9 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     records.ABANDONED: _abandoned,
     records.VOIDED: _voided,
     records.CORRECTED: _corrected,
-    records.CONFIRMED: _confirmed,
-    records.OVERDUE: _overdue,
-    records.ACKNOWLEDGED: _acknowledged,
+    records.CONFIRMED: lambda state, event, _: state.unconfirmed.confirm(decode(event, records.Confirmed).decision_ids),
+    records.OVERDUE: lambda state, event, _: state.unconfirmed.charge(decode(event, records.Overdue).decisions),
+    records.ACKNOWLEDGED: lambda state, event, _: state.acknowledged(decode(event, records.Acknowledged)),
     records.ERASED: _erased,
     records.SNAPSHOT: _snapshot,
     records.GUARDED: _guarded,
