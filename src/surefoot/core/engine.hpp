@@ -63,14 +63,15 @@ struct Player {
   typename P::Record record;
   std::deque<Late> late;
 
+  // Not forced inline: with SafeLUCB's search in the loop itself NVIDIA's compiler spoils the loop's own variables.
   template <class Team>
-  [[gnu::always_inline]] auto learn(const Lesson& lesson, const Team& team) {
+  auto learn(const Lesson& lesson, const Team& team) {
     return P::learn(state, lesson, team);
   }
 
   // Learns in the order of the decisions, up to the first reward that has not arrived before this round.
   template <class Team>
-  [[gnu::noinline]] void learn_due(double round, const Team& team) {
+  void learn_due(double round, const Team& team) {
     while (!late.empty() && late.front().due <= round) {
       const Late& next = late.front();
       learn({next.features.data(), next.row, next.is_learner, next.reward}, team);
