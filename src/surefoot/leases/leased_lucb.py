@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, real_array
+from surefoot.arrays import Matrix, Vector
 from surefoot.errors import DecisionError, InputError
 from surefoot.leases.lease import Lease, LeasedRound
 from surefoot.leases.moved_rounds import MovedRounds, question_of
-from surefoot.linear.actions import ActionSet, Catalogue
+from surefoot.linear.actions import ActionSet, Catalogue, rows_in
 from surefoot.policies import Decision, SafeLUCB
 from surefoot.policies.decision import Source, check_recalled, round_of
 from surefoot.policies.linear_certificate import Promise
@@ -157,7 +157,7 @@ class LeasedLUCB(SafeLUCB):
             )
         alpha, before, counted = self._settings.alpha, self.proved(self._settings.amount), self._ledger.learner_rounds
         kept = super()._rebook(round_, features, baseline, baseline_reward, decided, played)
-        rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+        rows = rows_in(features)
         assert baseline is not None
         was = question_of(rows[decided[0]], rows[baseline], alpha, is_learner=decided[1])
         now = question_of(rows[played], rows[baseline], alpha, is_learner=played != baseline)
@@ -196,7 +196,7 @@ class LeasedLUCB(SafeLUCB):
         told: dict[str, Any] = {"baseline": int(baseline), "baseline_reward": baseline_reward}
         if hold or not self._is_leased or self._alarm is not None or not self._local:
             return super().decide(features, **told, hold=hold or not self._is_leased)
-        rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+        rows = rows_in(features)
         self._check_shape(rows)
         return self.consider(rows, **told, proposal=self._proposal(rows))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.arrays import Matrix, Vector, finite_array, positive
+from surefoot.arrays import Matrix, Vector, finite_array, positive, real_array
 from surefoot.errors import AssumptionError, InputError, SolverError
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
 from surefoot.linear.linear_program import maximise
@@ -389,3 +389,8 @@ class Polytope(ActionSet):
 
 def _signed(edges: Matrix) -> list[tuple[Vector, float]]:
     return [(edge, sign) for edge in edges for sign in (1.0, -1.0)]
+
+
+def rows_in(features: ArrayLike | Catalogue) -> Matrix:
+    """The rows of a question: those of a catalogue, or an array that is looked at."""
+    return features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_array
 from surefoot.core import native
 from surefoot.errors import AssumptionError, InputError
-from surefoot.linear.actions import ActionSet, Catalogue
+from surefoot.linear.actions import ActionSet, Catalogue, rows_in
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.ridge import Ridge, sized
 from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
@@ -283,7 +283,7 @@ class LinearPolicy(Policy):
         decided: tuple[int, bool],
         played: int,
     ) -> bytes:
-        rows = features.rows if isinstance(features, Catalogue) else real_array("features", features, ndim=2)
+        rows = rows_in(features)
         self._check_shape(rows)
         row, was_learner = decided
         self._check_order(rows, max(row, played))
