@@ -14,18 +14,19 @@ class Carlson {
 
   // M for V + x x^T, given M x: in x's block, from the old M, which may be the same. Leaves V^-1 x in the block of
   // `step`.
-  [[gnu::always_inline]] void update(const Matrix<D>& old, const double* projected, Span block, Matrix<D>& whitener,
+  template <class At>
+  [[gnu::always_inline]] void update(const Matrix<D>& old, At projected, Span block, Matrix<D>& whitener,
                                      Vector<D>& step) {
     weigh(projected, block);
     // By name, since a compiler must take it that what is written may be where a row stands.
-    const double *shrinks = shrinks_.data(), *shares = shares_.data();
+    const auto shrinks = shrinks_.data(), shares = shares_.data();
     const std::ptrdiff_t apart = whitener.stride();
-    const double* const first_old = old.data();
-    double *const first_new = whitener.data(), *const steps = step.data();
+    const auto first_old = old.data();
+    const auto first_new = whitener.data(), steps = step.data();
     each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) {
       Number so_far[Many] = {};
-      const double* from = first_old + j * apart + j;
-      double* to = first_new + j * apart + j;
+      auto from = first_old + j * apart + j;
+      auto to = first_new + j * apart + j;
       for (int i = j; i < block.end; ++i, from += apart, to += apart) {
         const double shrink = shrinks[i], share = shares[i], entry = projected[i];
         for (int k = 0; k < Many; ++k) {
@@ -39,14 +40,16 @@ class Carlson {
   }
 
  private:
-  Vector<D> shrinks_, shares_;  // of every row
+  WholeVector<D> shrinks_, shares_;  // of every row
 
   // Quotients and roots, of four rows side by side.
-  [[gnu::always_inline]] void weigh(const double* projected, Span block) {
+  template <class At>
+  [[gnu::always_inline]] void weigh(At projected, Span block) {
     double before = 1.0;
     int i = block.begin;
     for (; i + 4 <= block.end; i += 4) {
-      const Quad entries = take<Quad>(projected + i), squares = entries * entries;
+      const Quad entries = take<Quad>(projected + i);
+      const std::array<double, 4> squares = spread(entries * entries);
       const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
       const Quad befores{before, first, second, third};
       before = third + squares[3];

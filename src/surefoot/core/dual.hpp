@@ -47,7 +47,8 @@ double choose_dual(const LinearSettings& s, Ridge<D>& state, View<D> q, Ellipsoi
   for (const double share : shares) {
     const double ridge = share * s.ridge;
     shifted = gram;
-    for (int i = 0; i < d; ++i) shifted(i, i) = moved_entry(state.gram(i, i), state.gram_carry(i, i), ridge, s.ridge);
+    for (int i = 0; i < d; ++i)
+      shifted(i, i) = moved_entry(state.gram.sum(i, i), state.gram.carry(i, i), ridge, s.ridge);
     if (!cholesky(shifted, lower)) continue;
     invert(lower, trial.whitener);
     const double drift = Ridge<D>::drift_of_fresh(d, largest_sums(trial.whitener, lower).condition());

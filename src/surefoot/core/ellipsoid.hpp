@@ -18,14 +18,15 @@ struct Range {
 };
 
 // B ||q||: how far <theta, q> reaches to both sides of 0 over the ball.
-inline double ball_spread(double bound, const double* q, int d) {
+template <class At>
+double ball_spread(double bound, At q, int d) {
   // Rounded up: d terms, a root and two products cost less than d + 4 roundings.
   return bound * std::sqrt(square_length(q, d)) * (1.0 + (d + 4.0) * EPS);
 }
 
 // <center, q>, and radius ||q||_{V^-1} to both sides of it.  (paper, eq. 5)
-template <int D>
-Range ellipsoid_range(const Vector<D>& center, const Matrix<D>& whitener, double radius, View<D> q) {
+template <int D, class Question>
+Range ellipsoid_range(const Vector<D>& center, const Matrix<D>& whitener, double radius, const Question& q) {
   const int d = center.size();
   const double square = square_of_product(whitener, q.data());
   const double size = size_of_dot(center.data(), q.data(), d);

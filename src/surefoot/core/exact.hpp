@@ -63,7 +63,7 @@ struct SumVector {
   // From place i on, as many as there are terms.
   template <class Number>
   [[gnu::always_inline]] void add(int i, Number terms) {
-    double *sums = value.data() + i, *carries = carry.data() + i;
+    const auto sums = value.data() + i, carries = carry.data() + i;
     const auto [sum, lost] = two_sum(take<Number>(sums), terms);
     put(sums, sum);
     put(carries, take<Number>(carries) + lost);

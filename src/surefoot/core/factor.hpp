@@ -9,7 +9,7 @@ namespace surefoot {
 
 // L; false where V is not positive definite in floating point. Rows of L begin where it was told that they do.
 template <int D>
-bool cholesky(const Matrix<D>& gram, Matrix<D>& lower) {
+bool cholesky(const WholeMatrix<D>& gram, WholeMatrix<D>& lower) {
   const int d = gram.dim();
   for (int i = 0; i < d; ++i) {
     const int from = lower.from(i);
@@ -29,7 +29,7 @@ bool cholesky(const Matrix<D>& gram, Matrix<D>& lower) {
 
 // The inverse of L, of which only the lower triangle is read and written.
 template <int D>
-void invert(const Matrix<D>& lower, Matrix<D>& inverse) {
+void invert(const WholeMatrix<D>& lower, WholeMatrix<D>& inverse) {
   const int d = lower.dim();
   inverse.fill(0.0);
   for (int i = 0; i < d; ++i) {
@@ -103,7 +103,8 @@ template <>
 struct Product<4> {
   Quad entries;
 
-  [[gnu::always_inline]] Product(const Matrix<4>& lower, const double* x) {
+  template <class At>
+  [[gnu::always_inline]] Product(const Matrix<4>& lower, At x) {
     const Quad given = take<Quad>(x);
     const auto row = [&](int i) { return take<Quad>(lower.row(i)) * given; };
     entries = totals({row(0), row(1), row(2), row(3)});
@@ -111,13 +112,14 @@ struct Product<4> {
 
   template <class Use>
   [[gnu::always_inline]] void each(int begin, int end, Use use) const {
-    for (int i = begin; i < end; ++i) use(i, entries[i]);
+    const std::array<double, 4> all = spread(entries);
+    for (int i = begin; i < end; ++i) use(i, all[static_cast<std::size_t>(i)]);
   }
 };
 
 // ||M x||^2, added up row after row.
-template <int D>
-double square_of_product(const Matrix<D>& lower, const double* x) {
+template <int D, class At>
+double square_of_product(const Matrix<D>& lower, At x) {
   double square = 0.0;
   const Product<D> product{lower, x};
   product.each(0, lower.dim(), [&](int, double entry) { square += entry * entry; });
@@ -135,13 +137,12 @@ template <class Work>
 }
 
 // M^T x for a lower triangular M, of some coordinates that M ties to no others; zeros above its diagonal are read, too.
-template <int D>
-[[gnu::always_inline]] inline void multiply_transposed(const Matrix<D>& lower, int begin, int end, const double* x,
-                                                       double* out) {
+template <int D, class From, class To>
+[[gnu::always_inline]] inline void multiply_transposed(const Matrix<D>& lower, int begin, int end, From x, To out) {
   each_strip(begin, end, [&]<class Number, int Many>(int j) {
     Number sums[Many] = {};
     for (int i = j; i < end; ++i) {
-      const double* row = lower.row(i) + j;
+      const auto row = lower.row(i) + j;
       const double scale = x[i];
       for (int k = 0; k < Many; ++k) sums[k] += scale * take<Number>(row + k * WIDTH<Number>);
     }
@@ -184,9 +185,9 @@ struct LargestSums {
 };
 
 template <int D>
-LargestSums largest_sums(const Matrix<D>& inverse, const Matrix<D>& lower, int first = 0) {
+LargestSums largest_sums(const WholeMatrix<D>& inverse, const WholeMatrix<D>& lower, int first = 0) {
   const int d = lower.dim();
-  Vector<D> rows(d), columns(d);  // row sums of |L|, column sums of |M|
+  WholeVector<D> rows(d), columns(d);  // row sums of |L|, column sums of |M|
   for (int i = 0; i < d; ++i) {
     for (int j = 0; j <= i; ++j) {
       rows[i] += std::fabs(lower(i, j));

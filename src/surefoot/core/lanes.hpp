@@ -1,6 +1,7 @@
 // Several numbers side by side, on which + - * / work one by one: what vector units of a CPU compute with. On a GPU,
 // whose lanes are threads, `gpu/lanes.hpp` stands in its place.
 #pragma once
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -25,6 +26,10 @@ inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double)); 
 inline constexpr int NARROW = __BIGGEST_ALIGNMENT__ / sizeof(float);  // single numbers side by side, in a register
 using SingleLanes = float __attribute__((vector_size(NARROW * sizeof(float))));
 using SingleQuad = float __attribute__((vector_size(4 * sizeof(float))));
+
+// Whether the coordinates of a vector are dealt to the lanes of a team, which is so on a GPU alone.
+template <int D>
+inline constexpr bool IS_DEALT = false;
 
 // One number, or several.
 template <class Number>
@@ -70,6 +75,9 @@ inline double total(const Number (&x)[Parts]) {
   const Quad half = halved(x);
   return (half[0] + half[2]) + (half[1] + half[3]);
 }
+
+// Its numbers one by one.
+[[gnu::always_inline]] inline std::array<double, 4> spread(Quad x) { return {x[0], x[1], x[2], x[3]}; }
 
 inline SingleQuad narrowed(Quad x) { return __builtin_convertvector(x, SingleQuad); }
 

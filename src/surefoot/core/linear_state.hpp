@@ -72,7 +72,8 @@ struct LinearState {
     const bool is_by_count = settings.radius == Radius::paper && settings.misfit == 0.0;
     return is_by_count ? radii.of(ridge.count, dim(), settings, is_next, team) : radius_of(settings, ridge);
   }
-  [[gnu::always_inline]] Range range(double radius, View<D> q) const {
+  template <class Question>
+  [[gnu::always_inline]] Range range(double radius, const Question& q) const {
     return range_of(settings, ridge, memory, radius, q);
   }
 
@@ -87,7 +88,10 @@ struct LinearState {
   // Learns an observation, and lets the scores of the catalogue follow. Returns how the set changed.
   template <class Team>
   [[gnu::always_inline]] Change absorb(View<D> x, double reward, const Team& team) {
-    return likelihood ? absorb_bounded(x, reward, team) : follow(ridge, x, reward, team);
+    if constexpr (MAY_BE_BOUNDED) {
+      if (likelihood) return absorb_bounded(x, reward, team);
+    }
+    return follow(ridge, x, reward, team);
   }
 
  private:
@@ -150,8 +154,11 @@ template <int D, class Team>
   record.beta = state.radius(offer.is_next, team);
   const double explored = state.settings.exploration;
   const double beta = state.likelihood ? state.optimism() : explored > 0.0 ? explored : record.beta;
-  if (offer.is_catalogue) return state.catalogue->propose(state.settings, state.scoring(), beta, team);
-  return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team, offer.is_checked);
+  if constexpr (MAY_BE_FRESH) {
+    if (!offer.is_catalogue)
+      return state.fresh.propose(state.settings, state.scoring(), offer.rows, beta, team, offer.is_checked);
+  }
+  return state.catalogue->propose(state.settings, state.scoring(), beta, team);
 }
 
 // Whether no theta of the declared length lets the baseline earn what it is said to earn at least; noted for good.

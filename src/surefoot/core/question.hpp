@@ -44,19 +44,21 @@ template <int D>
 }
 
 // With the `dual` radius, chooses the set that bounds <theta, q> best; every other radius has one set only.
-template <int D>
-[[gnu::always_inline]] inline void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory, View<D> q,
-                                              Record<D>& record) {
-  if (s.radius != Radius::dual || ridge.count == 0.0) return;
-  const double radius = choose_dual(s, ridge, q, memory.set);
-  if (radius == CONTRADICTED) memory.refuted = REFUTED;
-  record.radius = radius == CONTRADICTED ? UNKNOWN : radius;
+template <int D, class Question>
+[[gnu::always_inline]] inline void choose_set(const LinearSettings& s, Ridge<D>& ridge, Memory<D>& memory,
+                                              const Question& q, Record<D>& record) {
+  if constexpr (MAY_BE<Radius::dual>) {
+    if (s.radius != Radius::dual || ridge.count == 0.0) return;
+    const double radius = choose_dual<D>(s, ridge, q, memory.set);
+    if (radius == CONTRADICTED) memory.refuted = REFUTED;
+    record.radius = radius == CONTRADICTED ? UNKNOWN : radius;
+  }
 }
 
 // Mean and spread of <theta, q> over the set in use: the ball while there are no data, or no ellipsoid; then that.
-template <int D>
+template <int D, class Question>
 [[gnu::always_inline]] inline Range range_of(const LinearSettings& s, const Ridge<D>& ridge, const Memory<D>& memory,
-                                             double radius, View<D> q) {
+                                             double radius, const Question& q) {
   if (ridge.count == 0.0 || s.radius == Radius::likelihood) [[unlikely]] {
     return {0.0, ball_spread(s.theta_bound, q.data(), ridge.dim())};
   }
@@ -70,7 +72,7 @@ template <int D>
                                                                    const Vector<D>& z) {
   if constexpr (D == 4) {
     const auto squares = [](const Vector<D>& v) { return take<Quad>(v.data()) * take<Quad>(v.data()); };
-    const Quad found = totals({squares(x), squares(y), squares(z), Quad{}});
+    const std::array<double, 4> found = spread(totals({squares(x), squares(y), squares(z), Quad{}}));
     return {found[0], found[1], found[2]};
   } else {
     const auto length = [](const Vector<D>& v) { return square_length(v.data(), v.size()); };

@@ -15,16 +15,17 @@
 #include "blocks.hpp"
 #include "carlson.hpp"
 #include "common.hpp"
+#include "compiled_for.hpp"
 #include "elementary.hpp"
 #include "exact.hpp"
 #include "factor.hpp"
+#include "gram.hpp"
 #include "sums.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 
 namespace surefoot {
 
-inline constexpr int RECENT = 16;           // rows that wait before they enter V together
 inline constexpr int REFRESH_EVERY = 1024;  // observations between two fresh factorisations
 inline constexpr double DRIFT_ALLOWED =
     1e-8;                                     // rounding error of a width at which a fresh factorisation is due at once
@@ -35,16 +36,14 @@ struct Ridge {
   double count = 0.0, fresh_log_det = 0.0, growth = 1.0, drift = 4.0 * EPS, fresh_drift = 4.0 * EPS, condition = 1.0;
   double energy = 0.0;     // b^T V^-1 b
   double age = 0.0;        // observations since M was fresh
-  int waiting = 0;         // rows in `recent`
   int favourite = 0;       // a hint: the row that was chosen last
   double surprises = 0.0;  // sum e^2 D^2: squared errors of prediction, each times the leverage of its row
   Vector<D> theta;
   Matrix<D> whitener;
   Vector<D> step;  // V^-1 x for the newest observation x and the V before it: what scores follow
   SumVector<D> moment;
-  OfTeam<Matrix<D>> gram, gram_carry;  // V, without the rows that wait
-  OfTeam<Vector<D, RECENT>> recent;
-  Vector<D, 2> scratch;
+  Gram<D> gram;
+  Vector<D, 2, false> scratch;
   Carlson<D> carlson;
   Blocks<D> blocks;
   double ridge;
@@ -58,16 +57,13 @@ struct Ridge {
         whitener(dim),
         step(dim),
         moment(dim),
-        gram(dim),
-        gram_carry(dim),
-        recent(dim),
+        gram(dim, ridge_),
         scratch(dim),
         carlson(dim),
         blocks(dim),
         ridge(ridge_),
         projected_(dim) {
     whitener.diagonal(1.0 / std::sqrt(ridge));
-    gram.diagonal(ridge);
     if constexpr (D == any) begin_rows();
   }
 
@@ -87,17 +83,17 @@ struct Ridge {
     }
     check_count(count);
     check_count(age);
-    visit(waiting);
-    if (waiting >= RECENT) damaged("more rows wait in it than there is room for");
+    visit(gram.waiting);
+    if (gram.waiting >= RECENT) damaged("more rows wait in it than there is room for");
     visit(favourite);
     visit(surprises);
     visit(theta);
     visit(whitener);
     visit(step);
     visit(moment);
-    visit(gram);
-    visit(gram_carry);
-    visit(recent);
+    visit(gram.sum);
+    visit(gram.carry);
+    visit(gram.recent);
     visit(scratch);
     visit(ridge);
   }
@@ -109,12 +105,12 @@ struct Ridge {
     const int d = dim();
     blocks = Blocks<D>(d);
     for (int i = 0; i < d && !blocks.is_one(); ++i) {
-      for (const Matrix<D>* matrix : {&whitener, &gram, &gram_carry}) {
+      for (const Matrix<D>* matrix : {&whitener, &gram.sum, &gram.carry}) {
         const Span span = span_of(matrix->row(i), d);
         if (!span.empty()) blocks.join(Span{std::min(span.begin, i), std::max(span.end, i + 1)});
       }
     }
-    for (int k = 0; k < waiting; ++k) blocks.join(view<D>(recent.data() + k * d, d));
+    for (int k = 0; k < gram.waiting; ++k) blocks.join(view<D>(gram.recent.data() + k * d, d));
     begin_rows();
     is_new_ = true;
   }
@@ -151,7 +147,11 @@ struct Ridge {
     });
     const double surprise = reward - dot(theta.data(), x.data(), d);
     // Before theta and M change: what counts is the error of the prediction made without this reward.
-    book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage, team);
+    if constexpr (COUNTS_SURPRISES) {
+      book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage, team);
+    } else if (!(drift <= DRIFT_USABLE)) {
+      gram.fold(blocks, team);  // as a closer look would do
+    }
     accumulate(x, reward, team);
     if (D == any) step.fill(0.0);
     carlson.update(before, scratch.data(), block, whitener, step);
@@ -168,21 +168,23 @@ struct Ridge {
 
   // V, once the rows that wait have entered it.
   template <class Team = Solo>
-  Matrix<D> whole_gram(const Team& team = {}) {
-    fold(team);
-    Matrix<D> whole(dim());
-    for (int i = 0; i < whole.size(); ++i) whole.data()[i] = gram.data()[i] + gram_carry.data()[i];
+  WholeMatrix<D> whole_gram(const Team& team = {}) {
+    gram.fold(blocks, team);
+    WholeMatrix<D> whole(dim());
+    for (int i = 0; i < dim(); ++i) {
+      for (int j = 0; j < dim(); ++j) whole(i, j) = gram.at(i, j);
+    }
     return whole;
   }
 
   // x^T V x
   double square_in_gram(const Vector<D>& x) {
-    fold(Solo{});
+    gram.fold(blocks, Solo{});
     double square = 0.0;
     for (int i = 0; i < dim(); ++i) {
       const Span block = blocks.at(i);
       double along = 0.0;
-      for (int j = block.begin; j < block.end; ++j) along += (gram(i, j) + gram_carry(i, j)) * x[j];
+      for (int j = block.begin; j < block.end; ++j) along += gram.at(i, j) * x[j];
       square += x[i] * along;
     }
     return square;
@@ -192,15 +194,15 @@ struct Ridge {
   template <class Team = Solo>
   bool refresh(const Team& team = {}) {
     const int d = dim();
-    fold(team);
+    gram.fold(blocks, team);
     age = 0.0;
-    std::vector<Matrix<D>> fresh;
+    std::vector<WholeMatrix<D>> fresh;
     LargestSums most;
     double log_det = 0.0;
     for (Span block{0, 0}; block.begin < d; block.begin = block.end) {
       block = blocks.at(block.begin);
       const int first = first_of(block), size = block.end - first;
-      Matrix<D> lower(size), inverse(size);
+      WholeMatrix<D> lower(size), inverse(size);
       if (!cholesky(gram_of(block), lower)) {
         fresh_drift = drift;  // the next attempt then waits until the drift has doubled
         return false;
@@ -211,12 +213,14 @@ struct Ridge {
       for (int i = block.begin - first; i < size; ++i) log_det += 2.0 * log_of(lower(i, i) / std::sqrt(ridge));
       fresh.push_back(std::move(inverse));
     }
-    for (Span block{0, 0}; const Matrix<D>& inverse : fresh) {
+    for (Span block{0, 0}; const WholeMatrix<D>& inverse : fresh) {
       block = blocks.at(block.end);
       const int first = first_of(block);
       for (int i = block.begin; i < block.end; ++i) {
         // With the zeros above the diagonal, which an overflow may have turned into NaN.
-        std::copy_n(inverse.row(i - first) + (block.begin - first), block.size(), whitener.row(i) + block.begin);
+        side_by_side(block.size(), [&]<class Number>(int j) {
+          put(whitener.row(i) + block.begin + j, take<Number>(inverse.row(i - first) + (block.begin - first) + j));
+        });
       }
     }
     fresh_log_det = log_det;
@@ -235,21 +239,19 @@ struct Ridge {
 
  private:
   // M b: an observation changes that of its own block alone, unless M is new throughout.
-  Vector<D> projected_;
+  WholeVector<D> projected_;
   bool is_new_ = false;
-  struct Nothing {};
-  [[no_unique_address]] std::conditional_t<D == any, std::vector<int>, Nothing> touching_;
 
   // Where the copy of a block begins: at a group of eight, so that sums over it keep their order.
   static int first_of(Span block) { return D == any ? block.begin & ~7 : 0; }
 
   // A block of V; what stands before it, up to a group of eight, is none of its own.
-  Matrix<D> gram_of(Span block) const {
+  WholeMatrix<D> gram_of(Span block) const {
     const int first = first_of(block);
-    Matrix<D> part(block.end - first);
+    WholeMatrix<D> part(block.end - first);
     for (int i = first; i < block.begin; ++i) part(i - first, i - first) = 1.0;
     for (int i = block.begin; i < block.end; ++i) {
-      for (int j = block.begin; j < block.end; ++j) part(i - first, j - first) = gram(i, j) + gram_carry(i, j);
+      for (int j = block.begin; j < block.end; ++j) part(i - first, j - first) = gram.at(i, j);
     }
     return part;
   }
@@ -294,7 +296,7 @@ struct Ridge {
   template <class Team>
   double center_error(View<D> x, const Team& team) {
     const int d = dim();
-    const Matrix<D> whole = whole_gram(team);
+    const WholeMatrix<D> whole = whole_gram(team);
     double reach = 0.0, square = 0.0;
     for (int i = 0; i < d; ++i) reach += std::sqrt(whole(i, i)) * std::fabs(theta[i]);
     for (int i = 0; i < d; ++i) {
@@ -312,98 +314,13 @@ struct Ridge {
   template <class Team>
   [[gnu::always_inline]] void accumulate(View<D> x, double reward, const Team& team) {
     const int d = dim();
-    double* row = recent.data() + waiting * d;
     side_by_side(d, [&]<class Number>(int i) {
       const auto features = take<Number>(x.data() + i);
       const auto [product, cut] = two_product(reward, features);
       moment.add(i, product);
       put(moment.carry.data() + i, take<Number>(moment.carry.data() + i) + cut);
-      put(row + i, features);
     });
-    waiting += 1;
-    if (waiting == RECENT) fold(team);
-  }
-
-  // The rows that wait enter V. The lanes of a team have one V, and each adds to rows of its own.
-  template <class Team>
-  void fold(const Team& team) {
-    if constexpr (D != any && std::is_same_v<typename Team::Number, double>) {
-      team.each(D, [&](int i) { fold_rows<1>(i, {0, D}); });
-    } else {
-      fold_all();
-    }
-    waiting = 0;
-  }
-
-  void fold_all() {
-    if constexpr (D == any) {
-      for (Span block{0, 0}; block.begin < dim() && waiting > 0; block.begin = block.end) {
-        block = blocks.at(block.begin);
-        find_touching(block);
-        if (touching() > 0) fold_block(block);
-      }
-    } else {
-      if (waiting > 0) fold_rows<D>(0, {0, D});
-    }
-  }
-
-  // V is symmetric: what stands below its diagonal is added up, and copied above it.
-  void fold_block(Span block) {
-    // Rows that read what waits together; their sums stay in registers.
-    constexpr int TOGETHER = WIDTH<Register> == WIDE ? 4 : 2;
-    each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) {
-      int i = j;
-      for (; i + TOGETHER <= block.end; i += TOGETHER) fold_at<Number, TOGETHER, Many>(i, j);
-      for (; i < block.end; ++i) fold_at<Number, 1, Many>(i, j);
-    });
-    mirror(gram, block.begin, block.end);
-    mirror(gram_carry, block.begin, block.end);
-  }
-
-  // Which rows that wait are not zero in a block: the others add nothing to it.
-  void find_touching(Span block) {
-    touching_.clear();
-    for (int k = 0; k < waiting; ++k) {
-      const double* row = recent.data() + k * dim();
-      int at = block.begin;
-      while (at < block.end && row[at] == 0.0) ++at;
-      if (at < block.end) touching_.push_back(k);
-    }
-  }
-  int touching() const {
-    if constexpr (D == any) return static_cast<int>(touching_.size());
-    return waiting;
-  }
-  int touching_row(int place) const {
-    if constexpr (D == any) return touching_[static_cast<std::size_t>(place)];
-    return place;
-  }
-
-  // Some rows of it, which read what waits together.
-  template <int Rows>
-  [[gnu::always_inline]] void fold_rows(int i, Span block) {
-    each_strip(block.begin, block.end, [&]<class Number, int Many>(int j) { fold_at<Number, Rows, Many>(i, j); });
-  }
-
-  template <class Number, int Rows, int Many>
-  [[gnu::always_inline]] void fold_at(int i, int j) {
-    const int d = dim();
-    Number terms[Rows][Many] = {};
-    for (int place = 0; place < touching(); ++place) {
-      const double* x = recent.data() + touching_row(place) * d;
-      for (int k = 0; k < Many; ++k) {
-        const auto features = take<Number>(x + j + k * WIDTH<Number>);
-        for (int r = 0; r < Rows; ++r) terms[r][k] += x[i + r] * features;
-      }
-    }
-    for (int r = 0; r < Rows; ++r) {
-      for (int k = 0; k < Many; ++k) {
-        double *sum = gram.row(i + r) + j + k * WIDTH<Number>, *carry = gram_carry.row(i + r) + j + k * WIDTH<Number>;
-        const auto [value, lost] = two_sum(take<Number>(sum), terms[r][k]);
-        put(sum, value);
-        put(carry, take<Number>(carry) + lost);
-      }
-    }
+    gram.add(x, blocks, team);
   }
 
   // theta = M^T (M b), of the coordinates that changed, and the energy b^T V^-1 b.

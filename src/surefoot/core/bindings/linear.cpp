@@ -62,7 +62,7 @@ void bind_ridge(nb::module_& module) {
   type.def_ro("condition", &R::condition);
   type.def_ro("energy", &R::energy);
   type.def_ro("surprises", &R::surprises);
-  type.def_ro("waiting", &R::waiting);
+  type.def_prop_ro("waiting", [](const R& r) { return r.gram.waiting; });
   type.def_prop_rw(
       "favourite", [](const R& r) { return r.favourite; }, [](R& r, int row) { r.favourite = row < 0 ? 0 : row; });
   type.def_rw("age", &R::age);
