@@ -13,7 +13,8 @@ struct Clucb {
   using State = LinearState<D>;
   using Offer = surefoot::Offer<D>;
   using Record = surefoot::Record<D>;
-  using Lead = surefoot::Lead<D>;
+
+  static Lead<D> lead(const State& state, Rows<D> rows, bool is_apt) { return {Floor::known, state, rows, is_apt}; }
 
   static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
 

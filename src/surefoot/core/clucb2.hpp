@@ -3,6 +3,7 @@
 // The exact one, over the intersection of all ellipsoids, finds its bounds in Python (`surefoot.linear.nested`), and
 // asks `weigh_up` what follows from them.
 #pragma once
+#include "lead.hpp"
 #include "linear_state.hpp"
 
 namespace surefoot {
@@ -15,6 +16,8 @@ struct Clucb2 {
   using State = LinearState<D>;
   using Offer = surefoot::Offer<D>;
   using Record = surefoot::Record<D>;
+
+  static Lead<D> lead(const State& state, Rows<D> rows, bool is_apt) { return {Floor::unknown, state, rows, is_apt}; }
 
   static Offer meet(const State&, const Situation& now) { return linear_offer<D>(now); }
 
@@ -54,8 +57,8 @@ struct Clucb2 {
   static bool teaches(const State&, bool) { return true; }
 
   template <class Team>
-  [[gnu::always_inline]] static void learn(State& state, const Lesson& lesson, const Team& team) {
-    state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
+  [[gnu::always_inline]] static auto learn(State& state, const Lesson& lesson, const Team& team) {
+    return state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
   }
 };
 

@@ -51,10 +51,16 @@ struct Late {
   std::vector<double> features;
 };
 
-// Whether a policy can tell that it is far ahead of its floor. Lanes of a GPU that ask their gates at different times
-// wait for each other, and so ask every time.
+// Whether a policy can tell that it is far ahead of its floor. Of teams that have lanes of one GPU's warp, those that
+// do not ask wait for those that do; it pays where the answer takes long, since several lanes have a part of it each.
 template <class P, class Team>
-inline constexpr bool LEADS = requires { typename P::Lead; } && !std::is_same_v<typename Team::Number, double>;
+inline constexpr bool LEADS = [] {
+  if constexpr (requires { &P::lead; }) {
+    return !std::is_same_v<typename Team::Number, double> || IS_DEALT<P::Dim>;
+  } else {
+    return false;
+  }
+}();
 
 // A policy that plays, and the rewards that it waits for.
 template <Policy P>
@@ -134,7 +140,7 @@ struct Player {
   template <class Team>
   auto lead_in(const Block& block, bool is_late) const {
     if constexpr (LEADS<P, Team>) {
-      return typename P::Lead(state, {block.features, block.actions, block.dim}, block.is_fixed && !is_late);
+      return P::lead(state, {block.features, block.actions, block.dim}, block.is_fixed && !is_late);
     } else {
       return NoLead{};
     }

@@ -1,5 +1,6 @@
 // LUCB: optimism alone, a learner without a floor.  (Abbasi-Yadkori et al. 2011)
 #pragma once
+#include "lead.hpp"
 #include "linear_state.hpp"
 
 namespace surefoot {
@@ -12,6 +13,8 @@ struct Lucb {
   using State = LinearState<D>;
   using Offer = surefoot::Offer<D>;
   using Record = surefoot::Record<D>;
+
+  static Lead<D> lead(const State& state, Rows<D> rows, bool is_apt) { return {Floor::none, state, rows, is_apt}; }
 
   // It looks at no baseline.
   static Offer meet(const State&, const Situation& now) {
@@ -43,8 +46,8 @@ struct Lucb {
   static bool teaches(const State&, bool) { return true; }
 
   template <class Team>
-  [[gnu::always_inline]] static void learn(State& state, const Lesson& lesson, const Team& team) {
-    state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
+  [[gnu::always_inline]] static auto learn(State& state, const Lesson& lesson, const Team& team) {
+    return state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
   }
 };
 
