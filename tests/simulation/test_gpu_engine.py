@@ -45,11 +45,16 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="there is no GPU")
 
 
-@pytest.mark.parametrize("policy", ["PaperPolicy", pytest.param("SafeLucb", marks=pytest.mark.long)])
-def test_the_core_compiles_for_a_gpu(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "actions"),
+    [("PaperPolicy", 128), ("PaperPolicy", 129), pytest.param("SafeLucb", 128, marks=pytest.mark.long)],
+)
+def test_the_core_compiles_for_a_gpu(policy: str, actions: int) -> None:
+    engine = engine_of(policy, actions=actions)
+    assert engine.dealt == (policy == "PaperPolicy" and actions == 128)
     # The architecture of a virtual machine: what a device's own compiler needs minutes for is left out.
-    options = engine_of(policy).options("compute_90")
-    made = Compiler().compile(source(), sources(), options, kind="PTX").decode()
+    options = engine.options("compute_90")
+    made = Compiler().compile(source(), sources(dealt=engine.dealt), options, kind="PTX").decode()
     assert ".entry play" in made
     assert ".entry draw" in made
     assert "fma.rn.f64" not in made  # nothing is fused, for a CPU fuses nothing
@@ -58,14 +63,14 @@ def test_the_core_compiles_for_a_gpu(policy: str) -> None:
 def test_what_does_not_compile_says_why() -> None:
     engine = replace(engine_of("PaperPolicy"), policy="no_such_policy")
     with pytest.raises(ConfigError, match="no_such_policy"):
-        Compiler().compile(source(), sources(), engine.options("compute_90"), kind="PTX")
+        Compiler().compile(source(), sources(dealt=True), engine.options("compute_90"), kind="PTX")
 
 
 def test_structs_that_the_host_writes_otherwise_do_not_compile() -> None:
     engine = engine_of("PaperPolicy")
     wrong = replace(engine, task_bytes=engine.task_bytes + 8)
     with pytest.raises(ConfigError, match="static assertion failed"):
-        Compiler().compile(source(), sources(), wrong.options("compute_90"), kind="PTX")
+        Compiler().compile(source(), sources(dealt=True), wrong.options("compute_90"), kind="PTX")
 
 
 def test_a_program_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

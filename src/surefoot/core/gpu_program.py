@@ -26,19 +26,30 @@ INLINED, SPELLED = re.compile(r"\[\[gnu::(always_inline|noinline)\]\]( inline)?"
 VERSIONS = ("13", "12")  # of CUDA, newest first
 
 
-def sources() -> dict[str, str]:
+def sources(*, dealt: bool = False) -> dict[str, str]:
     """The headers that the compiler sees, by the names in their `#include` lines.
 
-    A header of the folder `gpu` stands in the place of the core's of the same name; `gpu/std` holds as much of the
+    A header of the folder `gpu` stands in the place of the core's of the same name, and so does one of `gpu/dealt`
+    where vectors are dealt to lanes; what it replaces is then found under `core/`. `gpu/std` holds as much of the
     standard library as the core uses.
     """
     core = files("surefoot.core")
+    gpu = core / "gpu"
     found: dict[str, str] = {}
-    for folder, endings in ((core, (".hpp",)), (core / "gpu", (".hpp",)), (core / "gpu" / "std", ("",))):
-        for entry in _files(folder):
-            if entry.name.endswith(endings):
-                found[entry.name] = INLINED.sub(SPELLED, entry.read_text(encoding="utf-8"))
+    for folder, endings in ((core, (".hpp",)), (gpu, (".hpp",)), (gpu / "std", ("",))):
+        found |= _texts(folder, endings)
+    if dealt:
+        own = _texts(gpu / "dealt", (".hpp",))
+        found |= {f"core/{name}": found[name] for name in own if name in found} | own
     return found
+
+
+def _texts(folder: Traversable, endings: tuple[str, ...]) -> dict[str, str]:
+    return {
+        entry.name: INLINED.sub(SPELLED, entry.read_text(encoding="utf-8"))
+        for entry in _files(folder)
+        if entry.name.endswith(endings)
+    }
 
 
 def _files(folder: Traversable) -> Iterator[Traversable]:
@@ -57,6 +68,8 @@ class Engine:
     block: threads that are started together
     blocks: how many of those a multiprocessor must have registers for
     task_bytes, rounds_bytes: sizes of the two structs, as the host writes them
+    shared_bytes: memory of a block that its threads share
+    dealt: whether the coordinates of vectors are dealt to the lanes of a team
     """
 
     policy: str
@@ -68,6 +81,8 @@ class Engine:
     blocks: int
     task_bytes: int
     rounds_bytes: int
+    shared_bytes: int
+    dealt: bool = False
 
     def options(self, architecture: str) -> tuple[str, ...]:
         """What the compiler is told; the architecture is that of a device, such as "sm_90"."""
@@ -81,6 +96,7 @@ class Engine:
             "BLOCKS": self.blocks,
             "TASK_BYTES": self.task_bytes,
             "ROUNDS_BYTES": self.rounds_bytes,
+            "SHARED_BYTES": self.shared_bytes,
         }
         return (*OPTIONS, f"-arch={architecture}", *(f"-D{name}={value}" for name, value in given.items()))
 
@@ -93,7 +109,7 @@ def source() -> str:
 def program(engine: Engine, architecture: str) -> Path:
     """The file with an engine for one architecture, compiled at its first use."""
     options, text = engine.options(architecture), source()
-    headers, compiler = sources(), Compiler()
+    headers, compiler = sources(dealt=engine.dealt), Compiler()
     parts = [text, *options, *(part for header in headers.items() for part in header), str(compiler.version)]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     kept = _elsewhere.get(key, cache_folder() / f"{key}.cubin")

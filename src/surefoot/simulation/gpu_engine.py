@@ -1,7 +1,8 @@
 """The engine on a GPU: every run of every policy at once, by the core's own headers, with the bits of a CPU.
 
-A run is played by a lane, or by a team of lanes that share its actions. Draws are
-functions of seed and round, so a GPU makes its own. What it cannot play, `refusal` says, and a CPU does.
+A run is played by a lane, or by a team of lanes that share its actions and, in the paper's worlds, the coordinates of
+its vectors. Draws are functions of seed and round, so a GPU makes its own. What it cannot play, `refusal` says, and a
+CPU does.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +33,12 @@ WHICH = ("LUCB", "CLUCB", "CLUCB2")
 # Lanes that play one run. More would share its rows, and repeat the rest of its rounds.
 TEAMS = {"PaperPolicy": 4, "SafeLucb": 4}
 BLOCKS = {"PaperPolicy": 8, "SafeLucb": 1}  # that a multiprocessor must have registers for
-CARVEOUT = 14  # percent of the memory of a multiprocessor that is not to be a cache
-ARENA_BYTES = 32  # of a thread's shared memory: where it takes room from
 BLOCK = 32  # threads that are started together
+ARENA_BYTES = 32 * BLOCK  # of a block's shared memory: where its threads take room from
+BOARD_BYTES = 9216  # and what they tell each other where vectors are dealt
+CARVEOUT, DEALT_CARVEOUT = 14, 40  # percent of the memory of a multiprocessor that is not to be a cache
+MOST_DEALT = 128  # rows that a warp scores together
+SLICES = 16  # of the rounds of dealt runs: more blocks than a device plays at once take turns, and all end together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
@@ -54,6 +58,10 @@ ROUNDS = np.dtype(
         ("memory", np.uint64),
         ("lane_room", np.uint64),
         ("team_room", np.uint64),
+        ("groups", np.int32),
+        ("slices", np.int32),
+        ("tickets", np.uint64),
+        ("done", np.uint64),
     ],
     align=True,
 )
@@ -78,6 +86,10 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
     )
 
 
+# The others look at more than an ellipsoid and its widths.
+DEALT_RADII = {RADII[name] for name in ("paper", "logdet", "amm")}
+
+
 class Kind(NamedTuple):
     """What a program is compiled for: a policy's type in the core, and a radius."""
 
@@ -85,11 +97,13 @@ class Kind(NamedTuple):
     radius: int
 
 
-def engine_of(policy: str, radius: int = 0, *, fixed: bool = True) -> Engine:
+def engine_of(policy: str, radius: int = 0, *, fixed: bool = True, actions: int = MOST_DEALT) -> Engine:
     """The engine for a policy's type and radius in the core, in worlds whose rows stay the same or not."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
     team = team_of(policy, radius, fixed=fixed)
-    return Engine(policy, radius, fixed, FIXED, team, BLOCK, BLOCKS[policy], task, ROUNDS.itemsize)
+    dealt = policy == "PaperPolicy" and fixed and radius in DEALT_RADII and actions <= MOST_DEALT
+    shared = ARENA_BYTES + BOARD_BYTES * dealt
+    return Engine(policy, radius, fixed, FIXED, team, BLOCK, BLOCKS[policy], task, ROUNDS.itemsize, shared, dealt)
 
 
 def team_of(policy: str, radius: int, *, fixed: bool) -> int:
@@ -219,11 +233,11 @@ class _Stage:
             for one, block, run in zip(realisations, blocks, runs, strict=True)
         ]
         kinds = [Kind(TYPES[spec.policy], policy_of(spec, problems[0]).core.settings.radius) for spec in specs]
-        rounds = self._rounds_of(realisations, blocks, kinds[0])
+        rounds = self._rounds_of(realisations, blocks, kinds)
         kept = cupy.zeros((len(specs), len(runs), self._checkpoints.size, self._columns))
         by_kind: dict[Kind, list[NDArray[np.void]]] = {}
         for spec, kind, counts in zip(specs, kinds, kept, strict=True):
-            by_kind.setdefault(kind, []).append(self._tasks(spec, problems, realisations, rounds, counts))
+            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, problems, realisations, rounds, counts))
         starts = [self._prepare(kind, np.concatenate(several)) for kind, several in by_kind.items()]
         cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
         streams = [cupy.cuda.Stream(non_blocking=True) for _ in starts]
@@ -235,7 +249,7 @@ class _Stage:
             self._check(failed, realisations)
         return list(cupy.asnumpy(kept))
 
-    def _rounds_of(self, realisations: list[Realisation], blocks: list[Block], kind: Kind) -> tuple[Any, ...]:
+    def _rounds_of(self, realisations: list[Realisation], blocks: list[Block], kinds: list[Kind]) -> tuple[Any, ...]:
         """Features, means, baselines and draws of all runs on the device."""
         cupy, horizon = self._cupy, self._horizon
         features = cupy.asarray(np.stack([block.features for block in blocks]))
@@ -243,25 +257,27 @@ class _Stage:
         if not self._world.fixed:
             baselines = cupy.asarray(np.stack([block.baselines for block in blocks]))
             draws = cupy.asarray(np.stack([block.draws for block in blocks]))
-            return features, features, means, list(baselines), draws
+            return features, {}, means, list(baselines), draws
         rows = [int(block.baselines[0]) for block in blocks]
         played = {row: cupy.full(horizon, row, dtype=np.int64) for row in set(rows)}
         seeds = cupy.asarray(np.array([one.noise_seed for one in realisations], dtype=np.uint64))
         draws = cupy.empty((len(blocks), horizon))
         grid = ((horizon + DRAW_THREADS - 1) // DRAW_THREADS, len(blocks))
         is_normal = np.int32(realisations[0].rewards.kind == GAUSSIAN)
-        module = self._module(kind)  # each has both
-        module.get_function("draw")(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
-        columns = cupy.empty((len(blocks), self._world.dim * (self._world.actions + WIDE)))
-        many = ((len(blocks) + BLOCK - 1) // BLOCK,)
-        given = (features, np.int32(self._world.actions), np.int32(len(blocks)), np.int64(columns.shape[1]), columns)
-        module.get_function("arrange")(many, (BLOCK,), given, shared_mem=BLOCK * ARENA_BYTES)
-        return features, columns, means, [played[row] for row in rows], draws
+        draw = self._module(kinds[0]).get_function("draw")  # each has one
+        draw(grid, (DRAW_THREADS,), (seeds, is_normal, np.int32(horizon), np.int64(0), draws))
+        arranged = {}
+        for dealt, kind in {self._engine(kind).dealt: kind for kind in kinds}.items():
+            arranged[dealt] = cupy.empty((len(blocks), self._world.dim * max(MOST_DEALT, self._world.actions + WIDE)))
+            many, apart = ((len(blocks) + BLOCK - 1) // BLOCK,), np.int64(arranged[dealt].shape[1])
+            given = (features, np.int32(self._world.actions), np.int32(len(blocks)), apart, arranged[dealt])
+            self._module(kind).get_function("arrange")(many, (BLOCK,), given, shared_mem=ARENA_BYTES)
+        return features, arranged, means, [played[row] for row in rows], draws
 
     def _tasks(
-        self, spec: Spec, problems: list[Any], realisations: list[Realisation], rounds: Any, kept: Any
+        self, spec: Spec, kind: Kind, problems: list[Any], realisations: list[Realisation], rounds: Any, kept: Any
     ) -> NDArray[np.void]:
-        features, columns, means, baselines, draws = rounds
+        features, arranged, means, baselines, draws = rounds
         told = []
         for problem in problems:
             settings = policy_of(spec, problem).core.settings
@@ -271,7 +287,7 @@ class _Stage:
         tasks["settings"] = np.array(told, dtype=tasks.dtype["settings"])
         for name, array in (
             ("features", features),
-            ("columns", columns),
+            ("columns", arranged.get(self._engine(kind).dealt, features)),
             ("means", means),
             ("draws", draws),
             ("kept", kept),
@@ -294,6 +310,8 @@ class _Stage:
         grid = (tasks.size * team + BLOCK - 1) // BLOCK
         teams = grid * BLOCK // team
         memory = cupy.empty(teams * (team * LANE_ROOM + self._team_room), dtype=np.uint8)
+        turns = cupy.zeros(1 + grid, dtype=np.uint32)  # taken, and slices that each group has behind it
+        slices = SLICES if self._engine(kind).dealt else 1
         all_ = np.zeros(1, dtype=ROUNDS)
         all_[0] = (
             self._horizon,
@@ -305,22 +323,30 @@ class _Stage:
             memory.data.ptr,
             LANE_ROOM,
             self._team_room,
+            grid,
+            slices,
+            turns.data.ptr,
+            turns.data.ptr + turns.itemsize,
         )
         there, shared = cupy.asarray(tasks.view(np.uint8)), cupy.asarray(all_.view(np.uint8))
         failed = cupy.full(tasks.size, -1, dtype=np.int64)
-        kernel = self._module(kind).get_function("play")
+        kernel, shared_bytes = self._module(kind).get_function("play"), self._engine(kind).shared_bytes
         given = (there, np.int32(tasks.size), shared, failed)
 
-        def start(_memory: Any = memory) -> None:
-            kernel((grid,), (BLOCK,), given, shared_mem=BLOCK * ARENA_BYTES)
+        def start(_used: Any = (memory, turns)) -> None:
+            kernel((grid * slices,), (BLOCK,), given, shared_mem=shared_bytes)
 
         return start, failed
 
+    def _engine(self, kind: Kind) -> Engine:
+        return engine_of(*kind, fixed=self._world.fixed, actions=self._world.actions)
+
     def _module(self, kind: Kind) -> Any:
         if kind not in self._loaded:
-            engine = engine_of(*kind, fixed=self._world.fixed)
+            engine = self._engine(kind)
             module = self._cupy.RawModule(path=str(program(engine, self._architecture)))
-            module.get_function("play").preferred_shared_memory_carveout = CARVEOUT
+            carveout = DEALT_CARVEOUT if engine.dealt else CARVEOUT
+            module.get_function("play").preferred_shared_memory_carveout = carveout
             self._loaded[kind] = module
         return self._loaded[kind]
 

@@ -6,6 +6,10 @@ namespace surefoot {
 
 inline constexpr bool SETTINGS_CHANGE = false;
 
+template <Radius Kind>
+inline constexpr bool MAY_BE = Kind == static_cast<Radius>(RADIUS);
+inline constexpr bool COUNTS_SURPRISES = MAY_BE<Radius::residual>;  // nothing else is made of them here
+
 // Lies where the host wrote it.
 template <class A>
 using Declared = const A&;
@@ -52,6 +56,8 @@ struct Choice<false, A> {
   using Type = Never<A>;
 };
 
+inline constexpr bool MAY_BE_BOUNDED = false;
+inline constexpr bool MAY_BE_FRESH = !IS_FIXED;
 template <class A>
 using WithBoundedRewards = Never<A>;
 template <class A>

@@ -1,5 +1,6 @@
 // In the place of the core's `lanes.hpp`: on a GPU the lanes are threads, and several numbers are simply several.
 #pragma once
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -66,9 +67,7 @@ Tests<N> operator<=(const Several<N>& a, double b) {
 }
 
 using Lanes = Several<8>;
-using Quad = Several<4>;
 using Pair = Several<2>;
-using Register = Quad;
 template <class Number>
 inline constexpr int WIDTH = static_cast<int>(sizeof(Number) / sizeof(double));
 
@@ -112,7 +111,7 @@ void put(double* to, const Number& values) {
 }
 
 inline double larger(double x, double y) { return x > y ? x : y; }
-inline double absolute(double x) { return x < 0.0 ? -x : x; }
+inline double absolute(double x) { return fabs(x); }
 inline double root(double x) { return std::sqrt(x); }
 template <int N>
 Several<N> larger(const Several<N>& x, const Several<N>& y) {
@@ -127,34 +126,39 @@ Several<N> root(const Several<N>& x) {
   return Several<N>::by([&](int i) { return std::sqrt(x.x[i]); });
 }
 
-// In the core's order.
-inline Quad halved(const Quad (&x)[2]) { return x[0] + x[1]; }
-inline double total(const Quad (&x)[2]) {
-  const Quad half = halved(x);
-  return (half[0] + half[2]) + (half[1] + half[3]);
-}
-
-struct SingleQuad {
-  float x[4];
-};
-inline SingleQuad narrowed(const Quad& x) {
-  return {static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]), static_cast<float>(x[3])};
-}
-
-struct Square {
-  Quad a, b, c, e;
-};
-inline Square turned(const Square& x) {
-  const auto column = [&](int i) { return Quad{x.a[i], x.b[i], x.c[i], x.e[i]}; };
-  return {column(0), column(1), column(2), column(3)};
-}
-
 inline int holding(bool test) { return test ? 1 : 0; }
 template <int N>
 int holding(const Tests<N>& tests) {
   int count = 0;
   for (int i = 0; i < N; ++i) count += tests.x[i] ? 1 : 0;
   return count;
+}
+
+struct SingleQuad {
+  float x[4];
+};
+
+}  // namespace surefoot
+
+#include "quad.hpp"
+
+namespace surefoot {
+
+using Register = Quad;
+struct Square {
+  Quad a, b, c, e;
+};
+// Rows as columns.
+inline Square turned(const Square& x) { return turn<Square>(x); }
+
+// In the core's order.
+inline Quad halved(const Quad (&x)[2]) { return x[0] + x[1]; }
+inline double total(const Quad (&x)[2]) {
+  const Quad half = halved(x);
+  return (half[0] + half[2]) + (half[1] + half[3]);
+}
+inline SingleQuad narrowed(const Quad& x) {
+  return {static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]), static_cast<float>(x[3])};
 }
 
 }  // namespace surefoot

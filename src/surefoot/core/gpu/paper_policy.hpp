@@ -29,6 +29,10 @@ struct PaperPolicy {
     return act(Clucb2<D>{});
   }
 
+  static Lead<D> lead(const State& state, Rows<D> rows, bool is_apt) {
+    return as(state, [&]<class P>(P) { return P::lead(state, rows, is_apt); });
+  }
+
   static Offer meet(const State& state, const Situation& now) {
     return as(state, [&]<class P>(P) { return P::meet(state, now); });
   }
@@ -51,8 +55,8 @@ struct PaperPolicy {
   }
 
   template <class Team>
-  static void learn(State& state, const Lesson& lesson, const Team& team) {
-    state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
+  static auto learn(State& state, const Lesson& lesson, const Team& team) {
+    return state.absorb(view<D>(lesson.features, state.dim()), lesson.reward, team);
   }
 };
 
