@@ -19,13 +19,24 @@ inline Rounded<Number> two_sum(Number total, Number term) {
   return {both, (total - (both - kept)) + (term - kept)};
 }
 
-// x y as a float, and what that rounding lost.  (Dekker, with Veltkamp's splitting)
+template <class Number>
+struct Halves {
+  Number high, low;
+};
+
+// 53 bits cut by 2^27 + 1 into two halves, whose products are exact.  (Veltkamp)
+template <class Number>
+inline Halves<Number> halves(Number x) {
+  const Number shifted = 134217729.0 * x, high = shifted - (shifted - x);
+  return {high, x - high};
+}
+
+// x y as a float, and what that rounding lost.  (Dekker)
 template <class Number>
 inline Rounded<Number> two_product(double x, Number y) {
   const Number product = x * y;
-  // 2^27 + 1 cuts 53 bits into two halves, whose products are exact.
-  const double x_shifted = 134217729.0 * x, x_high = x_shifted - (x_shifted - x), x_low = x - x_high;
-  const Number y_shifted = 134217729.0 * y, y_high = y_shifted - (y_shifted - y), y_low = y - y_high;
+  const auto [x_high, x_low] = halves(x);
+  const auto [y_high, y_low] = halves(y);
   return {product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low};
 }
 

@@ -78,10 +78,6 @@ inline double careful_length(std::span<const double> x) {
     sum += term;
     lost += (before - sum) + term;
   };
-  const auto halves = [](double value) {
-    const double shifted = value * 134217729.0, high = shifted - (shifted - value);
-    return std::pair(high, value - high);
-  };
   for (const double each : x) {
     const auto [high, low] = halves(each * scale);
     add(high * high, first);
