@@ -49,7 +49,7 @@ def test_a_thousand_fleets_keep_one_floor(shards: int, world: str) -> None:
 
 
 def test_what_leases_cost_grows_with_shards_and_with_the_age_of_their_sets() -> None:
-    world, horizon, runs = PaperWorld(actions=20), 1000, 4
+    world, horizon, runs = PaperWorld(actions=20), 1000, 2
     (alone,) = simulate(world, [spec()], runs=runs, horizon=horizon, seed=3)
     one_ledger = float(alone.measures["baseline_rounds"][:, -1].mean())
     cost = {}

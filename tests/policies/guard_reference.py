@@ -1,9 +1,20 @@
 """The guard straight from docs/mathematics.md, slow and in plain Python: one round after the other, no shortcuts."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 RATES = [4.0 * 2.13**-i for i in range(12)]
+
+
+def bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The last number that passes, until there is none between the two ends."""
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 @dataclass
@@ -29,11 +40,7 @@ class Bank:
 
     def largest_share(self) -> float:
         """The gate by bisection."""
-        low, high = 0.0, 1.0
-        for _ in range(200):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.worst(middle) <= self.bank else (low, middle)
-        return low
+        return bisect(lambda share: self.worst(share) <= self.bank, 0.0, 1.0)
 
     def enter(self, p: float, balance: float, is_learner: bool, y: float | None) -> None:
         """Book a round by the definition: the smallest g over all outcomes, and the logarithms one by one."""
@@ -59,8 +66,4 @@ class Bank:
             top = max(parts)
             return top + math.log(sum(math.exp(part - top) for part in parts)) >= 0.0
 
-        low, high = -1e6, 1e6
-        for _ in range(120):
-            middle = (low + high) / 2
-            low, high = (middle, high) if exceeds(middle) else (low, middle)
-        return low
+        return bisect(exceeds, -1e6, 1e6)
