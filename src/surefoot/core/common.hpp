@@ -24,17 +24,17 @@ struct Untouched {
 
   A* allocate(std::size_t n) {
     static_assert(LINE % sizeof(A) == 0);
-    void* const room = std::calloc(n + LINE / sizeof(A), sizeof(A));
+    void* const room = std::calloc(n + LINE / sizeof(A), sizeof(A));  // NOLINT(*-no-malloc, *-owning-memory)
     if (room == nullptr) throw std::bad_alloc();
     // On the next line, with what was given written before it.
     char* const first = static_cast<char*>(room) + (LINE - reinterpret_cast<std::uintptr_t>(room) % LINE);
-    std::memcpy(first - sizeof room, &room, sizeof room);
+    std::memcpy(first - sizeof room, static_cast<const void*>(&room), sizeof room);
     return reinterpret_cast<A*>(first);
   }
   void deallocate(A* first, std::size_t) noexcept {
     void* room = nullptr;
-    std::memcpy(&room, reinterpret_cast<char*>(first) - sizeof room, sizeof room);
-    std::free(room);
+    std::memcpy(static_cast<void*>(&room), reinterpret_cast<char*>(first) - sizeof room, sizeof room);
+    std::free(room);  // NOLINT(*-no-malloc, *-owning-memory)
   }
   template <class B>
   void construct(B*) noexcept {}

@@ -96,7 +96,7 @@ struct Player {
     while (place < points.count && static_cast<double>(points.rounds[place]) <= tally.round) ++place;
     double checkpoint = points.round(place);
     double best = block.best(0);
-    auto lead = lead_in<Team>(block, is_late);
+    auto lead = lead_in<Team>(block, is_late);  // NOLINT(misc-const-correctness): only none could be constant
     for (int t = 0; t < block.rounds; ++t) {
       const double round = tally.round + 1.0;
       if (!block.is_fixed) best = block.best(t);

@@ -178,10 +178,10 @@ inline SplitProof prove_split(std::span<const double> question, std::span<const 
     if (kind != tangent) carried.add(static_cast<int>(k), piece, multiple_below(level, weight));
   }
   const auto is_nonzero = [](double x) { return x != 0.0; };
-  if (std::any_of(rest.begin(), rest.end(), is_nonzero)) {
+  if (std::ranges::any_of(rest, is_nonzero)) {
     proof.add(SplitProof::by_set, rest, known.lower(rest.data(), d));
   }
-  if (std::any_of(ball.begin(), ball.end(), is_nonzero)) {
+  if (std::ranges::any_of(ball, is_nonzero)) {
     proof.add(SplitProof::by_ball, ball, -ball_spread(known.theta_bound, ball.data(), d));
   }
   proof.facts.insert(proof.facts.end(), carried.facts.begin(), carried.facts.end());

@@ -245,7 +245,7 @@ template <int Groups, int D>
   for (; j < end; ++j) {
     for (int g = 0; g < Groups; ++g) sums[g] += Quad{row(g, 0)[j], row(g, 1)[j], row(g, 2)[j], row(g, 3)[j]} * x[j];
   }
-  for (int g = 0; g < Groups; ++g) put(out + 4 * g, sums[g]);
+  for (std::ptrdiff_t g = 0; g < Groups; ++g) put(out + 4 * g, sums[g]);
 }
 
 // ||M x||^2 of a row that is zero beyond a span, which begins a block of its own or lies in one.

@@ -63,8 +63,9 @@ double learner_rounds(const World& world, LinearSettings s) {
   for (double& entry : rows) entry = std::fabs(entry);
   for (double& entry : theta) entry = std::fabs(entry) / d;
   for (int i = 0; i < ACTIONS; ++i) {
-    means.push_back(dot(rows.data() + i * d, theta.data(), d));
-    s.feature_bound = larger(std::sqrt(square_length(rows.data() + i * d, d)), s.feature_bound);
+    const double* row = rows.data() + static_cast<std::ptrdiff_t>(i) * d;
+    means.push_back(dot(row, theta.data(), d));
+    s.feature_bound = larger(std::sqrt(square_length(row, d)), s.feature_bound);
   }
   s.theta_bound = std::sqrt(square_length(theta.data(), d));
   s.noise = world.noise;

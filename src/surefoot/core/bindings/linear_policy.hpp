@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bound_policy.hpp"
@@ -346,7 +347,7 @@ void bind_linear_policy(nb::module_& module) {
       throw nb::value_error("the arrays of a log must belong together");
     }
     const auto is_row = [&](std::size_t t, std::int64_t row) {
-      if (row < 0 || static_cast<std::size_t>(row) >= actions) return false;
+      if (row < 0 || std::cmp_greater_equal(row, actions)) return false;
       return offered.size() == 0 || offered.data()[t * actions + static_cast<std::size_t>(row)];
     };
     for (std::size_t t = 0; t < count; ++t) {
