@@ -4,6 +4,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.edge.edges import new_edge, new_keys, settings_of
 from tests.service.servers import running
 
 from surefoot.arrays import Matrix
-from surefoot.edge import Edge
+from surefoot.edge import Edge, GuardEdge
 
 MOST_MICROSECONDS = 50.0
 ROUNDS, WARM, TURNS = 3000, 3000, 5
@@ -68,6 +69,24 @@ def measured(address: str, folder: Path, dim: int, actions: int) -> tuple[list[f
     return here, there, learner / (100 * TURNS)
 
 
+def measured_guard(address: str, folder: Path) -> tuple[list[float], list[float], float]:
+    """The same of a guard: microseconds of coins here and over HTTP, and the proposal's share."""
+    name, told = "models", {"alpha": 0.1, "delta": 0.05, "reserve": 1000.0, "ramp": "gate"}
+    body = {"name": name, "policy": "Guard", "settings": told, "mode": "guarded", "ledger": "sharded"}
+    pair: dict[str, Any] = {"baseline": "big-model", "proposal": "small-model"}
+    with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        assert client.post("/v1/experiments", json=body).status_code == 201
+        path, here, there, learner = f"/v1/experiments/{name}/decisions", list[float](), list[float](), 0
+        places: dict[str, Any] = {"log": folder / "app.log", "key": folder / "head.pub"}
+        with GuardEdge(address, experiment=name, shard="app", in_background=False, **places) as edge:
+            for _ in range(TURNS):
+                learner += sum(edge.decide(**pair).source == "learner" for _ in range(100))
+                here += timed(ROUNDS // TURNS, lambda _: edge.decide(**pair))
+                there += timed(40, lambda _: client.post(path, json=pair).raise_for_status())
+                edge.renew()
+    return here, there, learner / (100 * TURNS)
+
+
 def main() -> bool:
     """Print everything; true where every bar holds."""
     print(f"{'microseconds of a decision':<28} {'median':>8} {'99%':>8} {'over HTTP':>10} {'ratio':>7} {'learner':>8}")
@@ -76,10 +95,12 @@ def main() -> bool:
         folder = Path(place)
         new_keys(folder)
         with running(settings_of(folder, lease_seconds=0.2)) as address:
-            for dim, actions in SIZES:
-                here, there, learner = measured(address, folder, dim, actions)
+            calls: dict[str, Any] = {
+                f"{k} actions, {dim} dimensions": partial(measured, dim=dim, actions=k) for dim, k in SIZES
+            }
+            for name, call in {**calls, "a guard": measured_guard}.items():
+                here, there, learner = call(address, folder)
                 median, service = statistics.median(here), statistics.median(there)
-                name = f"{actions} actions, {dim} dimensions"
                 print(
                     f"{name:<28} {median:>8.1f} {np.quantile(here, 0.99):>8.1f} {service:>10,.0f} "
                     f"{service / median:>7.0f} {learner:>8.2f}"

@@ -86,6 +86,7 @@ class BankLease(Record):
     amounts: for each metric, in units of its highest reward
     entered: how many rounds the banks have taken in
     digest:  attachment with the guard that the shard decides by
+    coins:   of an edge, the SHA-256 of the secret that its coins follow from; the secret stands where the lease ends
     The others are those of `LeaseRecord`.
     """
 
@@ -97,6 +98,7 @@ class BankLease(Record):
     merged: int
     entered: int
     digest: str
+    coins: str | None = None
 
 
 class HandedCoin(Record, array_like=True):
@@ -125,10 +127,14 @@ class BankHandedIn(Record):
 
 
 class LeaseEnded(Record):
-    """The shard's rounds under this lease are complete; `untimed` if its clock was wrong then or on the way."""
+    """The shard's rounds under this lease are complete; `untimed` if its clock was wrong then or on the way.
+
+    coins: of an edge of a guard, the secret that the coins of these rounds followed from, in hexadecimal digits
+    """
 
     lease: int
     untimed: bool = False
+    coins: str | None = None
 
 
 class Lost(Record):

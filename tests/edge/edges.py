@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 
 from surefoot.audit import SharedReport, audit_shards
-from surefoot.edge import Edge
+from surefoot.edge import Edge, GuardEdge
 from surefoot.journal import open_journal
 from surefoot.service.settings import Settings
 from tests.service.servers import POLICY
@@ -114,7 +114,7 @@ def findings(report: SharedReport) -> list[Any]:
     return [found for one in (report.hub, *report.shards.values()) for found in one.findings]
 
 
-def crash(edge: Edge) -> None:
+def crash(edge: Edge | GuardEdge) -> None:
     """As if the process had ended."""
     os.close(edge._journal._log._file)
     edge._service.close()

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from surefoot.client import ServiceError
-from surefoot.edge import Edge, edge_journal, edge_log
+from surefoot.edge import Edge, base_edge_journal, edge_log
 from surefoot.edge.bundle import FORMAT, Bundle, BundleHead, OpenedBundle, digest_of, sign
 from surefoot.edge.edge_entries import Closed, Decided, Rewarded, framed, read_entries
 from surefoot.edge.edge_messages import HandInEntries
@@ -266,7 +266,7 @@ def test_a_log_that_cannot_be_written_plays_the_baseline_and_counts_nothing(
 
 
 def test_a_long_log_begins_anew_and_goes_on_to_the_bit(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge_journal, "LARGEST_LOG", 20_000)
+    monkeypatch.setattr(base_edge_journal, "LARGEST_LOG", 20_000)
     with shop.edge() as edge:
         for turn in itertools.count():
             play(edge, 20)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.edge import edge_journal, edge_log
+from surefoot.edge import base_edge_journal, edge_log
 from surefoot.edge.edge_entries import Decided, Opened, framed, read_entries
 from surefoot.errors import ConfigError, JournalCorruptedError, JournalError, JournalFullError, JournalUnavailableError
 from tests.edge.edges import ROWS, Shop, crash, findings, play, warmed
@@ -18,7 +18,7 @@ from tests.edge.edges import ROWS, Shop, crash, findings, play, warmed
 def test_a_log_that_is_put_back_over_itself_is_refused(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
-    monkeypatch.setattr(edge_journal, "LARGEST_LOG", largest)
+    monkeypatch.setattr(base_edge_journal, "LARGEST_LOG", largest)
     monkeypatch.setattr(edge_log, "_identity", lambda file: "same")  # a new file would be told by that
     with shop.edge() as edge:
         play(edge, 5)

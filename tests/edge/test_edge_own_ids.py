@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from surefoot.client import ServiceError
-from surefoot.edge import edge_journal, own_ids
+from surefoot.edge import base_edge_journal, own_ids
 from surefoot.edge.edge_entries import Decided, framed, read_handed
 from surefoot.edge.edge_messages import HandInEntries
 from surefoot.edge.own_ids import OwnIds, OwnRound
@@ -60,7 +60,7 @@ def test_a_process_that_goes_on_knows_the_ids_of_the_one_before(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, begins_anew: bool
 ) -> None:
     if begins_anew:
-        monkeypatch.setattr(edge_journal, "LARGEST_LOG", 0)
+        monkeypatch.setattr(base_edge_journal, "LARGEST_LOG", 0)
     edge = shop.edge()
     warmed(edge)
     made = edge.decide(ROWS, baseline=0, decision_id="visit-1")
@@ -124,7 +124,7 @@ def test_another_id_for_a_round_that_was_taken_in_is_refused(shop: Shop) -> None
 def test_old_ids_are_forgotten_once_they_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_ids, "REMEMBERED", 10)
     waiting = {3}
-    known = OwnIds(waiting.__contains__)
+    known = OwnIds[OwnRound](waiting.__contains__)
 
     def rounds() -> list[int]:
         return [own.round for own in known]

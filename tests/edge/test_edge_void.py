@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surefoot.client import ServiceError
-from surefoot.edge import Edge, edge_journal
+from surefoot.edge import Edge, base_edge_journal
 from surefoot.edge.edge_entries import VoidedEntry
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from tests.edge.edges import ACTIONS, MEANS, ROWS, Shop, crash, findings, play, warmed
@@ -104,7 +104,7 @@ def test_a_process_that_goes_on_knows_what_was_voided(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, begins_anew: bool
 ) -> None:
     if begins_anew:
-        monkeypatch.setattr(edge_journal, "LARGEST_LOG", 0)
+        monkeypatch.setattr(base_edge_journal, "LARGEST_LOG", 0)
     edge = shop.edge()
     warmed(edge)
     made, moved = (edge.decide(ROWS, baseline=0, decision_id=visit) for visit in ("a", "b"))

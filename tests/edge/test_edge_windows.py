@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from surefoot.client import ServiceError
-from surefoot.edge import edge_journal
+from surefoot.edge import base_edge_journal
 from surefoot.edge.edge_entries import Rewarded
 from surefoot.errors import DecisionError, DecisionSettledError
 from tests.edge.edges import MEANS, ROWS, Shop, crash, findings
@@ -71,7 +71,7 @@ def test_a_window_that_closes_while_nobody_runs_is_closed_by_the_next_process(
     windowed: Shop, monkeypatch: pytest.MonkeyPatch, begins_anew: bool
 ) -> None:
     if begins_anew:
-        monkeypatch.setattr(edge_journal, "LARGEST_LOG", 0)
+        monkeypatch.setattr(base_edge_journal, "LARGEST_LOG", 0)
     edge = windowed.edge()
     waits, paid = edge.decide(ROWS, baseline=0), edge.decide(ROWS, baseline=0)
     edge.reward(paid.decision_id, 0.45)

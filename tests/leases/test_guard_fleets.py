@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,6 +48,7 @@ class Run:
     """One run of a fleet, whose slack is counted by the truth."""
 
     kind = GuardCoordinator
+    shard: Any = GuardShard
 
     def __init__(self, fleet: Fleet, world: str, horizon: int, seed: int) -> None:
         self.fleet, self.world, self.horizon = fleet, WORLDS[world], horizon
@@ -55,7 +57,7 @@ class Run:
         self.coordinator = self.kind(guard, skew=fleet.clocks + 1.0)
         self.offsets = self.rng.uniform(-0.5, 0.5, size=fleet.shards) * fleet.clocks
         joined = [self.coordinator.join(f"s{k}", now=-fleet.clocks) for k in range(fleet.shards)]
-        self.shards = [GuardShard(lease, seed=10_000 * seed + k) for k, lease in enumerate(joined)]
+        self.shards = [self.shard(lease, seed=10_000 * seed + k) for k, lease in enumerate(joined)]
         self.shares, self.renewed = fleet.shares(), np.zeros(fleet.shards)
         self.phase, self.bait = self.rng.uniform(0.0, 2.0 * math.pi), RESERVE * self.rng.uniform(0.5, 2.0)
         self.late: dict[int, list[tuple[int, int, float]]] = {}

@@ -6,7 +6,8 @@ from surefoot._lazy import lazy
 
 if TYPE_CHECKING:
     from surefoot.edge.edge import Edge as Edge
+    from surefoot.edge.guard_edge import GuardEdge as GuardEdge
 
-__getattr__, __dir__ = lazy(__name__, {"edge": ("Edge",)})
+__getattr__, __dir__ = lazy(__name__, {"edge": ("Edge",), "guard_edge": ("GuardEdge",)})
 
-__all__ = ["Edge"]
+__all__ = ["Edge", "GuardEdge"]

@@ -1,39 +1,30 @@
 """An edge: an app's own shard, which decides in its own process and needs the service only to renew its lease."""
 
-import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 try:
-    import httpx
+    import httpx  # noqa: F401 (before what needs it says so of another extra)
 except ImportError as error:
     raise ImportError("The edge needs httpx. Install it with: pip install 'surefoot[edge]'") from error
 
-from surefoot.arrays import Matrix, count, positive
+from surefoot.arrays import Matrix
 from surefoot.client.models import Decision
+from surefoot.edge.base_edge import SPARE, UNWRITTEN
 from surefoot.edge.edge_entries import Decided
-from surefoot.edge.edge_journal import EdgeJournal
-from surefoot.edge.edge_renewal import LOG
-from surefoot.edge.edge_service import EdgeService
-from surefoot.edge.edge_settling import EdgeSettling
+from surefoot.edge.edge_voids import EdgeVoids
 from surefoot.edge.own_ids import check_same, fingerprint, read_own_id
 from surefoot.errors import InputError, JournalError, SurefootError
 from surefoot.experiment.question import read_actions, read_baseline, read_baseline_reward
-from surefoot.journal.signatures import PublicKey
 
-SPARE = 2000  # bytes of an entry beside its rows and names, at most
-LONGEST_NAME = 1000  # and of a name
-ENDED = "Played the baseline: the lease is handed in, and the next one is on its way."
-UNWRITTEN = "Played the baseline, which is not counted: the log cannot be written. {}"
+LONGEST_NAME = 1000  # bytes of an action's
 
 
-class Edge(EdgeSettling):
+class Edge(EdgeVoids):
     """Decides between actions in this process, under a signed lease, whether the service answers or not.
 
     Every decision is in the log before it is returned. Leases are renewed in a thread of their own, which hands in what
@@ -84,54 +75,6 @@ class Edge(EdgeSettling):
     Traceback (most recent call last):
     surefoot.errors.ConfigError: There must be an Ed25519 public key in PEM form at no-such.pub, but: ...
     """
-
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        experiment: str,
-        shard: str,
-        log: Path | str,
-        key: Path | str,
-        token: str | None = None,
-        catalogue: str | None = None,
-        every: int = 1000,
-        seconds: float = 60.0,
-        timeout: float = 10.0,
-        sync: bool = False,
-        in_background: bool = True,
-        clock: Callable[[], float] = time.time,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        count("every", every, hint="every is how many decisions a lease lasts.")
-        positive("seconds", seconds, hint="seconds is how long a lease lasts.")
-        positive("timeout", timeout, hint="timeout is in seconds.")
-        public, token_of_log = PublicKey(key), secrets.token_hex(16)
-        service = EdgeService(url, token, experiment, timeout, transport)
-        journal = EdgeJournal.open(Path(log), public, experiment=experiment, shard=shard, token=token_of_log, sync=sync)
-        super().__init__(shard, journal, service, every, seconds, clock)
-        self.experiment, self._in_background = experiment, in_background
-        try:
-            self._join(catalogue)
-        except BaseException:
-            journal.close()
-            service.close()
-            raise
-
-    @property
-    def rounds(self) -> int:
-        """Rounds decided so far, over all leases."""
-        return self._journal.shard.rounds
-
-    @property
-    def unsent(self) -> int:
-        """Entries of the log that the service has not taken in."""
-        return self._journal.unsent
-
-    @property
-    def expires(self) -> float:
-        """When the present lease expires, in seconds since 1970."""
-        return self._head.expires
 
     def decide(
         self,
@@ -217,21 +160,9 @@ class Edge(EdgeSettling):
         )
 
     def _check_size(self, rows: Matrix, names: list[str] | None) -> None:
-        """Raise where a decision could be made and never be handed in."""
-        most, least = self._head.entry_bytes - SPARE, rows.nbytes
-        if least + LONGEST_NAME * len(rows) <= most:
-            return
-        size = least + (0 if names is None else sum(len(name.encode()) + 5 for name in names))
-        if size > most:
-            raise InputError(
-                f"`actions` must fit into one request to the service, {most} bytes, but these have {size}. "
-                "Offer fewer, or raise the server's `body_bytes`."
-            )
-
-    def _explained(self, is_expired: bool) -> str:
-        if is_expired:
-            return f"Played the baseline: the lease expired at {self._head.expires:.0f}, and was not renewed."
-        return "" if self._journal.shard.policy.is_leased else ENDED
+        least = rows.nbytes
+        if least + LONGEST_NAME * len(rows) > self._head.entry_bytes - SPARE:
+            self._check_fits("`actions`", least + sum(len(name.encode()) + 5 for name in names or ()))
 
     def _uncounted(self, row: int, names: list[str] | None, error: SurefootError) -> Decision:
         """The baseline, without a round: one more of it can only raise the ledger."""
@@ -255,27 +186,3 @@ class Edge(EdgeSettling):
         if rows.ndim != 2 or not len(rows):
             raise InputError(f"`actions` must be rows of numbers, one per action, but got {actions!r:.80}.")
         return rows, read_actions(names, len(rows))
-
-    def close(self) -> None:
-        """Hand in what can be, and close the log; another process may go on with it.
-
-        Every 600 kB of entries are a request of their own, which takes up to `timeout` seconds; the first that fails is
-        the last. A renewal that is under way is waited for.
-        """
-        with self._renewing:
-            if self._journal.error is None and self._error is None and self.unsent:
-                try:
-                    self._send()
-                except SurefootError as error:
-                    LOG.warning("Edge %r is closed with entries that were not handed in: %s", self.shard, error)
-            with self._lock:
-                self._journal.close()
-        self._service.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

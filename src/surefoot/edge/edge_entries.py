@@ -49,12 +49,35 @@ class Decided(Entry, tag="decided", frozen=True):
         return np.frombuffer(self.rows).reshape(self.actions, -1)
 
 
-class Rewarded(Entry, tag="rewarded", frozen=True):
-    """A reward, or None where the round was abandoned."""
+class Drawn(Entry, tag="drawn", frozen=True):
+    """A guard's round; its coin follows from the lease's secret. Actions are JSON.
+
+    `share` is the probability of the proposal, `is_expired` if it was the baseline's for that, `decision_id` the
+    caller's own, if there is one.
+    """
 
     round: int
     moment: float
-    value: float | None
+    baseline: bytes
+    proposal: bytes
+    prediction: float | dict[str, float] | None
+    share: float
+    is_learner: bool
+    is_expired: bool
+    decision_id: str | None = None
+
+    @property
+    def played(self) -> bytes:
+        """The action of the side that the coin chose."""
+        return self.proposal if self.is_learner else self.baseline
+
+
+class Rewarded(Entry, tag="rewarded", frozen=True):
+    """A reward, of a guard by metric, or None where the round was abandoned."""
+
+    round: int
+    moment: float
+    value: float | dict[str, float] | None
 
 
 class VoidedEntry(Entry, tag="voided", frozen=True):
@@ -63,6 +86,14 @@ class VoidedEntry(Entry, tag="voided", frozen=True):
     round: int
     moment: float
     action: int
+
+
+class PlayedEntry(Entry, tag="played", frozen=True):
+    """A guard's round in which another action was played than its coin chose: JSON, or None for the baseline."""
+
+    round: int
+    moment: float
+    action: bytes | None
 
 
 class LeaseBegan(Entry, tag="lease", frozen=True):
@@ -143,9 +174,10 @@ class Closed(Entry, tag="closed", frozen=True):
     """The process has closed the log, and the disk has everything."""
 
 
-HandedEntry: TypeAlias = Decided | Rewarded | VoidedEntry | LeaseBegan | LeaseHandedIn
+AnyDecided: TypeAlias = Decided | Drawn
+HandedEntry: TypeAlias = AnyDecided | Rewarded | VoidedEntry | PlayedEntry | LeaseBegan | LeaseHandedIn
 AnyEntry: TypeAlias = HandedEntry | LogHead | Received | Opened | Timed | Acknowledged | Saved | Closed
-HANDED = (Decided, Rewarded, VoidedEntry, LeaseBegan, LeaseHandedIn)
+HANDED = (Decided, Drawn, Rewarded, VoidedEntry, PlayedEntry, LeaseBegan, LeaseHandedIn)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_any = msgspec.msgpack.Decoder(AnyEntry).decode
 _decode_handed = msgspec.msgpack.Decoder(HandedEntry).decode

@@ -83,7 +83,7 @@ class EdgeLog:
 
     def _locked(self, path: Path, flags: int) -> int:
         try:
-            file = os.open(path, flags)
+            file = os.open(path, flags, 0o600)  # it holds secrets: of its leases, and of a guard's coins
         except OSError as error:
             raise ConfigError(f"`log` must be a file that can be written, but {path} cannot: {error}.") from None
         try:

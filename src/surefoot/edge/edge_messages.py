@@ -1,6 +1,6 @@
 """What an edge and the service say to each other."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -21,16 +21,21 @@ Secret = Annotated[
 ]
 
 
+EdgeKind = Literal["floor", "guard"]
+
+
 class JoinEdge(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Let an edge in, by a name that no shard has had.
 
     `token` is the secret of its log: whoever hands in must have it. `catalogue` names registered actions that the edge
-    is to decide between; without one, its decisions bring their own.
+    is to decide between; without one, its decisions bring their own. `kind` is what the edge can decide for: the floor
+    of SafeLUCB, or a guard.
     """
 
     shard: ShardName
     token: Secret
     catalogue: Hash | None = None
+    kind: EdgeKind = "floor"
 
 
 class HandInEntries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

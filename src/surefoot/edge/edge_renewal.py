@@ -7,26 +7,30 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
 
 from surefoot.client.service_error import ServiceError
-from surefoot.edge.bundle import Bundle, BundleHead, OfferedActions
-from surefoot.edge.edge_journal import EdgeJournal
-from surefoot.edge.edge_messages import HandInEntries, JoinEdge
+from surefoot.edge.base_edge_journal import BaseEdgeJournal
+from surefoot.edge.bundle import Bundle, OfferedActions, SignedHead
+from surefoot.edge.edge_messages import EdgeKind, HandInEntries, JoinEdge
 from surefoot.edge.edge_service import EdgeService
 from surefoot.errors import AssumptionError, DecisionError, SurefootError
 
 LOG = logging.getLogger("surefoot.edge")
 PART = 600_000  # bytes of entries in one request
 TOO_LARGE = "/problems/too-large"
+J = TypeVar("J", bound=BaseEdgeJournal[Any, Any, Any])
 
 
-class EdgeRenewal:
+class EdgeRenewal(Generic[J]):
     """A lease, its journal and the service; `_lock` is held for a moment, `_renewing` as long as a request takes."""
+
+    _kind: ClassVar[EdgeKind]
 
     def __init__(
         self,
         shard: str,
-        journal: EdgeJournal,
+        journal: J,
         service: EdgeService,
         every: int,
         seconds: float,
@@ -47,7 +51,9 @@ class EdgeRenewal:
     def _join(self, catalogue: str | None) -> None:
         if not self._journal.is_joined:  # by the log's token: a second time, if an answer was lost
             before = self._clock()
-            answer = self._service.join(JoinEdge(shard=self.shard, token=self._journal.token, catalogue=catalogue))
+            answer = self._service.join(
+                JoinEdge(shard=self.shard, token=self._journal.token, catalogue=catalogue, kind=self._kind)
+            )
             if answer.bundle is None:
                 raise ServiceError("The service must answer with a first lease, but gave none.")
             half = self._journal.opened(answer.bundle).head.skew / 2
@@ -70,7 +76,7 @@ class EdgeRenewal:
     def _take_over(self, now: float) -> None:
         """Go by the lease that the journal holds."""
         journal = self._journal
-        self._head: BundleHead = journal.bundle.head
+        self._head: SignedHead = journal.bundle.head
         self._half = self._head.skew / 2
         # Whatever the clock is set to: the time that passed since then is known.
         self._until = time.monotonic() + max(0.0, self._head.expires - now)
@@ -210,7 +216,7 @@ class EdgeRenewal:
                     return before, answer.now, after
 
 
-_OPEN: weakref.WeakSet[EdgeRenewal] = weakref.WeakSet()
+_OPEN: weakref.WeakSet[EdgeRenewal[Any]] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:

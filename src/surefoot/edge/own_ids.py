@@ -7,7 +7,7 @@ all of them. One that is used again after that is a new round, which the lease p
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -19,8 +19,27 @@ from surefoot.experiment.question import read_id
 REMEMBERED = 50_000
 
 
-class OwnRound(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class AnyOwnRound(Protocol):
     """A round with an id of the caller's; `asked` is the fingerprint of its question."""
+
+    @property
+    def decision_id(self) -> str:
+        """The id."""
+
+    @property
+    def asked(self) -> bytes:
+        """What tells its question from another."""
+
+    @property
+    def round(self) -> int:
+        """Its number."""
+
+
+Own = TypeVar("Own", bound=AnyOwnRound)
+
+
+class OwnRound(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A round of a linear policy."""
 
     decision_id: str
     asked: bytes
@@ -48,24 +67,24 @@ class OwnRound(msgspec.Struct, array_like=True, frozen=True, gc=False):
         )
 
 
-class OwnIds:
+class OwnIds(Generic[Own]):
     """Rounds by the ids that callers gave them; `is_open` tells whether a round still waits for its reward."""
 
-    def __init__(self, is_open: Callable[[int], bool], kept: list[OwnRound] | None = None) -> None:
+    def __init__(self, is_open: Callable[[int], bool], kept: list[Own] | None = None) -> None:
         self._is_open = is_open
         self._newest = OrderedDict((own.decision_id, own) for own in kept or ())
-        self._older = dict[str, OwnRound]()  # open ones
+        self._older = dict[str, Own]()  # open ones
         self._sweep_at = 1000
 
-    def __iter__(self) -> Iterator[OwnRound]:
+    def __iter__(self) -> Iterator[Own]:
         yield from self._older.values()
         yield from self._newest.values()
 
-    def find(self, decision_id: str) -> OwnRound | None:
+    def find(self, decision_id: str) -> Own | None:
         """The round of an id."""
         return self._newest.get(decision_id) or self._older.get(decision_id)
 
-    def keep(self, own: OwnRound) -> None:
+    def keep(self, own: Own) -> None:
         """Remember a round, or what was really played in it."""
         if own.decision_id in self._older:
             self._older[own.decision_id] = own
@@ -82,7 +101,7 @@ class OwnIds:
 
 
 def fingerprint(rows: Matrix, names: list[str] | None, baseline: int, known: Any) -> bytes:
-    """What tells one question from another."""
+    """What tells one question of a linear policy from another."""
     told = msgspec.msgpack.encode((len(rows), names, baseline, known))
     return hashlib.blake2b(rows.tobytes() + told, digest_size=16).digest()
 
@@ -99,10 +118,10 @@ def read_own_id(decision_id: str, shard: str) -> str:
     return own
 
 
-def check_same(found: OwnRound, asked: bytes) -> None:
+def check_same(found: AnyOwnRound, asked: bytes) -> None:
     """Raise where an id stands for another question."""
     if found.asked != asked:
         raise DecisionConflictError(
             f"A decision_id must stand for one question, but {found.decision_id!r} was asked before with other "
-            "features, actions or baseline. Use a new id for a new question."
+            "actions, features, baseline or prediction. Use a new id for a new question."
         )

@@ -70,7 +70,7 @@ def read_guarded(
         baseline=read_action("baseline", question.baseline),
         proposal=read_action("proposal", question.proposal),
         unit=question.unit,
-        prediction=_read_prediction(question.prediction, metrics),
+        prediction=plain_prediction(question.prediction, metrics),
         context=read_context(question.context),
     )
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
@@ -90,17 +90,22 @@ def read_metrics(decision_id: str, value: Any, metrics: tuple[str, ...]) -> tupl
 
 
 def read_action(name: str, action: Any) -> Any:
-    """An action of a guard, as JSON gives it back."""
+    """An action of a guard, as JSON gives it back: so a repeated question compares equal to what was kept."""
+    return msgspec.json.decode(write_action(name, action))
+
+
+def write_action(name: str, action: Any) -> bytes:
+    """An action of a guard as JSON."""
     if action is None:
         raise InputError(f"`{name}` must be given to a guard: any JSON value but null.")
     try:
-        # Through JSON and back, so that a repeated question compares equal to what was kept.
-        return msgspec.json.decode(canonical(action))
+        return canonical(action)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"`{name}` must be plain JSON data: {error}.") from None
 
 
-def _read_prediction(prediction: Any, metrics: tuple[str, ...]) -> float | dict[str, float] | None:
+def plain_prediction(prediction: Any, metrics: tuple[str, ...]) -> float | dict[str, float] | None:
+    """What is predicted of the baseline, as plain data."""
     hint = "It is the reward that you expect of the baseline in this round."
     if prediction is None:
         return None

@@ -44,9 +44,10 @@ def _refusal(turn: UnitOfWork, ref: str, decision: Event, values: dict[str, floa
         return "too_late"
     if windows is None and not guard.settlement.awaits(side_of(decision)[0]):
         return "too_late"
-    return None if _is_within(guard, values) else "out_of_range"
+    return None if is_within(guard, values) else "out_of_range"
 
 
-def _is_within(guard: Guard, values: dict[str, float]) -> bool:
+def is_within(guard: Guard, values: dict[str, float]) -> bool:
+    """Whether rewards keep to their declared bounds."""
     bounds = guard.metrics
     return all(bounds[name].low <= value <= bounds[name].high <= LARGEST for name, value in values.items())

@@ -5,7 +5,7 @@ Whoever hands in runs the coordinator, alone and on the true head, and leaves be
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -14,16 +14,17 @@ from surefoot import records
 from surefoot.errors import ConfigError, InputError, SurefootError
 from surefoot.experiment.answer import or_raise
 from surefoot.experiment.hub_state import HubState, SharedMode
-from surefoot.experiment.lease_forms import AnyHandedIn, AnyLeaseRecord
+from surefoot.experiment.lease_forms import AnyHandedIn, AnyLeaseRecord, LeaseForm
 from surefoot.experiment.modes import ALLOWED, refused_mode
 from surefoot.experiment.question import read_text
 from surefoot.experiment.snapshots import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, Transaction, View
 from surefoot.leases.lease import read_shard
-from surefoot.records import Created, Joined, LeaseRecord, Lost, ModeName, encode
+from surefoot.records import BankLease, Created, Joined, Lost, ModeName, encode
 
 T = TypeVar("T")
+Commitment: TypeAlias = Callable[[int], str]  # of the lease of this number, the hash of the secret of its coins
 SNAPSHOT_ROUNDS = 20_000  # handed in between two snapshots: half a second of a replay
 OPEN_ROUNDS = 16  # and so many for each that is open, since a snapshot holds them
 
@@ -83,10 +84,12 @@ class LeaseHub:
             if self._state is None:
                 self._state = self._caught_up(self._journal.view(self.name))
 
-    def join(self, shard: str, token: str, *, by: str = "", room: Room | None = None) -> Granted:
+    def join(
+        self, shard: str, token: str, *, by: str = "", room: Room | None = None, commit: Commitment | None = None
+    ) -> Granted:
         """Let a shard in, and give its first lease; the same one again, if its answer was lost.
 
-        Nobody else is let in where there is no `room`.
+        Nobody else is let in where there is no `room`. An edge of a guard has its lease `commit` to its coins.
         """
         self.prepare()
         now = self.now()
@@ -103,7 +106,7 @@ class LeaseHub:
                 state.joined(joined)
             else:
                 self._check_place(state, transaction, shard, token, 1, is_ended=False)
-            return self._lease(state, transaction, shard, 1, now)
+            return self._lease(state, transaction, shard, 1, now, commit)
 
         return or_raise(self._transact(work, [f"j:{shard}", f"l:{shard}:1", f"h:{shard}:1"]))
 
@@ -130,7 +133,7 @@ class LeaseHub:
                 "before must not go on: join by a new name."
             )
 
-    def take(self, given: AnyHandedIn, *, sent: float) -> Granted | None:
+    def take(self, given: AnyHandedIn, *, sent: float, commit: Commitment | None = None) -> Granted | None:
         """Take in what a shard did, and lease to it anew unless it leaves; once, however often it is said."""
         now, key = self.now(), f"h:{given.shard}:{given.lease}"
 
@@ -149,14 +152,14 @@ class LeaseHub:
                 self._snapshot(state, transaction, now)
             if given.leaves or (before is not None and before.leaves):
                 return None
-            return self._lease(state, transaction, given.shard, given.lease + 1, now)
+            return self._lease(state, transaction, given.shard, given.lease + 1, now, commit)
 
         return or_raise(self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"]))
 
-    def granted(self, shard: str, lease: int) -> tuple[LeaseRecord, bytes] | None:
+    def granted(self, shard: str, lease: int, form: LeaseForm) -> tuple[AnyLeaseRecord, bytes] | None:
         """A lease that an edge was given; None once another one has followed."""
         found = self._journal.view(self.name).find(f"l:{shard}:{lease}")
-        record = None if found is None else decode(found, LeaseRecord)
+        record = None if found is None else decode(found, form.lease)
         data = None if record is None else self._journal.attachment(self.name, record.digest)
         return None if record is None or data is None else (record, data)
 
@@ -219,7 +222,15 @@ class LeaseHub:
         self._write(state, transaction, records.SNAPSHOT, record, None, now)
         state.snapshotted(record, state.head.number)
 
-    def _lease(self, state: HubState, transaction: Transaction, shard: str, lease: int, now: float) -> Granted:
+    def _lease(
+        self,
+        state: HubState,
+        transaction: Transaction,
+        shard: str,
+        lease: int,
+        now: float,
+        commit: Commitment | None,
+    ) -> Granted:
         found = transaction.find(f"l:{shard}:{lease}")
         if found is not None:
             record = decode(found, state.form.lease)
@@ -227,6 +238,8 @@ class LeaseHub:
         granted = state.coordinator.grant(shard)
         data = pack(granted._state)
         record = state.form.record_of(granted, state.coordinator, transaction.attach(data))
+        if commit is not None and isinstance(record, BankLease):
+            record = msgspec.structs.replace(record, coins=commit(lease))
         self._write(state, transaction, state.form.leased, record, f"l:{shard}:{lease}", now)
         self._drop_older(state, transaction, shard, lease - 1)
         return Granted(record, data, state.mode)

@@ -46,12 +46,13 @@ def shard_state(state: Any) -> ShardState:
     return state
 
 
-def end_lease(turn: UnitOfWork, is_untimed: bool) -> AnyHandedIn:
-    """End the lease, unless it has ended; returns what is to be handed in."""
+def end_lease(turn: UnitOfWork, is_untimed: bool, coins: bytes | None = None) -> AnyHandedIn:
+    """End the lease, unless it has ended; returns what is to be handed in. `coins` is the secret of an edge's coins."""
     state = shard_state(turn.state)
     if state.due is None:
         assert state.lease is not None
-        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed)
+        told = None if coins is None else coins.hex()
+        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed, coins=told)
         turn.write(records.LEASE_ENDED, record)
         state.ended(record)
     assert state.due is not None

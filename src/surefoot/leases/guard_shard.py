@@ -1,7 +1,7 @@
 """A guard's shard in one process: its coins, its clock, and what it has to hand in."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from surefoot.leases.base_shard import BaseShard
 from surefoot.leases.guard_lease import GuardHandIn, GuardLease, GuardRound
@@ -32,6 +32,42 @@ class GuardShard(BaseShard[LeasedGuard, GuardLease, GuardRound]):
 
     def __init__(self, lease: GuardLease, *, seed: int | None = None) -> None:
         super().__init__(lease, LeasedGuard(**{**lease.guard().settings, "seed": seed}))
+
+    def state(self) -> dict[str, Any]:
+        """Everything the shard knows but the secret of its coins, as plain data and arrays.
+
+        Returns
+        -------
+        dict
+            For `from_state`, which goes on to the bit.
+        """
+        return {
+            "lease": [getattr(self._lease, name) for name in GuardLease.__struct_fields__],
+            "policy": self._policy.state(),
+            "moment": self._moment,
+            "since": [[getattr(made, name) for name in GuardRound.__struct_fields__] for made in self._since],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """A shard that goes on where another one was saved.
+
+        Parameters
+        ----------
+        state : mapping
+            What `state` returned.
+
+        Returns
+        -------
+        GuardShard
+            The shard.
+        """
+        shard = cls.__new__(cls)
+        name, number, amounts, *rest = state["lease"]
+        shard._lease, shard._moment = GuardLease(name, number, tuple(amounts), *rest), float(state["moment"])
+        shard._policy = LeasedGuard.from_state(state["policy"])
+        shard._since = [GuardRound(*made) for made in state["since"]]
+        return shard
 
     @property
     def share(self) -> float:

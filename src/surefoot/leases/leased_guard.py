@@ -7,6 +7,7 @@ from surefoot.arrays import Vector
 from surefoot.leases.guard_lease import GuardLease, GuardRound
 from surefoot.policies import Guard
 from surefoot.policies.base_policy import Round
+from surefoot.policies.coin import coin_of
 from surefoot.policies.decision import round_of
 from surefoot.policies.guard_decision import GuardDecision
 
@@ -31,6 +32,7 @@ class LeasedGuard(Guard):
         super().__init__(**settings)
         self._is_leased = False
         self._settled: list[tuple[int, Any]] = []  # since the last hand-in
+        self.coins: bytes | None = None  # the secret that coins follow from; without one they are the system's
 
     @property
     def is_leased(self) -> bool:
@@ -111,6 +113,9 @@ class LeasedGuard(Guard):
         """
         super().abandon(decision)
         self._settled.append((round_of(decision, self._id), None))
+
+    def _draw(self, round_: int) -> float:
+        return super()._draw(round_) if self.coins is None else coin_of(self.coins, round_)
 
     def _play(self, *args: Any) -> GuardDecision:
         made = super()._play(*args)

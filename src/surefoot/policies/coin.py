@@ -1,4 +1,7 @@
-"""The coin of a guard: from the system, so that nobody can foresee it, or from a seed for simulations."""
+"""The coin of a guard: from the system, so that nobody can foresee it, or from a seed for simulations.
+
+At the edge it follows from a secret, so that whoever has that one can tell whether a coin was drawn again.
+"""
 
 import hashlib
 import random
@@ -17,6 +20,18 @@ def draw_coin(seed: int | None, round_: int) -> float:
     """
     if seed is None:
         return SYSTEM.random()
-    digest = hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest()
+    return _uniform(hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest())
+
+
+def coin_of(secret: bytes, round_: int) -> float:
+    """The coin of a round, of the same kind, which nobody can tell without the secret (16 to 64 bytes).
+
+    >>> coin_of(bytes(32), 1) == coin_of(bytes(32), 1), coin_of(bytes(32), 1) == coin_of(bytes(32), 2)
+    (True, False)
+    """
+    return _uniform(hashlib.blake2b(round_.to_bytes(8), key=secret, digest_size=8).digest())
+
+
+def _uniform(digest: bytes) -> float:
     # The top bits alone: a float holds no more, and rounding must not make it 1.
     return float(int.from_bytes(digest) >> (64 - BITS)) * 2.0**-BITS

@@ -221,7 +221,7 @@ class Guard(BasePolicy):
         predicted = told.read_prediction(prediction, self._metrics)
         teaches = not told.is_same(baseline, proposal)
         share = self._share(baseline, proposal) if teaches and not hold and self._alarm is None else 0.0
-        draw = draw_coin(self._seed, self._rounds + 1) if share > 0.0 else math.nan
+        draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
     def recall(
@@ -318,6 +318,10 @@ class Guard(BasePolicy):
             return
         self._settlement.check_open(round_, self._rounds, "observed")
         self.units.add(round_, self._read_reward(reward))
+
+    def _draw(self, round_: int) -> float:
+        """The coin of a round."""
+        return draw_coin(self._seed, round_)
 
     def _share(self, baseline: Any = None, proposal: Any = None) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""

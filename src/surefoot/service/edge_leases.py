@@ -2,21 +2,21 @@
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from surefoot.edge.bundle import Bundle, BundleHead, digest_of, read_head, sign
-from surefoot.edge.edge_chain import EdgeChain
+from surefoot.edge.bundle import AnyHead, BankHead, Bundle, BundleHead, coins_secret, digest_of, read_head, sign
+from surefoot.edge.edge_chain import EdgeChain, LeaseTerms
 from surefoot.edge.edge_entries import HandedEntry, read_handed
 from surefoot.edge.edge_messages import EdgeLease, HandInEntries, JoinEdge
 from surefoot.errors import AssumptionError, ConfigError, JournalError
 from surefoot.experiment import Experiment, ShardedExperiment
-from surefoot.experiment.lease_forms import AnyLeaseRecord
 from surefoot.experiment.lease_hub import Granted, Room
 from surefoot.experiment.policy_by_name import is_guard
 from surefoot.journal import Head
 from surefoot.journal.signatures import SigningKey
-from surefoot.records import LeaseRecord
+from surefoot.records import BankLease
 from surefoot.service.registry import Registry
 from surefoot.service.shards import sharded
 
@@ -33,57 +33,56 @@ class Edges:
 
     def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None, *, by: str) -> EdgeLease:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
-        shop, key, limits = self._shared(experiment), self._key(), self._registry.settings.limits
-        room = Room(limits.edges, limits.edges_per_token)
-        granted = shop.hub.join(asked.shard, asked.token, by=by, room=room)
-        record = _of_floor(granted.record)
+        shop, key, limits = sharded(experiment), self._key(), self._registry.settings.limits
+        _check_kind(shop, asked)
+        room, log = Room(limits.edges, limits.edges_per_token), digest_of(asked.token.encode())
+        coins = _Coins(key, shop, asked.shard, log)
+        granted = shop.hub.join(asked.shard, asked.token, by=by, room=room, commit=coins.commit)
         digest = None if actions is None else digest_of(actions)
-        chain = self._chain(shop, asked.shard, asked.token, record.since)
-        head = self._head(shop, asked.token, granted, digest)
-        return self._answer(
-            shop, chain.head, msgspec.structs.replace(sign(head, _whole(granted.data), key), actions=actions)
-        )
+        chain = self._chain(shop, asked.shard, asked.token, granted.record.since)
+        bundle = self._bundle(shop, log, granted, digest, coins)
+        return self._answer(shop, chain.head, msgspec.structs.replace(bundle, actions=actions))
 
     def take(self, experiment: Experiment, shard: str, given: HandInEntries) -> EdgeLease:
         """Take in entries of an edge's log, and lease to it anew once its lease has ended."""
-        shop, key = self._shared(experiment), self._key()
-        told = read_head(given.head, given.signature, key)
+        shop, key = sharded(experiment), self._key()
+        told = _head_of(shop, given, key)
         meant = shop.name, shard, shop.settings.hub, digest_of(given.token.encode())
         if (told.experiment, told.shard, told.hub, told.log) != meant:
             raise ConfigError(f"Edge {shard!r} of {shop.name!r} must hand in by its own lease, but this is another's.")
         chain = self._chain(shop, shard, given.token, told.lease.since)
-        entries, lease = read_handed(given.entries), told.lease.number
+        entries, coins = read_handed(given.entries), _Coins(key, shop, shard, told.log)
         _check_moments(entries, shop.hub.now(), told.skew)
-        head, due = chain.take_in(entries, follows=given.follows, lease=lease, mode=told.mode)
+        secret = coins.secret(told.lease.number) if isinstance(told, BankHead) else None
+        terms = LeaseTerms(told.lease.number, told.mode, told.expires, secret)
+        head, due = chain.take_in(entries, terms, follows=given.follows)
         if due is None:
             return self._answer(shop, head)
-        granted = shop.hub.take(msgspec.structs.replace(due, leaves=given.leaves), sent=given.sent)
+        leaving = msgspec.structs.replace(due, leaves=given.leaves)
+        granted = shop.hub.take(leaving, sent=given.sent, commit=coins.commit)
         if granted is None:
             return self._answer(shop, head)
-        signed = self._head(shop, given.token, granted, told.actions)
-        return self._answer(shop, head, sign(signed, _whole(granted.data), key))
+        return self._answer(shop, head, self._bundle(shop, told.log, granted, told.actions, coins))
 
-    def _head(self, shop: ShardedExperiment, token: str, granted: Granted, actions: str | None) -> BundleHead:
-        created, record, mode = shop.settings, _of_floor(granted.record), shop.status().mode
+    def _bundle(
+        self, shop: ShardedExperiment, log: str, granted: Granted, actions: str | None, coins: "_Coins"
+    ) -> Bundle:
+        created, record, mode = shop.settings, granted.record, shop.status().mode
         assert created.hub is not None
         # What was said at another server holds for edges at once, and so does a pause that the hub has not heard of.
         if granted.mode.event and mode != "paused":
             mode = granted.mode.mode
-        return BundleHead(
-            experiment=shop.name,
-            hub=created.hub,
-            shard=record.shard,
-            log=digest_of(token.encode()),
-            lease=record,
-            mode=mode,
-            skew=created.skew or 0.0,
-            expires=shop.hub.now() + self._registry.settings.edge_seconds,
-            entry_bytes=max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4,  # in base64
-            reward_bounds=created.reward_bounds,
-            actions=actions,
-            reward_window=created.reward_window,
-            default_reward=created.default_reward,
-        )
+        told: dict[str, Any] = {
+            "experiment": shop.name, "hub": created.hub, "shard": record.shard, "log": log, "mode": mode,
+            "skew": created.skew or 0.0, "expires": shop.hub.now() + self._registry.settings.edge_seconds,
+            "entry_bytes": max(0, self._registry.settings.limits.body_bytes - AROUND) * 3 // 4,  # in base64
+            "reward_bounds": created.reward_bounds, "actions": actions, "reward_window": created.reward_window,
+            "default_reward": created.default_reward,
+        }  # fmt: skip
+        state = _whole(granted.data)
+        if isinstance(record, BankLease):
+            return sign(BankHead(lease=record, **told), state, self._key(), coins=coins.secret(record.number))
+        return sign(BundleHead(lease=record, **told), state, self._key())
 
     def _answer(self, shop: ShardedExperiment, head: Head, bundle: Bundle | None = None) -> EdgeLease:
         return EdgeLease(number=head.number, hash=head.hash, now=shop.hub.now(), bundle=bundle)
@@ -96,12 +95,6 @@ class Edges:
             found = self._chains[shop.name, shard]
         found.check_token(token)
         return found
-
-    def _shared(self, experiment: Experiment) -> ShardedExperiment:
-        experiment = sharded(experiment)
-        if is_guard(experiment.settings.policy):
-            raise ConfigError(f"An edge decides for SafeLUCB, but {experiment.name!r} has a guard: ask a server.")
-        return experiment
 
     def _key(self) -> SigningKey:
         key = self._registry.heads.key
@@ -120,9 +113,41 @@ def _check_moments(entries: Sequence[HandedEntry], now: float, skew: float) -> N
         )
 
 
-def _of_floor(record: AnyLeaseRecord) -> LeaseRecord:
-    assert isinstance(record, LeaseRecord)
-    return record
+def _is_guarded(shop: ShardedExperiment) -> bool:
+    return is_guard(shop.settings.policy)
+
+
+def _head_of(shop: ShardedExperiment, given: HandInEntries, key: SigningKey) -> AnyHead:
+    if _is_guarded(shop):
+        return read_head(given.head, given.signature, key, BankHead)
+    return read_head(given.head, given.signature, key, BundleHead)
+
+
+def _check_kind(shop: ShardedExperiment, asked: JoinEdge) -> None:
+    """Raise before an edge is let in that could not use its lease."""
+    if (asked.kind == "guard") != _is_guarded(shop):
+        policy, edge = ("a guard", "GuardEdge") if _is_guarded(shop) else ("SafeLUCB", "Edge")
+        raise ConfigError(
+            f"An edge must decide for the experiment's policy, but {shop.name!r} has {policy}: open it by "
+            f"`surefoot.edge.{edge}`."
+        )
+    if asked.catalogue is not None and _is_guarded(shop):
+        raise ConfigError("`catalogue` must be left out for a guard: each of its decisions names its two actions.")
+
+
+class _Coins:
+    """The secrets of one edge's coins, lease by lease."""
+
+    def __init__(self, key: SigningKey, shop: ShardedExperiment, shard: str, log: str) -> None:
+        self._key, self._told = key, (shop.settings.hub or "", shard, log)
+
+    def secret(self, lease: int) -> bytes:
+        """What the coins of a lease follow from."""
+        return coins_secret(self._key, *self._told, lease)
+
+    def commit(self, lease: int) -> str:
+        """What everybody may know of it before the coins have fallen."""
+        return digest_of(self.secret(lease))
 
 
 def _whole(state: bytes | None) -> bytes:
