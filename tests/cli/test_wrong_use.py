@@ -5,12 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 import surefoot
+import surefoot.errors
+import surefoot.experiment
 from surefoot.cli import main
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
+from surefoot.service.request_models import Name
 from tests.journal.servers import new_database, running_server
 
 LINEAR = ("dim=2", "alpha=0.1", "delta=0.01", "noise=0.5", "theta_bound=1", "feature_bound=1")
@@ -165,3 +169,26 @@ def test_a_password_is_not_printed(command: Command) -> None:
             done = command(*args)
             assert done.code == 0, done.err
             assert "geheim" not in done.out + done.err
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "-x", ".", "caf\u00e9", "a\n", "x" * 101, "shop@till"])
+def test_a_name_that_fits_into_no_address_is_refused_as_over_http(command: Command, tmp_path: Path, name: str) -> None:
+    done = command("experiment", "create", "--policy", "UCB", "--set", "arms=2", "new.db", "--", name)
+    assert (done.code, (tmp_path / "new.db").exists()) == (2, False)
+    assert "`name` must be 1 to 100 letters" in done.err
+    with open_journal("memory:") as journal:
+        with pytest.raises(surefoot.errors.InputError, match="name"):
+            surefoot.experiment.create_sharded(journal, name, surefoot.Guard(alpha=0.1, delta=0.05))
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(name, type=Name)
+        assert journal.names() == []
+
+
+def test_names_of_old_journals_still_open(command: Command, folder: Path) -> None:
+    with open_journal(folder / "j.db") as journal:
+        first = next(journal.view("models").read(limit=1))
+        journal.create("a b", first.payload, time=1.0)  # as earlier versions did
+        old = Experiment.open(journal, "a b")
+        assert old.decide(baseline="big", proposal="small").round == 1
+    assert command("experiment", "status", "j.db", "a b").code == 0
+    assert "a b" in command("experiment", "list", "j.db").out

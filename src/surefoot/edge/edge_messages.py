@@ -6,14 +6,15 @@ import msgspec
 from msgspec import Meta
 
 from surefoot.edge.bundle import Bundle, Hash
+from surefoot.experiment.experiment_name import NAME_PATTERN, NAME_RULE
 
 ShardName = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=90,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
-        description="Letters, digits and . _ -, beginning with a letter or digit.",
+        pattern=NAME_PATTERN,
+        description=NAME_RULE,
     ),
 ]
 Secret = Annotated[

@@ -12,6 +12,7 @@ from surefoot.experiment.acknowledge import acknowledge
 from surefoot.experiment.afterwards import Afterwards
 from surefoot.experiment.answer import Receipt, or_raise
 from surefoot.experiment.creation import read_settings
+from surefoot.experiment.experiment_name import check_new_name
 from surefoot.experiment.experiment_toml import Configuration
 from surefoot.experiment.guard_decide import answer_of
 from surefoot.experiment.modes import change_mode
@@ -83,7 +84,7 @@ class Experiment(Afterwards):
         journal : Journal
             Where its events are kept.
         name : str
-            A name that the journal does not have yet.
+            A name that the journal does not have yet: letters, digits and . _ -, as over HTTP.
         policy : Policy, Guard or Configuration
             A policy that has not decided or learned anything; or the configuration to make it by, which also says how
             contexts become rows, and what is not said here of rewards.
@@ -130,6 +131,8 @@ class Experiment(Afterwards):
             If a setting is invalid, or the policy is not new.
         AssumptionError
             If the configuration's log spoke against a linear model, and the mode is guarded.
+        InputError
+            If the name fits into no address.
         JournalConflictError
             If the name exists.
         """
@@ -137,6 +140,7 @@ class Experiment(Afterwards):
             raise ConfigError(f"An experiment's name must not be {JOURNAL!r}: that is the journal's own chain.")
         if tombstone(journal, name) is not None:
             raise JournalConflictError(f"An experiment's name must be new, but {name!r} was used, and removed.")
+        check_new_name(name)
         created = read_settings(
             policy,
             mode=mode,

@@ -8,6 +8,7 @@ import msgspec
 from surefoot import records
 from surefoot.arrays import nonnegative
 from surefoot.experiment.creation import read_settings
+from surefoot.experiment.experiment_name import check_new_name
 from surefoot.experiment.lease_forms import check_shared
 from surefoot.journal import Journal
 from surefoot.policies import Guard, SafeLUCB
@@ -62,6 +63,7 @@ def create_sharded(
     >>> hub.names()
     ['shop']
     """
+    check_new_name(name)
     check_shared(policy)
     seconds = nonnegative("skew", skew, hint="skew is in seconds.")
     created = read_settings(

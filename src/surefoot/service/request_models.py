@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from surefoot.experiment.experiment_name import LONGEST_NAME, NAME_PATTERN, NAME_RULE
 from surefoot.experiment.policy_by_name import PolicyName
 from surefoot.records import ModeName, Response
 
@@ -24,9 +25,9 @@ Name: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=100,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
-        description="Letters, digits and . _ -, beginning with a letter or digit.",
+        max_length=LONGEST_NAME,
+        pattern=NAME_PATTERN,
+        description=NAME_RULE,
     ),
 ]
 ActionName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
