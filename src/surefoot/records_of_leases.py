@@ -130,11 +130,13 @@ class LeaseEnded(Record):
     """The shard's rounds under this lease are complete; `untimed` if its clock was wrong then or on the way.
 
     coins: of an edge of a guard, the secret that the coins of these rounds followed from, in hexadecimal digits
+    alarm: kind, round and text of an alarm that is on; the set that it was found by is not kept
     """
 
     lease: int
     untimed: bool = False
     coins: str | None = None
+    alarm: tuple[str, int, str] | None = None
 
 
 class Lost(Record):

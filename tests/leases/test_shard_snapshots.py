@@ -232,3 +232,25 @@ def test_a_proposal_by_the_shard_s_own_rewards_that_was_refused_is_judged_again_
     again = caught_up(None, fleet.journals["a"].view("shop")).policy.state()
     assert pack(again) == pack(shop.policy_state())
     fleet.close()
+
+
+def test_a_rebuilt_shard_names_the_round_of_its_alarm(tmp_path: Path, hub: Journal) -> None:
+    """The set that the alarm was found by is removed with its lease, so a replay cannot find it there again."""
+    told: dict[str, Any] = {"dim": 2, "alpha": 0.2, "noise": 0.01, "theta_bound": 0.5, "ridge": None}
+    fleet = Fleet(tmp_path, hub, **told)
+    shop, rows = fleet.join("a", every=10**6), [[0.1, 0.5], [0.5, 0.1]]
+    for _ in range(3):
+        shop.reward(shop.decide(rows, baseline=0).decision_id, 3.0)  # more than any theta of that length allows
+    shop.renew()
+    shop.decide(rows, baseline=0)
+    alarm: Any = shop._look(lambda state: state.policy.alarm)
+    assert shop.status().alarm == alarm.text
+    assert (alarm.kind, alarm.round) == ("contradiction", 2)
+    for _ in range(3):
+        shop.decide(rows, baseline=0)
+        shop.renew()
+        again = caught_up(None, fleet.journals["a"].view("shop"))
+        assert again.policy.alarm == shop._look(lambda state: state.policy.alarm)
+        assert again.policy.alarm == alarm
+    assert audit_shards(hub, "shop", fleet.journals).is_clean
+    fleet.close()

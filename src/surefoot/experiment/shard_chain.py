@@ -52,7 +52,9 @@ def end_lease(turn: UnitOfWork, is_untimed: bool, coins: bytes | None = None) ->
     if state.due is None:
         assert state.lease is not None
         told = None if coins is None else coins.hex()
-        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed, coins=told)
+        alarm = state.policy.alarm
+        found = None if alarm is None else (alarm.kind, alarm.round, alarm.text)
+        record = records.LeaseEnded(lease=state.lease.number, untimed=is_untimed, coins=told, alarm=found)
         turn.write(records.LEASE_ENDED, record)
         state.ended(record)
     assert state.due is not None

@@ -16,6 +16,7 @@ from surefoot.leases import LeasedGuard, LeasedLUCB
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.guard_settings import is_same
 from surefoot.records import BankHandedIn, Created, HandedCoin, HandedIn, HandedRound, LeaseEnded, LeaseRecord, encode
+from surefoot.safety.alarm import Alarm
 
 
 class FrozenLease(msgspec.Struct, forbid_unknown_fields=True):
@@ -90,6 +91,10 @@ class ShardState(State):
         """From now on only the baseline plays; what was done under the lease is to be handed in."""
         if self.lease is None or record.lease != self.lease.number:
             raise JournalCorruptedError(f"Lease {record.lease} ended, but the shard has {self.lease!r:.80}.")
+        if record.alarm is not None:
+            # A replay may be without the set that it was found by, which is removed with its lease.
+            kind: Any = record.alarm[0]
+            self.leased.recall_alarm(Alarm(kind, *record.alarm[1:]))
         self.due = self._handed_in(record)
         self.leased.end_lease()
         self.since = []

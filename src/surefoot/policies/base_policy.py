@@ -238,6 +238,17 @@ class BasePolicy(ABC):
         elif kind == "features" and self._alarm.kind != kind:
             self._alarm = Alarm(kind, self._alarm.round, f"{self._alarm.text} {text}")
 
+    def recall_alarm(self, alarm: Alarm) -> None:
+        """Have an alarm on that was raised before, to restore a policy from a journal.
+
+        Parameters
+        ----------
+        alarm : Alarm
+            The alarm as it was.
+        """
+        self.report_breach(alarm.kind, alarm.text)
+        self._alarm = alarm
+
     def acknowledge(self, response: Response) -> None:
         """Answer the alarm. `surefoot.safety.alarm` says what each response means.
 
