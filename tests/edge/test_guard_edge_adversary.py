@@ -166,6 +166,20 @@ def test_of_two_images_of_one_disk_both_have_the_same_coins_and_one_is_refused(
     assert findings(guarded.audit()) == []
 
 
+def test_a_hub_that_does_not_know_a_lease_it_signed_was_put_back_and_pauses_all(guarded: GuardShop) -> None:
+    key = SigningKey(guarded.keys / "head.key")
+    with guarded.guard() as edge:
+        head = msgspec.json.decode(edge._journal.bundle.bundle.head, type=BankHead)
+        ahead = msgspec.structs.replace(head, lease=msgspec.structs.replace(head.lease, number=9))
+        signed = sign(ahead, b"", key)
+        with pytest.raises(ServiceError, match="older copy took its place"):
+            hand_in(edge, [], head=signed.head, signature=signed.signature)
+        edge.renew()
+        assert edge.decide(baseline="old", proposal="new").share == 0.0
+        assert edge._head.mode == "paused"
+    assert findings(guarded.audit()) == []
+
+
 def test_a_double_report_changes_nothing(guarded: GuardShop) -> None:
     with guarded.guard() as edge:
         World(5).play(edge, 6)

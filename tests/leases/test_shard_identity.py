@@ -1,6 +1,7 @@
 """One shard, one journal, one hub: a lease is spent once, whatever copies of a journal there are."""
 
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,48 @@ def test_a_hand_in_by_another_journal_is_found(honest: Path, tmp_path: Path) -> 
         next(row for row in rows if row["kind"] == "handed_in")["payload"]["token"] = "x"
 
     assert any(one.what == "token" for one in audited(honest, "hub", tamper, tmp_path).hub.findings)
+
+
+def test_a_hub_that_was_put_back_is_noticed_and_pauses_all_shards(tmp_path: Path) -> None:
+    """After a bare `pg_restore`, say: what was leased since the copy was made must not be leased again."""
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
+        fleet = new_fleet(tmp_path / "shards", hub)
+        shops = {name: fleet.join(name, every=10**6) for name in ("a", "b")}
+        for shop in shops.values():
+            shop.renew()
+        with sqlite3.connect(tmp_path / "hub.db") as file:
+            file.execute("VACUUM INTO ?", (str(tmp_path / "old.db"),))
+        file.close()
+        late = fleet.join("late", every=10**6)
+        for shop in (*shops.values(), late):
+            shop.decide(ROWS, baseline=0)
+            shop.renew()
+    for name in ("a", "late", "b"):
+        shutil.copy(tmp_path / "old.db", tmp_path / f"{name}.hub.db")
+        with surefoot.open_journal(f"sqlite:///{tmp_path}/{name}.hub.db") as old:
+            for _ in range(2):
+                with pytest.raises(ConfigError, match="older copy took its place"):  # a server that starts
+                    joined(fleet, fleet.journals[name], name, at=old)
+            modes = [event for event in old.read("shop") if event.kind == "mode"]
+            assert len(modes) == 1
+            assert b"paused" in modes[0].payload
+            fresh = joined(fleet, surefoot.open_journal("memory:"), "fresh", at=old)
+            assert fresh.decide(ROWS, baseline=0).source == "baseline"
+            assert fresh.status().mode == "paused"
+    shutil.copy(tmp_path / "old.db", tmp_path / "running.db")
+    with surefoot.open_journal(f"sqlite:///{tmp_path}/running.db") as old:
+        running: Any = shops["b"]
+        running._hub._journal, running._hub._state = old, None  # under a server that runs
+        with pytest.raises(ConfigError, match="start a new experiment"):
+            running.renew()
+        assert sum(event.kind == "mode" for event in old.read("shop")) == 1
+    fleet.close()
+
+
+def test_whoever_has_another_token_pauses_nobody(tmp_path: Path, hub: Journal) -> None:
+    fleet = new_fleet(tmp_path, hub)
+    shop: Any = fleet.join("a", every=10**6)
+    with pytest.raises(ConfigError, match="joined with"):
+        shop.hub.confirm("a", "00" * 16, 7, is_ended=False)
+    assert all(event.kind != "mode" for event in hub.read("shop"))
+    fleet.close()

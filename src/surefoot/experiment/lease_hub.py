@@ -3,6 +3,7 @@
 Whoever hands in runs the coordinator, alone and on the true head, and leaves behind what it took in and what it leased.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -23,6 +24,7 @@ from surefoot.journal import Journal, Transaction, View
 from surefoot.leases.lease import read_shard
 from surefoot.records import BankLease, Created, Joined, Lost, ModeName, encode
 
+LOG = logging.getLogger("surefoot.leases")
 T = TypeVar("T")
 Commitment: TypeAlias = Callable[[int], str]  # of the lease of this number, the hash of the secret of its coins
 SNAPSHOT_ROUNDS = 20_000  # handed in between two snapshots: half a second of a replay
@@ -113,11 +115,45 @@ class LeaseHub:
     def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
         """Raise unless a shard that is opened again stands where the hub has it: its lease may be spent already."""
         self.prepare()
+        now = self.now()
 
-        def work(state: HubState, transaction: Transaction) -> None:
-            self._check_place(state, transaction, shard, token, lease, is_ended=is_ended)
+        def work(state: HubState, transaction: Transaction) -> SurefootError | None:
+            behind = self._behind(state, transaction, shard, token, lease, now)
+            if behind is None:
+                self._check_place(state, transaction, shard, token, lease, is_ended=is_ended)
+            return behind
 
-        self._transact(work, [f"h:{shard}:{lease}"])
+        or_raise(self._transact(work, [f"h:{shard}:{lease}", f"l:{shard}:{lease}"]))
+
+    def check_granted(self, shard: str, token: str, lease: int) -> None:
+        """Raise if a lease that this hub's servers have signed is not in its chain, and pause all shards then."""
+        if self._journal.view(self.name).find(f"l:{shard}:{lease}") is None:
+            self.prepare()
+            now = self.now()
+            or_raise(self._transact(lambda state, it: self._behind(state, it, shard, token, lease, now), []))
+
+    def _behind(
+        self, state: HubState, transaction: Transaction, shard: str, token: str, lease: int, now: float
+    ) -> ConfigError | None:
+        """What to say if a shard has a lease that is not in the chain: an older copy took its place.
+
+        What was leased since would be leased again, so only the baseline is to play.
+        """
+        is_its_own = state.tokens.get(shard, token) == token
+        if not is_its_own or transaction.find(f"l:{shard}:{lease}") is not None:
+            return None
+        known = state.coordinator.members.all.get(shard)
+        told = f"lease {lease} of shard {shard!r}, but it ends with lease {0 if known is None else known.lease}"
+        if state.mode.mode == "guarded":
+            reason = f"an older copy took the place of this journal: it must hold {told}"
+            self._write(state, transaction, records.MODE, records.Mode(mode="paused", reason=reason), None, now)
+            state.mode = SharedMode("paused", state.head.number)
+            LOG.error("All shards of %r are paused: %s.", self.name, reason)
+        return ConfigError(
+            f"The journal where the shards of {self.name!r} meet must hold {told}: an older copy took its place, and "
+            "would lease again what was spent since. All shards are paused. Put the newest journal back; if it is "
+            "gone, start a new experiment, by a new name."
+        )
 
     def _check_place(
         self, state: HubState, transaction: Transaction, shard: str, token: str, lease: int, *, is_ended: bool
@@ -138,6 +174,9 @@ class LeaseHub:
         now, key = self.now(), f"h:{given.shard}:{given.lease}"
 
         def work(state: HubState, transaction: Transaction) -> Granted | SurefootError | None:
+            behind = self._behind(state, transaction, given.shard, given.token, given.lease, now)
+            if behind is not None:
+                return behind
             found = transaction.find(key)
             before = None if found is None else decode(found, state.form.hand_in)
             try:
@@ -154,7 +193,8 @@ class LeaseHub:
                 return None
             return self._lease(state, transaction, given.shard, given.lease + 1, now, commit)
 
-        return or_raise(self._transact(work, [key, f"l:{given.shard}:{given.lease + 1}"]))
+        leases = [f"l:{given.shard}:{lease}" for lease in (given.lease, given.lease + 1)]
+        return or_raise(self._transact(work, [key, *leases]))
 
     def granted(self, shard: str, lease: int, form: LeaseForm) -> tuple[AnyLeaseRecord, bytes] | None:
         """A lease that an edge was given; None once another one has followed."""

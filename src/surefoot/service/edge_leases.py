@@ -50,6 +50,7 @@ class Edges:
         meant = shop.name, shard, shop.settings.hub, digest_of(given.token.encode())
         if (told.experiment, told.shard, told.hub, told.log) != meant:
             raise ConfigError(f"Edge {shard!r} of {shop.name!r} must hand in by its own lease, but this is another's.")
+        shop.hub.check_granted(shard, given.token, told.lease.number)
         chain = self._chain(shop, shard, given.token, told.lease.since)
         entries, coins = read_handed(given.entries), _Coins(key, shop, shard, told.log)
         _check_moments(entries, shop.hub.now(), told.skew)
