@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -235,24 +236,21 @@ def forged(path: Path, chains: dict[str, Callable[[str, dict[str, Any]], None]])
     file.close()
 
 
-def redraw(kind: str, payload: dict[str, Any]) -> None:
-    """Another coin in the first round that the baseline won, in the edge's chain and where the shards meet."""
-    if kind == "guarded" and payload["round"] == REDRAWN:
+def redraw(number: int, kind: str, payload: dict[str, Any]) -> None:
+    """Another coin in a round that the baseline won, in the edge's chain and where the shards meet."""
+    if kind == "guarded" and payload["round"] == number:
         payload["draw"] = 0.5 + payload["draw"] / 2.0
     if kind == "bank_handed_in" and payload["shard"] == "app" and payload["lease"] == 1:
-        made = next(one for one in payload["rounds"] if one[0] == REDRAWN)
+        made = next(one for one in payload["rounds"] if one[0] == number)
         made[3] = 0.5 + made[3] / 2.0
 
 
-REDRAWN = 6
-
-
-def other_secret(kind: str, payload: dict[str, Any]) -> None:
+def other_secret(_: int, kind: str, payload: dict[str, Any]) -> None:
     if kind == "lease_ended":
         payload["coins"] = "00" * 32
 
 
-def no_secret(kind: str, payload: dict[str, Any]) -> None:
+def no_secret(_: int, kind: str, payload: dict[str, Any]) -> None:
     if kind == "lease_ended":
         del payload["coins"]
 
@@ -261,10 +259,9 @@ def no_secret(kind: str, payload: dict[str, Any]) -> None:
 def test_the_audit_finds_a_coin_that_an_insider_drew_again(guarded: GuardShop, insider: Any) -> None:
     """Whoever can write to the journal, and computes all hashes anew: the hub knew the hash before the coins fell."""
     with guarded.guard() as edge:
-        while True:
-            made = World(7).visit(edge, 0.9, 0.5)
-            if made.round >= REDRAWN and made.source == "baseline":
-                break
+        world, made = World(7), None
+        while made is None or made.round < 6 or made.source != "baseline":
+            made = world.visit(edge, 0.9, 0.5)
         edge.renew()
     assert findings(guarded.audit()) == []
     copy = GuardShop(guarded.address, guarded.folder, guarded.folder, guarded.name)
@@ -273,7 +270,8 @@ def test_the_audit_finds_a_coin_that_an_insider_drew_again(guarded: GuardShop, i
             file.execute("VACUUM INTO ?", (str(guarded.folder / name),))
         file.close()
     chain = f"{guarded.name}@app"
-    forged(guarded.folder / "hub.db", {chain: insider} | ({guarded.name: insider} if insider is redraw else {}))
+    changes = partial(insider, made.round)
+    forged(guarded.folder / "hub.db", {chain: changes} | ({guarded.name: changes} if insider is redraw else {}))
     found = [one for one in findings(copy._audit()) if one.what == "coin"]
     assert len(found) == 1
     assert insider is not redraw or "drawn again" in found[0].text
