@@ -75,7 +75,8 @@ class EdgeVoids(BaseEdge[EdgeJournal]):
             self._journal.settle(Rewarded(round_, now, None))
             raise DecisionError(
                 f"A round must be voided under the lease that it was decided under, but {decision_id!r} was handed in. "
-                "It counts as decided, and its reward is not learned."
+                "It counts as decided, its reward is not learned, and nothing is left to do for it. Void rounds "
+                "sooner, or let leases last longer (`every` and `seconds` of the edge)."
             )
         self._journal.void(decided, VoidedEntry(round_, now, played))
         return True

@@ -55,7 +55,8 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
         abandon(turn, decision_id, reason, by)
         return DecisionError(
             f"A round of a shard must be voided under the lease that it was decided under, but {decision_id!r} was "
-            "handed in: others have been leased what it earned. It counts as decided, and its reward is not learned."
+            "handed in: others have been leased what it earned. It counts as decided, its reward is not learned, and "
+            "nothing is left to do for it. Void rounds sooner, or raise `lease_seconds`."
         )
     record, text = Voided(decision_id=ref, action=played, reason=reason, by=by), None
     if not isinstance(made, DecisionRecord):
