@@ -18,7 +18,7 @@ from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, engine_of, refusal
+from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, engine_of, refusal, set_up
 from surefoot.simulation.gpu_executor import GpuExecutor
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
@@ -216,6 +216,14 @@ def test_what_has_not_begun_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> Non
     assert futures[-1].cancelled()
 
 
+def test_runs_are_set_up_alone_as_among_others() -> None:
+    world, specs = PaperWorld(), [Spec("LUCB"), Spec("CLUCB2", alpha=0.1, floor_share=0.5)]
+    some, alone = set_up(world, specs, 3, range(5), 1).of(slice(2, 4)), set_up(world, specs, 3, [2, 3], 1)
+    assert some.settings == alone.settings
+    assert some.settings[1][0] != some.settings[1][1]
+    assert [one.noise_seed for one in some.realisations] == [one.noise_seed for one in alone.realisations]
+
+
 class Off:
     """In the place of a simulation on a device: the CPU's, which a compiler that cannot be relied on has bent."""
 
@@ -223,8 +231,9 @@ class Off:
         self.given: Any = {"horizon": horizon, "watched": watched, "checkpoints": points}
         self.world = world
 
-    def play(self, specs: Any, seed: int, runs: Any) -> Any:
-        kept = cpu.play_chunk(self.world, specs, runs=runs, seed=seed, **self.given)
+    def play(self, specs: Any, cast: Any) -> Any:
+        runs = range(len(cast.realisations))
+        kept = cpu.play_chunk(self.world, specs, runs=runs, seed=0, **self.given)
         kept[-1][0, 0, 0] = np.nextafter(kept[-1][0, 0, 0], 1e9)
         return kept
 

@@ -135,7 +135,7 @@ def test_an_address_that_nobody_knows_is_refused(place: str) -> None:
 
 def test_an_array_is_there_only_in_its_shape(address: str) -> None:
     folder = folder_at(address)
-    folder.write("one.npy", npy(np.ones((3, 50))))
+    folder.write("one.npy", *npy([np.ones(50)] * 3))
     assert folder.whole({"one.npy": (3, 50), "two.npy": (3, 50)}) == {"one.npy"}
     assert folder.whole({"one.npy": (3, 49)}) == set()
     with folder.arrays(["one.npy"]) as (found,):

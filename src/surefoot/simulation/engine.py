@@ -306,9 +306,9 @@ def outcome(
     spec: Entrant, checkpoints: NDArray[np.int64], watched: Sequence[float], parts: Sequence[NDArray[np.float64]]
 ) -> Outcome:
     """Join the chunks of one policy."""
-    counts = np.concatenate(parts)
-    measures = {name: counts[:, :, column].copy() for column, name in enumerate(MEASURES)}
-    return Outcome(spec, checkpoints, tuple(watched), measures, counts[:, :, len(MEASURES) :].copy())
+    measures = {name: np.concatenate([part[:, :, i] for part in parts]) for i, name in enumerate(MEASURES)}
+    violations = np.concatenate([part[:, :, len(MEASURES) :] for part in parts])
+    return Outcome(spec, checkpoints, tuple(watched), measures, violations)
 
 
 def chunks_of(runs: int) -> list[range]:

@@ -5,7 +5,8 @@ its vectors. Draws are functions of seed and round, so a GPU makes its own. What
 CPU does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -163,15 +164,23 @@ class Device:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
         specs = [spec for spec in policies if isinstance(spec, Spec)]
         try:
+            with ThreadPoolExecutor(1) as beside:
+                # A device takes as long to start as Python takes to set up thousands of policies.
+                trial = (world, specs, runs[:TRIAL_RUNS], min(horizon, TRIAL_ROUNDS), seed, watched)
+                tried = beside.submit(self._try_out, *trial)
+                cast = set_up(world, specs, seed, runs, 1) if world.fixed else None
+                tried.result()
             with self._cupy.cuda.Device(self.index):
-                self._try_out(world, specs, runs[:TRIAL_RUNS], min(horizon, TRIAL_ROUNDS), seed, watched)
                 stage = _Stage(self._cupy, world, horizon, watched, checkpoints)
-                waves = [stage.play(specs, seed, wave) for wave in stage.waves(runs, len(specs))]
+                waves = [
+                    stage.play(specs, cast.of(wave) if cast else set_up(world, specs, seed, runs[wave], horizon))
+                    for wave in stage.waves(len(runs), len(specs))
+                ]
         except Exception as error:
             if not type(error).__module__.startswith("cupy"):
                 raise
             raise WorkerError(f"A GPU must play to the end, but it failed: {error}. Play with `on='local'`.") from error
-        return [np.concatenate([wave[i] for wave in waves]) for i in range(len(specs))]
+        return waves[0] if len(waves) == 1 else [np.concatenate(several) for several in zip(*waves, strict=True)]
 
     def _try_out(
         self,
@@ -184,7 +193,9 @@ class Device:
     ) -> None:
         """Play the first rounds of a few runs here and there: a program that is compiled on the way must earn trust."""
         points = np.array([horizon], dtype=np.int64)
-        there = _Stage(self._cupy, world, horizon, watched, points).play(specs, seed, runs)
+        with self._cupy.cuda.Device(self.index):
+            cast = set_up(world, specs, seed, runs, 1 if world.fixed else horizon)
+            there = _Stage(self._cupy, world, horizon, watched, points).play(specs, cast)
         here = play_chunk(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
         for spec, found, expected in zip(specs, there, here, strict=True):
             if not np.array_equal(found, expected):
@@ -192,6 +203,40 @@ class Device:
                     f"A GPU must give the bits of a CPU, but of {spec.label} the first {horizon} rounds differ: its "
                     "compiler or driver cannot be relied on. Play with `on='local'`, and please report it."
                 )
+
+
+class Cast(NamedTuple):
+    """Some runs as Python sets them up, before a device is needed: worlds, and for each policy its settings in each."""
+
+    realisations: list[Realisation]
+    blocks: list[Block]
+    kinds: list[Kind]
+    settings: list[list[bytes]]
+
+    def of(self, runs: slice) -> "Cast":
+        """Some of them."""
+        return Cast(self.realisations[runs], self.blocks[runs], self.kinds, [told[runs] for told in self.settings])
+
+
+def set_up(world: World, specs: Sequence[Spec], seed: int, runs: Sequence[int], rounds: int) -> Cast:
+    """The worlds of some runs, of which so many rounds are drawn, and what each policy is told."""
+    realisations = list(world.realisations(seed, runs))
+    blocks = [one.take(rounds) for one in realisations]
+    if any(spec.is_conservative for spec in specs):
+        for block in blocks:
+            check_owed(block)
+    problems = [
+        one.problem(block, seed=seed_of_run(seed, run))
+        for one, block, run in zip(realisations, blocks, runs, strict=True)
+    ]
+    kinds, told = [], []
+    for spec in specs:
+        several = [policy_of(spec, problem).core.settings for problem in problems]
+        for settings in several:
+            settings.watchful = False  # the means are those of the world: no row can contradict what was declared
+        kinds.append(Kind(TYPES[spec.policy], several[0].radius))
+        told.append([settings.raw() for settings in several])
+    return Cast(realisations, blocks, kinds, told)
 
 
 class _Stage:
@@ -209,7 +254,7 @@ class _Stage:
         size = world.actions * world.dim
         self._team_room = 8 * (6 * size + 16 * world.actions) + 16 * 1024
 
-    def waves(self, runs: Sequence[int], policies: int) -> Iterator[Sequence[int]]:
+    def waves(self, runs: int, policies: int) -> list[slice]:
         """The runs, as many together as the device has memory for."""
         free = int(self._cupy.cuda.Device().mem_info[0] * MEMORY_SHARE)
         per_round = 2 if self._world.fixed else 2 + self._world.actions * (self._world.dim + 1)
@@ -219,25 +264,15 @@ class _Stage:
         if not self._world.fixed:  # the CPU draws them, and has them twice for a moment
             together = min(together, int(available_memory() * MEMORY_SHARE) // (2 * drawn))
         together = max(1, together)
-        return (runs[start : start + together] for start in range(0, len(runs), together))
+        return [slice(start, start + together) for start in range(0, runs, together)]
 
-    def play(self, specs: Sequence[Spec], seed: int, runs: Sequence[int]) -> list[NDArray[np.float64]]:
-        cupy = self._cupy
-        realisations = list(self._world.realisations(seed, runs))
-        blocks = [one.take(1 if self._world.fixed else self._horizon) for one in realisations]
-        if any(spec.is_conservative for spec in specs):
-            for block in blocks:
-                check_owed(block)
-        problems = [
-            one.problem(block, seed=seed_of_run(seed, run))
-            for one, block, run in zip(realisations, blocks, runs, strict=True)
-        ]
-        kinds = [Kind(TYPES[spec.policy], policy_of(spec, problems[0]).core.settings.radius) for spec in specs]
-        rounds = self._rounds_of(realisations, blocks, kinds)
-        kept = cupy.zeros((len(specs), len(runs), self._checkpoints.size, self._columns))
+    def play(self, specs: Sequence[Spec], cast: Cast) -> list[NDArray[np.float64]]:
+        cupy, realisations = self._cupy, cast.realisations
+        rounds = self._rounds_of(realisations, cast.blocks, cast.kinds)
+        kept = cupy.zeros((len(specs), len(realisations), self._checkpoints.size, self._columns))
         by_kind: dict[Kind, list[NDArray[np.void]]] = {}
-        for spec, kind, counts in zip(specs, kinds, kept, strict=True):
-            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, problems, realisations, rounds, counts))
+        for spec, kind, told, counts in zip(specs, cast.kinds, cast.settings, kept, strict=True):
+            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, told, realisations, rounds, counts))
         starts = [self._prepare(kind, np.concatenate(several)) for kind, several in by_kind.items()]
         cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
         streams = [cupy.cuda.Stream(non_blocking=True) for _ in starts]
@@ -275,14 +310,9 @@ class _Stage:
         return features, arranged, means, [played[row] for row in rows], draws
 
     def _tasks(
-        self, spec: Spec, kind: Kind, problems: list[Any], realisations: list[Realisation], rounds: Any, kept: Any
+        self, spec: Spec, kind: Kind, told: list[bytes], realisations: list[Realisation], rounds: Any, kept: Any
     ) -> NDArray[np.void]:
         features, arranged, means, baselines, draws = rounds
-        told = []
-        for problem in problems:
-            settings = policy_of(spec, problem).core.settings
-            settings.watchful = False  # the means are those of the world: no row can contradict what was declared
-            told.append(settings.raw())
         tasks = np.zeros(len(told), dtype=task_dtype(len(told[0])))
         tasks["settings"] = np.array(told, dtype=tasks.dtype["settings"])
         for name, array in (

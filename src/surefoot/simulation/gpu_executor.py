@@ -21,8 +21,11 @@ Job = tuple[ChunkTask, "Future[Any]"]
 class GpuExecutor(Executor):
     """Plays chunks of runs on one GPU, and everything that it cannot play on the threads of this machine."""
 
+    is_of_this_process = True
+
     def __init__(self, index: int = 0) -> None:
-        self._device, self._threads = Device(index), ThreadPoolExecutor()
+        # What was played is handed in by threads of its own, which no cancelled task takes along.
+        self._device, self._threads, self._handing_in = Device(index), ThreadPoolExecutor(), ThreadPoolExecutor()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._player = threading.Thread(target=self._play_all, name="surefoot-gpu", daemon=True)
         self._said: set[str] = set()
@@ -54,6 +57,7 @@ class GpuExecutor(Executor):
         self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             self._player.join()
+        self._handing_in.shutdown(wait)
 
     def _say(self, text: str) -> None:
         if text not in self._said:
@@ -104,11 +108,19 @@ class GpuExecutor(Executor):
         start = 0
         for one, future in jobs:
             end = start + len(one.runs)
+            counts = [several[start:end] for several in played]
             try:
-                future.set_result(one.hand_in([counts[start:end] for counts in played]))
-            except BaseException as error:
-                future.set_exception(error)
+                self._handing_in.submit(_hand_in, one, counts, future)
+            except RuntimeError:  # shut down meanwhile, by somebody who does not wait
+                _hand_in(one, counts, future)
             start = end
+
+
+def _hand_in(task: ChunkTask, counts: list[Any], future: "Future[Any]") -> None:
+    try:
+        future.set_result(task.hand_in(counts))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 LATER: Any = object()  # no job for now

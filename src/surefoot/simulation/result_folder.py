@@ -20,6 +20,7 @@ from surefoot.simulation.atomic_files import is_left_behind, whole_file
 
 Place: TypeAlias = str | os.PathLike[str]
 Counts: TypeAlias = NDArray[np.float64]
+Piece: TypeAlias = bytes | memoryview
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
@@ -35,8 +36,8 @@ class ResultFolder(ABC):
         """What a file holds; None where there is none."""
 
     @abstractmethod
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file."""
+    def write(self, name: str, *content: Piece) -> None:
+        """Write a file, piece after piece."""
 
     @abstractmethod
     def whole(self, shapes: Shapes) -> set[str]:
@@ -70,12 +71,12 @@ class LocalFolder(ResultFolder):
         path = self._path / name
         return path.read_bytes() if path.exists() else None
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, *content: Piece) -> None:
         """Write a file, whole or not at all."""
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
-            file.write(content)
+            file.writelines(content)
 
     def whole(self, shapes: Shapes) -> set[str]:
         """The names under which an array of that shape lies."""
@@ -134,11 +135,11 @@ class RemoteFolder(ResultFolder):
             return None
         return content
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, *content: Piece) -> None:
         """Write a file; an object store shows it when it is whole."""
-        path = f"{self._root}/{name}"
+        path, whole = f"{self._root}/{name}", b"".join(content)
         try:
-            self._files.pipe_file(path, content)
+            self._files.pipe_file(path, whole)
         except FileNotFoundError as error:
             # Folders are made, a bucket is not: its name may be mistyped, and somebody pays for it.
             if not path.startswith("/"):
@@ -147,7 +148,7 @@ class RemoteFolder(ResultFolder):
                     "Make it first, or mend the name."
                 ) from error
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
-            self._files.pipe_file(path, content)
+            self._files.pipe_file(path, whole)
 
     def whole(self, shapes: Shapes) -> set[str]:
         """The names under which as many bytes lie as an array of that shape takes; nothing is read."""
@@ -185,18 +186,21 @@ def folder_at(place: Place) -> ResultFolder:
     return RemoteFolder(text) if "://" in text else LocalFolder(Path(text))
 
 
-def npy(array: Counts) -> bytes:
-    """An array as a file of NumPy's."""
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
+def npy(arrays: Sequence[Counts]) -> list[Piece]:
+    """Arrays of one shape as one in a file of NumPy's: its header, and each where it lies."""
+    whole = [np.ascontiguousarray(array) for array in arrays]
+    return [_npy_header((len(whole), *whole[0].shape)), *(array.data.cast("B") for array in whole)]
+
+
+def _npy_header(shape: tuple[int, ...]) -> bytes:
+    header = io.BytesIO()
+    described = np.lib.format.header_data_from_array_1_0(np.broadcast_to(np.float64(0), shape))
+    np.lib.format.write_array_header_1_0(header, described | {"fortran_order": False})
+    return header.getvalue()
 
 
 def _npy_size(shape: tuple[int, ...]) -> int:
-    header = io.BytesIO()
-    described = np.lib.format.header_data_from_array_1_0(np.broadcast_to(np.float64(0), shape))
-    np.lib.format.write_array_header_1_0(header, described)
-    return len(header.getvalue()) + 8 * int(np.prod(shape))
+    return len(_npy_header(shape)) + 8 * int(np.prod(shape))
 
 
 def _file_system(address: str) -> tuple[Any, str]:

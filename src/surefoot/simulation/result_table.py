@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,22 @@ if TYPE_CHECKING:
     import polars as pl
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
+
+Columns: TypeAlias = dict[str, list[Any]]
+COLUMNS = {
+    "world": str,
+    "policy": str,
+    "alpha": float,
+    "seed": int,
+    "runs": int,
+    "horizon": int,
+    "round": int,
+    "measure": str,
+    "watched": float,
+    "mean": float,
+    "stderr": float,
+    **dict.fromkeys(QUANTILES, float),
+}
 
 
 def measures_of(outcome: Outcome) -> Iterator[tuple[str, float | None, Any]]:
@@ -39,41 +55,37 @@ def shown_name(spec: Entrant) -> str:
     return spec.name or spec.policy
 
 
-def rows_of(world: str, seed: int, outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """The rows of one policy in one world."""
+def columns_of(world: str, seed: int, outcome: Outcome) -> Columns:
+    """The rows of one policy in one world, column by column."""
+    rows: Columns = {name: [] for name in COLUMNS}
+    points, rounds = len(outcome.checkpoints), outcome.checkpoints.tolist()
     for measure, watched, values in measures_of(outcome):
         runs = len(values)
         # A row for each point, so that every sum runs over numbers that lie side by side, as over one point alone.
         columns = np.ascontiguousarray(values.T)
-        quantiles = np.quantile(columns, list(QUANTILES.values()), axis=1).T.tolist()
-        errors = columns.std(axis=1, ddof=1) / math.sqrt(runs) if runs > 1 else np.full(len(columns), math.nan)
-        told = zip(outcome.checkpoints.tolist(), columns.mean(axis=1).tolist(), errors.tolist(), quantiles, strict=True)
-        for round_, mean, error, several in told:
-            yield {
-                "world": world,
-                "policy": shown_name(outcome.spec),
-                "alpha": outcome.spec.alpha,
-                "seed": seed,
-                "runs": runs,
-                "horizon": int(outcome.checkpoints[-1]),
-                "round": round_,
-                "measure": measure,
-                "watched": watched,
-                "mean": mean,
-                "stderr": error,
-                **dict(zip(QUANTILES, several, strict=True)),
-            }
+        errors = columns.std(axis=1, ddof=1) / math.sqrt(runs) if runs > 1 else np.full(points, math.nan)
+        quantiles = np.quantile(columns, list(QUANTILES.values()), axis=1).tolist()
+        told = (world, shown_name(outcome.spec), outcome.spec.alpha, seed, runs, rounds[-1], measure, watched)
+        same = ("world", "policy", "alpha", "seed", "runs", "horizon", "measure", "watched")
+        found: Columns = {name: [value] * points for name, value in zip(same, told, strict=True)}
+        found |= {"round": rounds, "mean": columns.mean(axis=1).tolist(), "stderr": errors.tolist()}
+        found |= zip(QUANTILES, quantiles, strict=True)
+        for name in COLUMNS:
+            rows[name] += found[name]
+    return rows
 
 
-def to_table(results: Iterable[tuple[str, int, Outcome]]) -> "pl.DataFrame":
-    """All rows of several (world, seed, outcome), as a polars table."""
+def to_table(policies: Iterable[Columns]) -> "pl.DataFrame":
+    """The rows of several policies, as a polars table."""
     import polars as pl
 
+    rows: Columns = {name: [] for name in COLUMNS}
+    for columns in policies:
+        for name in COLUMNS:
+            rows[name] += columns[name]
     # Named, for a column that holds only None would have no type of its own.
-    types: dict[str, Any] = dict.fromkeys(("alpha", "watched", "mean", "stderr", *QUANTILES), pl.Float64)
-    types |= dict.fromkeys(("seed", "runs", "horizon", "round"), pl.Int64)
-    rows = [row for world, seed, outcome in results for row in rows_of(world, seed, outcome)]
-    return pl.DataFrame(rows, schema_overrides=types)
+    types = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    return pl.DataFrame(rows, schema={name: types[kind] for name, kind in COLUMNS.items()})
 
 
 def write_table(table: "pl.DataFrame", folder: Path, name: str) -> None:

@@ -6,6 +6,7 @@ with the same call, on the same workers or on others, and ends with the same tab
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
@@ -18,19 +19,21 @@ from numpy.typing import NDArray
 from surefoot.arrays import count
 from surefoot.core import native
 from surefoot.errors import ConfigError
+from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.engine import MEASURES, ChunkTask, Outcome, chunks_of, default_checkpoints, outcome
+from surefoot.simulation.engine import MEASURES, ChunkTask, chunks_of, default_checkpoints, outcome
 from surefoot.simulation.object_runner import new_object
 from surefoot.simulation.plain_settings import code_of, plain
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.result_folder import LocalFolder, Place, ResultFolder, folder_at, npy
-from surefoot.simulation.result_table import shown_name, to_table, write_table
-from surefoot.simulation.workers import Where, completed, workers_on
+from surefoot.simulation.result_table import Columns, columns_of, shown_name, to_table, write_table
+from surefoot.simulation.workers import Where, completed, is_of_this_process, workers_on
 from surefoot.simulation.worlds import World
 
 if TYPE_CHECKING:
     import polars as pl
 
+COPIES = 8  # of a policy's counts that there must be room for while its rows are made
 FORMAT = 1  # of the files in which chunks are kept
 Progress = Callable[[int, int], None]  # rounds done, rounds in all
 
@@ -258,7 +261,7 @@ def run_sweep(
     with workers_on(on, threads=threads) as executor:
         claim_folder(sweep, kept)
         _play_missing(sweep, kept, executor, progress or (lambda finished, whole: None))
-    table = to_table((part.name, part.seed, found) for part in sweep.parts for found in _collect(part, kept))
+    table = to_table(rows for part in sweep.parts for rows in _collect(part, kept))
     with kept.filled() as path:
         write_table(table, path, "results")
     return table
@@ -285,13 +288,13 @@ class KeptChunk(ChunkTask):
         """Write what was counted, or send it back."""
         if self.folder is None:
             return np.stack(kept)
-        self.folder.write(self.name, npy(np.stack(kept)))
+        self.folder.write(self.name, *npy(kept))
         return None
 
 
 def _play_missing(sweep: Sweep, folder: ResultFolder, executor: Executor, report: Progress) -> None:
     # Threads finish and write their chunks also after Ctrl-C. Others may have no folder of this name on their machine.
-    is_shared = isinstance(executor, ThreadPoolExecutor) or not isinstance(folder, LocalFolder)
+    is_shared = is_of_this_process(executor) or not isinstance(folder, LocalFolder)
     planned = [task for part in sweep.parts for task in _tasks(part, folder if is_shared else None)]
     there = folder.whole({task.name: task.shape for task in planned})
     tasks = [task for task in planned if task.name not in there]
@@ -300,7 +303,7 @@ def _play_missing(sweep: Sweep, folder: ResultFolder, executor: Executor, report
     with closing(completed(executor, tasks)) as answers:
         for place, kept in answers:
             if kept is not None:
-                folder.write(tasks[place].name, npy(kept))
+                folder.write(tasks[place].name, *npy(kept))
             elif done == 0:
                 _check_shared(tasks[place], folder)
             done += tasks[place].rounds
@@ -329,8 +332,15 @@ def _check_shared(task: KeptChunk, folder: ResultFolder) -> None:
         )
 
 
-def _collect(part: Part, folder: ResultFolder) -> Iterator[Outcome]:
-    """One policy after the other, so that only one is in memory."""
+def _collect(part: Part, folder: ResultFolder) -> Iterator[Columns]:
+    """The rows of every policy, of which only as many are in memory as there is room for."""
     with folder.arrays([name for _, name in _names(part)]) as chunks:
-        for i, spec in enumerate(part.entrants):
-            yield outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
+
+        def rows(i: int, spec: Entrant) -> Columns:
+            found = outcome(spec, part.checkpoints, part.alphas, [chunk[i] for chunk in chunks])
+            return columns_of(part.name, part.seed, found)
+
+        policies = part.entrants
+        room = available_memory() // (COPIES * sum(chunk[0].nbytes for chunk in chunks))
+        with ThreadPoolExecutor(max(1, min(room, os.cpu_count() or 1, len(policies)))) as threads:
+            yield from threads.map(rows, range(len(policies)), policies)

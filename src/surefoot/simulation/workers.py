@@ -88,6 +88,11 @@ def _gpu(index: str | None) -> Executor:
 _OPENERS: dict[str, Callable[[Any], Executor]] = {"local": _local, "ray": _ray, "dask": _dask, "gpu": _gpu}
 
 
+def is_of_this_process(executor: Executor) -> bool:
+    """Whether this very process plays the tasks, so that its files are theirs; an executor of our own says so."""
+    return isinstance(executor, ThreadPoolExecutor) or getattr(executor, "is_of_this_process", False)
+
+
 @cache
 def version_of_code() -> str:
     """What the mathematics are made of here: the core's sources, and the package's own modules."""
