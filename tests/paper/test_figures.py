@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from surefoot.errors import InputError
-from surefoot.paper.paper_figures import figure1, figure2, figure3, figure4, percent, save_figures
+from surefoot.paper.paper_figures import figure1, figure2, figure3, figure4, save_figures
 from surefoot.paper.section5 import SAFE
-from surefoot.paper.sweep_rows import at_round, curve, pooled
+from surefoot.paper.sweep_rows import at_round, curve, percent, pooled
 from surefoot.reports.policy_style import POLICY_STYLES, SPARE, colour_of, styles_for
 from tests.paper import ALPHAS, changed, made_table
 

@@ -13,12 +13,8 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
 from surefoot.cli.progress import progress_bar
 from surefoot.errors import ConfigError
-from surefoot.paper.claims import judge
-from surefoot.paper.paper_figures import save_figures
-from surefoot.paper.paper_report import write_report
-from surefoot.paper.report_tables import times
+from surefoot.paper.result_writers import Results, result_writers
 from surefoot.paper.section5 import ALPHAS, FULL, INSTANCES, QUICK, paper_sweep, rivals
-from surefoot.paper.sweep_rows import all_alphas, fewer, of_world, policies_of, section5_worlds
 from surefoot.simulation.result_folder import folder_at
 from surefoot.simulation.sweep import run_sweep
 
@@ -52,14 +48,14 @@ def reproduce(
     folder = out or ("results/paper-quick" if quick else "results/paper")
     grid = parse_numbers("--alphas", alphas)
     sweep = paper_sweep(scale, alphas=grid, seed=seed, instances=_instances(instance))
-    with progress_bar("simulating") as report:
-        table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
     is_full = (scale.runs, scale.horizon) == (FULL.runs, FULL.horizon)
     note = None if is_full else f"{scale.runs:,} runs x {scale.horizon:,} rounds, not the paper's 1,000 x 40,000"
     against = rivals(sweep)
-    with folder_at(folder).filled() as path:
-        save_figures(table, path, note=note)
-        write_report(table, path / "report.html", settings=sweep.describe(), note=note, rivals=against)
+    with result_writers() as writers:
+        with progress_bar("simulating") as report:
+            table = run_sweep(sweep, folder, threads=threads, progress=report, on=on)
+        with folder_at(folder).filled() as path:
+            writers.write(Results(table, path, sweep.describe(), against, note))
     _summary(table, folder, against)
 
 
@@ -73,6 +69,9 @@ def _instances(name: str) -> tuple[Literal["as-written", "normalized"], ...]:
 
 
 def _summary(table: "pl.DataFrame", folder: str, against: Mapping[str, str]) -> None:
+    from surefoot.paper.claims import judge
+    from surefoot.paper.sweep_rows import section5_worlds
+
     console = Console()
     rows = Table("what the paper says", "measured", "", title="Section 5, claim by claim")
     for world in section5_worlds(table):
@@ -87,6 +86,9 @@ def _summary(table: "pl.DataFrame", folder: str, against: Mapping[str, str]) -> 
 
 def _ratios(table: "pl.DataFrame", against: Mapping[str, str]) -> Table:
     """How many times fewer rounds of the baseline SafeLUCB needs, by alpha."""
+    from surefoot.paper.report_tables import times
+    from surefoot.paper.sweep_rows import all_alphas, fewer, of_world, policies_of, section5_worlds
+
     alphas = all_alphas(table, list(against))
     shown = Table("rounds of the baseline, times fewer", title="Beyond the paper: SafeLUCB, by alpha")
     for alpha in alphas:

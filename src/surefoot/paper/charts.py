@@ -6,7 +6,6 @@ from typing import Any
 import polars as pl
 
 from surefoot.paper.claims import FIRST, SURE
-from surefoot.paper.paper_figures import percent
 from surefoot.paper.sweep_rows import (
     all_alphas,
     alphas_of,
@@ -19,6 +18,7 @@ from surefoot.paper.sweep_rows import (
     legend_of,
     number,
     paper_or_all,
+    percent,
     policies_of,
 )
 from surefoot.reports.policy_style import LEAST, POLICY_STYLES, colour_of, styles_for

@@ -8,8 +8,9 @@ show the paper's policies, the others every policy that keeps a floor.
 import math
 import os
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import matplotlib as mpl
 import numpy as np
@@ -17,6 +18,7 @@ import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -31,15 +33,18 @@ from surefoot.paper.sweep_rows import (
     conservative_of,
     curve,
     horizon_of,
+    instance_title,
     last_checkpoint,
     legend_of,
     of_world,
     panel_worlds,
     paper_or_all,
+    percent,
     policies_of,
     pooled,
     worlds,
 )
+from surefoot.reports.figure_letters import letters
 from surefoot.reports.figure_style import INK
 from surefoot.reports.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, PolicyStyle, colour_of, styles_for
 from surefoot.simulation.atomic_files import whole_file
@@ -122,7 +127,7 @@ def figure4(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     return _finish(ax, note, handles=handles, loc="lower left")
 
 
-FIGURES = (figure1, figure2, figure3, figure4)
+FIGURES = {1: figure1, 2: figure2, 3: figure3, 4: figure4}
 
 
 def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: str | None = None) -> list[Path]:
@@ -131,29 +136,36 @@ def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: s
     Files appear whole or not at all.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    written = []
-    for number, draw in enumerate(FIGURES, start=1):
-        with mpl.rc_context(PAPER_STYLE):
-            figure = _panels(pooled(table), draw, note)
-            for suffix in ("png", "pdf"):
-                written.append(Path(folder) / f"figure{number}.{suffix}")
-                dated = {"CreationDate": None} if suffix == "pdf" else {}  # the same table gives the same bytes
-                with whole_file(written[-1]) as file:
-                    figure.savefig(file, format=suffix, dpi=200, metadata=dated)
-                figure.set_layout_engine("none")  # both have the layout that was found for the first
-    return written
+    return [path for number in FIGURES for path in save_figure(number, table, folder, note=note)]
 
 
-def instance_title(world: str) -> str:
-    """'paper/as-written' as a heading: 'as written'."""
-    return world.rsplit("/", 1)[-1].replace("-", " ")
+def save_figure(
+    number: int, table: pl.DataFrame, folder: str | os.PathLike[str], *, note: str | None = None
+) -> tuple[Path, Path]:
+    """Write one of them as .png and .pdf."""
+    png, pdf = (Path(folder) / f"figure{number}.{suffix}" for suffix in ("png", "pdf"))
+    with mpl.rc_context(PAPER_STYLE | letters()):
+        figure = _panels(pooled(table), FIGURES[number], note)
+        with whole_file(png) as first, whole_file(pdf) as second:
+            _print(figure, first, second)
+    return png, pdf
 
 
-def percent(value: float) -> str:
-    """A percentage above a bar: short, and never 0 unless it is."""
-    if 0 < value < 0.005:
-        return "<0.01"
-    return f"{value:.{0 if value >= 9.95 or value == 0 else 1 if value >= 0.995 else 2}f}"
+def warm_up() -> None:
+    """Draw something that nobody sees, so that fonts and formats are loaded when there is something to draw."""
+    with mpl.rc_context(PAPER_STYLE | letters()):
+        figure = Figure(figsize=(1, 1), layout="constrained")
+        figure.subplots().set_title(r"$\alpha$", fontweight="bold")
+        _print(figure, BytesIO(), BytesIO())
+
+
+def _print(figure: Figure, png: BinaryIO, pdf: BinaryIO) -> None:
+    # The canvas of a format draws once, where `savefig` draws twice.
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.print_png(png)
+    figure.set_layout_engine("none")  # both have the layout that was found for the first
+    canvas = FigureCanvasPdf(figure)
+    canvas.print_pdf(pdf, metadata={"CreationDate": None})  # the same table gives the same bytes
 
 
 _centred: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.2, "color": "#333333"}
@@ -162,8 +174,7 @@ _level: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsiz
 
 def _panels(table: pl.DataFrame, draw: Callable[..., Axes], note: str | None) -> Figure:
     names = panel_worlds(table)
-    figure = Figure(figsize=(max(6.0, 5.2 * len(names)), 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = Figure(figsize=(max(6.0, 5.2 * len(names)), 4.2), layout="constrained", dpi=200)
     panels = figure.subplots(1, len(names), squeeze=False)[0]
     entries: dict[str, Artist] = {}
     for panel, world in zip(panels, names, strict=True):

@@ -7,15 +7,16 @@ from typing import NamedTuple
 import polars as pl
 
 from surefoot.paper.claims import FIRST, Claim
-from surefoot.paper.paper_figures import instance_title, percent
 from surefoot.paper.report_tables import claim_table, most, number_table, ratio_table, times
 from surefoot.paper.sweep_rows import (
     all_alphas,
     at_round,
     fewer,
     horizon_of,
+    instance_title,
     last_checkpoint,
     of_world,
+    percent,
     policies_of,
     runs_of,
 )

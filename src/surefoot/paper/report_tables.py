@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from surefoot.paper.claims import FIRST, SURE, Claim
-from surefoot.paper.paper_figures import percent
 from surefoot.paper.sweep_rows import (
     all_alphas,
     curve,
@@ -17,6 +16,7 @@ from surefoot.paper.sweep_rows import (
     last_checkpoint,
     number,
     of_world,
+    percent,
     policies_of,
     worlds,
 )

@@ -31,6 +31,11 @@ def worlds(table: pl.DataFrame) -> list[str]:
     return sorted(table["world"].unique().to_list())
 
 
+def instance_title(world: str) -> str:
+    """'paper/as-written' as a heading: 'as written'."""
+    return world.rsplit("/", 1)[-1].replace("-", " ")
+
+
 def section5_worlds(table: pl.DataFrame) -> list[str]:
     """The worlds in which LUCB and CLUCB were both run, as Section 5 compares them."""
     both = {"LUCB", "CLUCB"}
@@ -143,3 +148,10 @@ def fewer(table: pl.DataFrame, policy: str, rival: str, alpha: float) -> float |
 def number(value: float, digits: int = 4) -> str:
     """A number to read: no exponent where thousands are meant."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{digits}g}"
+
+
+def percent(value: float) -> str:
+    """A percentage to read: short, and never 0 unless it is."""
+    if 0 < value < 0.005:
+        return "<0.01"
+    return f"{value:.{0 if value >= 9.95 or value == 0 else 1 if value >= 0.995 else 2}f}"

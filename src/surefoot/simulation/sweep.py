@@ -7,10 +7,12 @@ with the same call, on the same workers or on others, and ends with the same tab
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -258,6 +260,8 @@ def run_sweep(
     ['UCB']
     """
     kept = folder_at(folder)
+    # What makes the table is loaded while others play.
+    threading.Thread(target=import_module, args=("polars",), daemon=True).start()
     with workers_on(on, threads=threads) as executor:
         claim_folder(sweep, kept)
         _play_missing(sweep, kept, executor, progress or (lambda finished, whole: None))
