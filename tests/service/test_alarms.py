@@ -123,3 +123,13 @@ def test_a_learner_that_waits_for_a_lost_reward_is_a_warning_everywhere(shop: tu
     assert 'surefoot_experiment_is_stalled{experiment="shop"} 1.0' in client.get("/metrics").text
     client.post("/v1/experiments/shop/decisions/lost/abandon", json={"reason": "the page was closed"})
     assert alarms_of(client) == {}
+
+
+def test_refused_rewards_are_counted_in_words(shop: tuple[httpx.Client, Path]) -> None:
+    client, _ = shop
+    decide(client, "a")
+    address = "/v1/experiments/shop/decisions/a/reward"
+    assert client.post(address, json={"value": 0.5}).status_code == 200
+    for said in ("One reward was refused for contradicting", "2 rewards were refused for contradicting"):
+        assert client.post(address, json={"value": 0.25}).status_code == 409
+        assert alarms_of(client)["refused-conflict"].startswith(said)

@@ -229,7 +229,7 @@ def test_assumptions_alarms_and_metrics_speak_of_the_guard(guards: httpx.Client)
     made = ask(guards, USERS, unit="bob")
     guards.post(f"{USERS}/decisions/{made['decision_id']}/reward", json={"value": 7})
     alarms = guards.get(f"{USERS}/alarms").json()["alarms"]
-    assert any("outside of their declared bounds" in alarm["text"] for alarm in alarms)
+    assert any("outside of the declared bounds" in alarm["text"] for alarm in alarms)
     page = guards.get("/metrics").text
     assert 'surefoot_guard_share{experiment="models"}' in page
     assert 'surefoot_guard_bank{experiment="several",metric="cost"}' in page

@@ -133,6 +133,26 @@ def test_features_are_called_by_their_names_and_estimates_have_a_band(tab: Tab, 
         tab.wait("document.querySelector('#chart .uncertain')?.points.length > 20")
 
 
+DRAWN = """
+Promise.all([import('/static/chart.js'), %s]).then(([chart, points]) => {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  svg.setAttribute('id', 'chart');
+  document.getElementById('chart').replaceWith(svg);
+  chart.draw(svg, points, { view: 'total', at: points.length - 1 });
+  const heights = [...svg.querySelector('.uncertain').points].map((point) => point.y);
+  return [Math.min(...heights) >= chart.TOP, svg.querySelector('#edges stop').getAttribute('stop-color')];
+})"""
+
+
+@pytest.mark.parametrize(("most", "fits"), [(11.0, True), (19.0, True), (80.0, False)])
+def test_what_is_shaded_has_room_or_fades(tab: Tab, shop: str, most: float, fits: bool) -> None:
+    tab.open(f"{shop}/#/{GUARDED}")
+    tab.wait("document.getElementById('chart').clientWidth > 0")
+    lines = {"estimated": 10.0, "guaranteed": 1.0, "baseline": 9.0, "floor": 0.5, "learner_share": 0.5}
+    points = [{"rounds": rounds, "reward": [2.0, most], **lines} for rounds in (50, 60, 70)]
+    assert tab.run(DRAWN % json.dumps(points)) == [fits, "white" if fits else "black"]
+
+
 LIFT = {"metric": "reward", "estimate": 0.1, "low": 0.05, "high": 0.2, "decisions": 40, "confidence": 0.95}
 COST = {"metric": "cost", "kind": "ceiling"}
 GUARD = {"metrics": [{"name": "cost", "kind": "ceiling"}]}

@@ -23,13 +23,13 @@ class Alarms(msgspec.Struct, frozen=True):
     alarms: list[Alarm]
 
 
-OUT_OF_BOUNDS = "outside of their declared bounds: cut them to these, or declare wider ones for a new guard."
+OUT_OF_BOUNDS = "outside of the declared bounds: cut rewards to these, or declare wider ones for a new guard."
 REFUSALS = {
-    "unknown": "for decisions that do not exist: is the caller sending the right decision_id?",
-    "conflict": "that contradict an earlier one for the same decision: is one reward sent twice, with two values?",
-    "too_late": "after their window had closed: is reward_window too short?",
-    "out_of_range": "that are not finite, or too large to compute with: what does the caller measure?",
-    "abandoned": "for decisions that had been abandoned: was their reward really lost?",
+    "unknown": "for want of a decision with that id: is the caller sending the right decision_id?",
+    "conflict": "for contradicting an earlier one of the same decision: is one reward sent twice, with two values?",
+    "too_late": "after the window had closed: is reward_window too short?",
+    "out_of_range": "for not being finite, or too large to compute with: what does the caller measure?",
+    "abandoned": "after the decision had been abandoned: was the reward really lost?",
 }
 
 
@@ -63,7 +63,7 @@ def alarms_of(status: Status) -> list[Alarm]:
         found.append(Alarm("debt", "warning", text))
     words = REFUSALS if status.guard is None else {**REFUSALS, "out_of_range": OUT_OF_BOUNDS}
     for reason, count in sorted(status.refused.items()):
-        text = f"{count:,} rewards were refused {words[reason]}"
+        text = f"{'One reward was' if count == 1 else f'{count:,} rewards were'} refused {words[reason]}"
         found.append(Alarm(f"refused-{reason}", "warning", text, "SurefootRewardsRefused"))
     if status.fallback_rounds:
         text = (

@@ -51,12 +51,16 @@ export function scale(low, high, from, to) {
 function vertical(points, view, bottom) {
   // Averages over the first few decisions swing too wide to say anything: they do not set the scale.
   const settled = view === "each" ? points.filter((point) => point.rounds >= 30) : points;
-  const values = (settled.length ? settled : points)
+  const shown = settled.length ? settled : points;
+  const values = shown
     .flatMap((point) => SERIES.map((name) => read(point, name, view)))
     .filter((value) => value != null);
   let low = Math.min(0, ...values), high = Math.max(...values, low + 1e-9);
   if (view === "each") low = Math.min(...values), high = Math.max(...values);
   if (high - low < 1e-6) high = low + 1;
+  // What is shaded has room, but not so much that the lines can no longer be told apart.
+  const shaded = shown.flatMap((point) => shadedEnds(point, view) ?? []);
+  high = Math.min(Math.max(high, ...shaded), high + (high - low));
   const room = (high - low) * 0.08;
   return scale(low < 0 || view === "each" ? low - room : low, high + room, bottom, TOP);
 }
@@ -89,20 +93,37 @@ export function decisionAxis(svg, { x, width, height }) {
   add(svg, "text", { class: "tick", x: (LEFT + width - RIGHT) / 2, y: height - 6, "text-anchor": "middle" }, "decisions");
 }
 
-// What the estimate may be off by: the interval of what was earned, cut to the picture.
+// What the estimate may be off by: the interval of what was earned. It fades where it goes on above the picture.
 const ends = {
   total: ({ reward }) => reward,
   above: ({ surplus }) => surplus,
   each: ({ reward, rounds }) => reward.map((end) => (end == null || !rounds ? null : end / rounds)),
 };
 
+function shadedEnds(point, view) {
+  const found = read(point, "estimated", view) == null ? [null] : ends[view](point);
+  return found[0] == null ? null : found;
+}
+
 function uncertainty(svg, points, view, x, y) {
-  const inside = (value) => Math.min(Math.max(y(value), TOP), y(y.low));
-  for (const part of parts(points, (point) => read(point, "estimated", view) != null && ends[view](point)[0] != null)) {
-    const upper = part.map((point) => `${x(point.rounds)},${inside(ends[view](point)[1])}`);
-    const lower = part.map((point) => `${x(point.rounds)},${inside(ends[view](point)[0])}`);
-    add(svg, "polygon", { class: "uncertain", points: [...upper, ...lower.reverse()].join(" ") });
+  const known = parts(points, (point) => shadedEnds(point, view));
+  const values = known.flat().flatMap((point) => shadedEnds(point, view));
+  fade(svg, y(y.low), Math.max(...values) > y.high);
+  for (const part of known) {
+    const upper = part.map((point) => `${x(point.rounds)},${y(shadedEnds(point, view)[1])}`);
+    const lower = part.map((point) => `${x(point.rounds)},${y(shadedEnds(point, view)[0])}`);
+    add(svg, "polygon", { class: "uncertain", mask: "url(#inside)", points: [...upper, ...lower.reverse()].join(" ") });
   }
+}
+
+// A mask that ends with the picture: softly, where something goes on above it.
+function fade(svg, bottom, isCut) {
+  const box = { x: LEFT, y: TOP, width: "100%", height: bottom - TOP };
+  const mask = add(svg, "mask", { id: "inside", maskUnits: "userSpaceOnUse", ...box });
+  const tones = add(mask, "linearGradient", { id: "edges", gradientUnits: "userSpaceOnUse", x1: 0, x2: 0, y1: TOP, y2: bottom });
+  add(tones, "stop", { offset: 0, "stop-color": isCut ? "black" : "white" });
+  add(tones, "stop", { offset: 0.15, "stop-color": "white" });
+  add(mask, "rect", { fill: "url(#edges)", ...box });
 }
 
 // The margin: everything between the floor and what is guaranteed.
@@ -172,4 +193,5 @@ export function add(svg, tag, attributes, text) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   if (text != null) made.textContent = text;
   svg.append(made);
+  return made;
 }
