@@ -13,12 +13,14 @@ from surefoot.cli.number_lists import parse_numbers
 from surefoot.cli.on_option import OnOption
 from surefoot.errors import ConfigError
 from surefoot.experiment import read_configuration
+from surefoot.hints import nearest
 from surefoot.reports.plan_text import at_stake, guard_rows, heading, notes, policy_title, rows, verdict
 from surefoot.simulation.guard_plan import GuardRollout, plan_guard
 from surefoot.simulation.rollout_plan import Plan
 from surefoot.simulation.rollout_plan import plan as make_plan
 
 PICTURES = (".png", ".pdf", ".svg")
+KNOWN = ("safe", "paper", "guard")
 
 
 def plan(
@@ -62,6 +64,9 @@ def plan(
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
     policies = [part.strip().lower() for part in policy.split(",")]
+    for name in policies:
+        if name not in KNOWN:
+            raise ConfigError(f"`--policy` must be safe, paper or guard, but got {name!r}. {nearest(name, KNOWN)}")
     told = None if config is None else read_configuration(config)
     alphas = (told.alpha,) if told and alpha is None else parse_numbers("--alpha", alpha or "0.05,0.1,0.2")
     dim = (told.phi.dim if told else 4) if dim is None else dim

@@ -30,9 +30,8 @@ def progress_bar(title: str, unit: str = "rounds") -> Iterator[Report]:
     columns = (
         TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), _Rate(unit), TimeElapsedColumn(),
     )  # fmt: skip
-    with Progress(
-        *columns, TextColumn("left"), TimeRemainingColumn(), console=console, speed_estimate_period=120
-    ) as bar:
+    left = (TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, *left, console=console, speed_estimate_period=120, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
 
         def report(done: int, total: int) -> None:

@@ -183,8 +183,9 @@ def _panels(table: pl.DataFrame, draw: Callable[..., Axes], note: str | None) ->
         legend = panel.get_legend()
         entries |= zip((text.get_text() for text in legend.get_texts()), legend.legend_handles, strict=True)
         legend.remove()
-    columns = math.ceil(len(entries) / math.ceil(len(entries) / 5))  # rows of equal length
-    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
+    if entries:  # none where no policy keeps a floor
+        columns = math.ceil(len(entries) / math.ceil(len(entries) / 5))  # rows of equal length
+        figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
     return figure
 
 
@@ -276,7 +277,7 @@ def _one_world(table: pl.DataFrame) -> None:
 
 
 def _finish(ax: Axes, note: str | None, *, loc: Any = "upper right", handles: list[Line2D] | None = None) -> Axes:
-    ax.legend(handles=handles, loc=loc) if handles else ax.legend(loc=loc)
+    ax.legend(handles=handles or ax.get_legend_handles_labels()[0], loc=loc)
     if note:
         ax.text(
             1, 1.01, note, transform=ax.transAxes, ha="right", va="bottom", size=6.5, style="italic", color="#777777"

@@ -27,6 +27,7 @@ from surefoot.simulation.worlds import World
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
 BLOCK_NUMBERS = 2_000_000  # at most so many features unrolled at once
 CHUNK = 20  # runs that one task plays
+MOST = 2**31 - 1  # runs, and rounds of a run: what a GPU counts with
 # In the order of the core's `Tally`; violations follow, one column per watched alpha.
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
 
@@ -229,6 +230,15 @@ class ChunkTask:
         return kept
 
 
+def check_scale(runs: int, horizon: int, seed: int) -> None:
+    """Refuse numbers that nothing can be simulated with."""
+    hints = {"runs": "runs is the number of realisations.", "horizon": "horizon is the number of rounds of a run."}
+    for name, value in (("runs", runs), ("horizon", horizon)):
+        if count(name, value, hint=hints[name]) > MOST:
+            raise ConfigError(f"`{name}` must be at most {MOST:,}, but got {name}={value}. {hints[name]}")
+    count("seed", seed, least=0, hint="A seed is any whole number; the same one gives the same bits.")
+
+
 def simulate(
     world: World,
     specs: Sequence[Entry],
@@ -288,8 +298,7 @@ def simulate(
     >>> [outcome.spec.policy for outcome in simulate(world, specs, runs=2, horizon=50)]
     ['UCB', 'ConservativeUCB']
     """
-    count("runs", runs, hint="runs is the number of realisations.")
-    count("horizon", horizon, hint="horizon is the number of rounds of a run.")
+    check_scale(runs, horizon, seed)
     points = default_checkpoints(horizon) if checkpoints is None else checkpoints
     policies = entrants(specs)
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})

@@ -133,8 +133,9 @@ class Device:
     index: int = 0
 
     def __post_init__(self) -> None:
+        cupy = self._cupy
         try:
-            found = self._cupy.cuda.runtime.getDeviceCount()
+            found = cupy.cuda.runtime.getDeviceCount()
         except Exception as error:  # CuPy has errors of its own for drivers that are missing or too old
             raise ConfigError(f"A GPU needs NVIDIA's driver, but CuPy says: {error}.") from error
         if not 0 <= self.index < found:

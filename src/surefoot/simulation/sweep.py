@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import count
 from surefoot.core import native
 from surefoot.errors import ConfigError
 from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.engine import MEASURES, ChunkTask, chunks_of, default_checkpoints, outcome
+from surefoot.simulation.engine import MEASURES, ChunkTask, check_scale, chunks_of, default_checkpoints, outcome
 from surefoot.simulation.object_runner import new_object
 from surefoot.simulation.plain_settings import code_of, plain
 from surefoot.simulation.policy_specs import Spec
@@ -83,8 +82,9 @@ class Part:
     watched: Sequence[float] = ()
 
     def __post_init__(self) -> None:
-        count("runs", self.runs, hint="runs is the number of realisations.")
-        count("horizon", self.horizon, hint="horizon is the number of rounds of a run.")
+        check_scale(self.runs, self.horizon, self.seed)
+        if self.seed >= 2**63:
+            raise ConfigError(f"`seed` must be less than 2^63, as the table keeps it, but got seed={self.seed}.")
         if not self.specs:
             raise ConfigError("A sweep must have at least one policy.")
         for spec in self.entrants:

@@ -6,7 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from surefoot.arrays import count
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
 from surefoot.linear.radius import RADII
@@ -91,8 +90,6 @@ def sweep_from(data: Mapping[str, Any], *, title: str) -> Sweep:
     if "seed" in data and "seeds" in data:
         raise ConfigError("`seed` and `seeds` must not be given together.")
     seeds = _list("seeds", data.get("seeds", [data.get("seed", 0)]))
-    for seed in seeds:
-        count("seed", seed, least=0, hint="A seed is any whole number; the same one gives the same bits.")
     watched = tuple(_number("watched", alpha) for alpha in _list("watched", data.get("watched", [])))
     worlds = _table("worlds", data["worlds"])
     specs = [spec for entry in _list("policies", data["policies"], "tables ([[policies]])") for spec in _specs(entry)]
