@@ -1,4 +1,4 @@
-"""Wrong uses of the commands that simulate: a sentence, exit code 2, and nothing was written."""
+"""Wrong uses of the commands that simulate and replay: a sentence, exit code 2, and nothing was written."""
 
 import sys
 import warnings
@@ -41,6 +41,10 @@ def ended(monkeypatch: pytest.MonkeyPatch, folder: Path, *args: str) -> int:
         (["reproduce", "--seed", "-1"], "`seed` must be a whole number >= 0"),
         (["reproduce", "--seed", "9" * 26], "`seed` must be less than 2^63"),
         (["plan", "--seed", "-1", "--runs", "2", "--days", "1"], "`seed` must be a whole number >= 0"),
+        (["replay", "log.csv", "--seed", "-1", "--uniform"], "`seed` must be a whole number >= 0"),
+        (["replay", "log.csv", "--max-bad", "-1", "--uniform"], "`max_bad` must be a whole number >= 0"),
+        (["replay", "log.csv", "--evaluator", "nobody", "--uniform"], "`evaluator` must be rejection, importance or"),
+        (["fit-baseline", "log.csv", "--max-bad", "-1"], "`max_bad` must be a whole number >= 0"),
         (["plan", "--policy", "safe,gaurd"], "`--policy` must be safe, paper or guard, but got 'gaurd'. Did you mean"),
     ],
 )
@@ -52,12 +56,13 @@ def test_a_wrong_simulation_is_told_in_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "one.toml").write_text(SWEEP)
+    (tmp_path / "log.csv").write_text("x,action,reward\n" + "0.5,a,1\n0.25,b,0\n" * 200)
     (tmp_path / "big.toml").write_text(SWEEP.replace("50", "9" * 26))
     assert ended(monkeypatch, tmp_path, *args) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"surefoot: {said}")  # no progress bar before it, as this is no terminal
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["big.toml", "one.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big.toml", "log.csv", "one.toml"]
 
 
 def test_a_sweep_without_a_floor_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ from surefoot.experiment.experiment_toml import Configuration, read_configuratio
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import Log
 from surefoot.replay.diagnostics import Doubt
-from surefoot.replay.estimators import EvaluatorName
+from surefoot.replay.estimators import evaluator_named
 from surefoot.replay.estimators import replay as run_replay
 from surefoot.replay.guarded_lucb import GUARD, guarded
 from surefoot.replay.intervals import Estimate
@@ -131,7 +131,7 @@ def replay(
         delta = told.delta if told else 0.001
     if ridge is None:
         ridge = told.ridge if told else 1.0
-    chosen = cast("EvaluatorName", evaluator or ("full" if label else "rejection"))
+    chosen = evaluator_named(evaluator or ("full" if label else "rejection"))
     explored = {} if exploration is None else {"exploration": exploration}
     columns = columns_of(
         log,

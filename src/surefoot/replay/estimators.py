@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.arrays import Matrix, Vector, fraction
+from surefoot.arrays import Matrix, Vector, count, fraction
 from surefoot.errors import ConfigError, LogError
 from surefoot.linear.ridge import Ridge
 from surefoot.replay.batch import BadRows, Batch, Log
@@ -78,6 +78,16 @@ ASSUMES: dict[str, tuple[str, ...]] = {
         GAMMA,
     ),
 }  # fmt: skip
+
+
+def evaluator_named(name: str) -> EvaluatorName:
+    """The evaluator of that name, also of an old one; a ConfigError if there is none."""
+    if name == OLD_IMPORTANCE:
+        warnings.warn(f"The evaluator {name!r} is called 'importance' now.", DeprecationWarning, stacklevel=3)
+        return "importance"
+    if name not in MODES:
+        raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {name!r}.")
+    return cast("EvaluatorName", name)
 
 
 def replay(
@@ -154,11 +164,8 @@ def replay(
     >>> found.rows, found.evaluator
     (8, 'rejection')
     """
-    if evaluator == OLD_IMPORTANCE:
-        warnings.warn(f"The evaluator {evaluator!r} is called 'importance' now.", DeprecationWarning, stacklevel=2)
-        evaluator = "importance"
-    if evaluator not in MODES:
-        raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {evaluator!r}.")
+    evaluator = evaluator_named(evaluator)
+    count("seed", seed, least=0, hint="A seed is any whole number; the same one gives the same bits.")
     fraction("level", level, hint="level is the share of intervals that cover.")
     policies = entrants(specs)
     alphas = sorted({*watched, *(spec.alpha for spec in policies if spec.alpha is not None)})

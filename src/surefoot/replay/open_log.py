@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from surefoot.arrays import count
 from surefoot.errors import ConfigError
 from surefoot.linear.encoding import Encoder
 from surefoot.replay.batch import Log
@@ -77,6 +78,7 @@ def read_log(
     >>> sorted(log.actions), log.rows
     (['blue', 'red'], 2)
     """
+    count("max_bad", max_bad, least=0, hint="max_bad is how many bad rows may be skipped.")
     paths = _paths(path)
     kind = (format or kind_of(paths)) if paths else None
     if kind == "dsjson":
