@@ -72,3 +72,14 @@ def test_a_sweep_without_a_floor_is_drawn(tmp_path: Path, monkeypatch: pytest.Mo
         assert ended(monkeypatch, tmp_path, "simulate", "one.toml", "--out", "one") == 0
     assert (tmp_path / "one" / "figure4.pdf").stat().st_size > 1_000
     assert (tmp_path / "one" / "report.html").stat().st_size > 1_000
+
+
+def test_ctrl_c_is_answered_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("surefoot.cli.simulate.read_sweep", stopped)
+    assert ended(monkeypatch, tmp_path, "simulate", "one.toml") == 130
+    assert capsys.readouterr().err == "\nsurefoot: interrupted; the same command continues where this one stopped.\n"

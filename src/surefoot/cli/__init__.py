@@ -2,6 +2,8 @@
 
 import sys
 
+INTERRUPTED = 130  # as shells say it of a program that Ctrl-C ended
+
 
 def main() -> None:
     """Run the command line; errors of this package end it with their message and exit code 2."""
@@ -31,5 +33,13 @@ def main() -> None:
         print(f"surefoot: A file that was named cannot be used: {error}.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("\nsurefoot: interrupted; the same command continues where this one stopped.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(_interrupted())
+    except SystemExit as end:  # what typer makes of Ctrl-C, without a word
+        if end.code == INTERRUPTED:
+            _interrupted()
+        raise
+
+
+def _interrupted() -> int:
+    print("\nsurefoot: interrupted; the same command continues where this one stopped.", file=sys.stderr)
+    return INTERRUPTED
