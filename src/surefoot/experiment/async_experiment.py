@@ -125,7 +125,22 @@ class AsyncExperiment:
         Answer or GuardAnswer
             The decision as the journal holds it.
         """
-        return or_raise((await self._put(self.decisions, [self.experiment.read_question(question)]))[0])
+        return await self.answer(self.experiment.read_question(question))
+
+    async def answer(self, ready: Any) -> Any:
+        """Decide one round whose question was read before.
+
+        Parameters
+        ----------
+        ready : object
+            What `Experiment.read_question` returned.
+
+        Returns
+        -------
+        Answer or GuardAnswer
+            The decision as the journal holds it.
+        """
+        return or_raise((await self._put(self.decisions, [ready]))[0])
 
     @overload
     async def decide_all(self, questions: Iterable[Question]) -> list[Answer | SurefootError]: ...

@@ -38,18 +38,18 @@ class Handlers:
     def __init__(self, registry: Registry, catalogues: Catalogues, metrics: Metrics) -> None:
         self._registry, self._catalogues, self._metrics = registry, catalogues, metrics
         self._limits = registry.settings.limits
+        self._sizes = self._limits.actions, self._limits.dimensions
 
     async def decide(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         opened = self._registry.open_experiments.get(name) or await self._registry.find(name)
         asked = read_question_body(DECIDE, body, is_guard=opened.is_guard)
-        if opened.is_guard or asked.catalogue is not None:
-            question = await self._read(opened, asked)
-        else:
-            question = self._of_actions(opened, asked)
+        ready = None if opened.is_guard else self._offered(opened, asked)
+        if ready is None:
+            ready = opened.experiment.read_question(await self._read(opened, asked))
         # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
         del body, asked
-        return self._tell(name, await opened.queue.ask(question), visit)
+        return self._tell(name, await opened.queue.answer(ready), visit)
 
     async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> AnyOutcomes:
         """Many decisions, each answered on its own."""
@@ -121,6 +121,20 @@ class Handlers:
         if known.size > MOST_AT_ONCE:
             return await self._registry.run(question_of, asked, known, self._limits)
         return question_of(asked, known, self._limits, is_configured=opened.experiment.configuration is not None)
+
+    def _offered(self, opened: OpenExperiment, asked: request_models.Decide) -> Any:
+        """A question whose actions have features, read in one go; None for any other, and for one to be refused."""
+        is_usual = asked.catalogue is None and asked.context_features is None and not asked.confirms
+        if asked.actions is None or not is_usual:
+            return None
+        return opened.experiment.read_offered(
+            asked.actions,
+            baseline=asked.baseline,
+            baseline_reward=asked.baseline_reward,
+            decision_id=asked.decision_id,
+            context=asked.context,
+            sizes=self._sizes,
+        )
 
     def _of_actions(self, opened: OpenExperiment, asked: request_models.Decide) -> Question:
         is_configured = opened.experiment.configuration is not None
