@@ -1,7 +1,10 @@
 """A decision that was just written: its bytes are those of its record, and what is read of it later is the same."""
 
+import importlib
+import itertools
 import math
 import os
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,11 +14,14 @@ import pytest
 import surefoot
 from surefoot.core import native
 from surefoot.errors import SurefootError
-from surefoot.experiment import Experiment
+from surefoot.experiment import Experiment, sealing
 from surefoot.experiment.certificate_records import certified, written
 from surefoot.journal import canonical, new_salt, open_journal
+from surefoot.records import ModeName
 from surefoot.safety.facts import ROUNDING
 from tests.experiment.worlds import safe_policy
+
+decide = importlib.import_module("surefoot.experiment.decide")  # the package has a function of this name as well
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "ball": {"noise": 0.3, "gate": "joint"},
@@ -49,6 +55,34 @@ def test_the_core_writes_a_certificate_as_its_record_is_written(kind: str, dim: 
         facts |= {type(piece.fact).__name__ for piece in record.proof.pieces}
         policy.observe(decision, float(rng.random() < 0.4))
     assert facts
+
+
+@pytest.mark.parametrize("scale", [0.3, 3e-4, 7e-9])
+@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize("mode", ["guarded", "shadow"])
+def test_the_core_writes_a_sealed_round_as_its_record_is_written(
+    monkeypatch: pytest.MonkeyPatch, kind: str, scale: float, mode: ModeName
+) -> None:
+    def payloads() -> list[bytes]:
+        rng, salts = np.random.default_rng(5), itertools.count()
+        monkeypatch.setattr(sealing, "new_salt", lambda: b"%016d" % next(salts))
+        given: dict[str, Any] = {"alpha": 0.1, "delta": 0.05, "theta_bound": 1.0, "feature_bound": 3.0}
+        policy = surefoot.SafeLUCB(dim=4, **given, **SETTINGS[kind])
+        journal = open_journal("memory:")
+        shop = Experiment.create(journal, "shop", policy, mode=mode, sealed=True, clock=lambda: 7.5)
+        for at in range(40):
+            rows = np.abs(rng.normal(size=(6, 4))) * scale
+            rows[2] = [1.0, -0.0, 2e-17, 0.1 + 0.2]
+            known = None if at % 7 else 0.05  # now and then what only objects tell
+            with suppress(SurefootError):
+                shop.decide(rows, baseline=1, baseline_reward=known, decision_id=f"visit-{at}")
+                shop.reward(f"visit-{at}", float(rng.random() < 0.4))
+        return [event.payload for event in journal.read("shop")][1:]
+
+    quick, calls = payloads(), list[Any]()
+    monkeypatch.setattr(decide, "decided", lambda *args, **kwargs: calls.append(args))
+    assert quick == payloads()
+    assert calls
 
 
 def test_what_pieces_miss_is_summed_exactly() -> None:

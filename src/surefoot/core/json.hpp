@@ -38,6 +38,12 @@ class JsonText {
     }
     if (value == 0.0) return raw(std::signbit(value) ? "-0.0" : "0.0");
     char found[32], told[48], *out = told;
+    const double size = std::fabs(value);
+    if (size >= 1e-4 && size < 1e15) {  // the usual case, which needs no digit moved
+      out = std::to_chars(told, told + sizeof told, value, std::chars_format::fixed).ptr;
+      if (size >= 1.0 && std::find(told, out, '.') == out) out = std::copy_n(".0", 2, out);
+      return raw({told, static_cast<std::size_t>(out - told)});
+    }
     const char* const end = std::to_chars(found, found + sizeof found, value, std::chars_format::scientific).ptr;
     const char* digit = found;
     if (*digit == '-') *out++ = *digit++;

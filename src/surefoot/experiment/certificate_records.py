@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot import records
+from surefoot.arrays import Matrix
 from surefoot.core import native
 from surefoot.errors import StateError
 from surefoot.experiment.new_decision import NewDecision, Verdict
@@ -38,16 +39,57 @@ def written(certificate: Certificate, *, with_sets: bool) -> records.Certificate
 
 def certified(decision: Decision, *, with_sets: bool) -> tuple[Verdict | records.CertificateRecord, Any]:
     """What is told of a decision's certificate, and the certificate as it is written, with its whole proof."""
-    if not with_sets and decision._certify is certify:
-        prover, promise, evidence, proposal, _, method, gap = decision._evidence
+    evidence = None if with_sets else _evidence(decision)
+    if evidence is not None:
         # Bytes, where the core has made the proof: as objects they would take longer than all the rest of a decision.
-        if prover is safe_proof and method == "rows" and evidence.action == proposal:
-            found = native.certificate_json(evidence, promise.theta_bound, gap, LIKELIHOOD)
-            if found is not None:
-                verdict = Verdict(evidence.guaranteed, evidence.required, proposal, evidence.optimism, method, gap)
-                return verdict, msgspec.Raw(found)
+        found = native.certificate_json(evidence, _reach(decision), 0.0, LIKELIHOOD)
+        if found is not None:
+            return _verdict(evidence), msgspec.Raw(found)
     record = written(decision.certificate, with_sets=with_sets)
     return record, record
+
+
+def decided(
+    decision: Decision, rows: Matrix, baseline: int, ref: str, *, is_held: bool, mode: str
+) -> tuple[Verdict, bytes] | None:
+    """What is told of the certificate of a sealed round, and all of its record, as bytes of the core's.
+
+    None where it is to be made of objects (`records.DecisionRecord`), which have a word for everything.
+    """
+    evidence = _evidence(decision)
+    if evidence is None:
+        return None
+    found = native.decision_json(
+        evidence,
+        _reach(decision),
+        LIKELIHOOD,
+        rows,
+        baseline,
+        decision.action,
+        ref,
+        is_held,
+        mode,
+        decision.round,
+        decision.source,
+    )
+    return None if found is None else (_verdict(evidence), found)
+
+
+def _evidence(decision: Decision) -> Any:
+    """What the core writes the proof of a decision from; None where it is made of objects."""
+    if decision._certify is not certify:
+        return None
+    prover, _, evidence, proposal, _, method, gap = decision._evidence
+    is_of_rows = method == "rows" and gap == 0.0 and evidence.action == proposal
+    return evidence if prover is safe_proof and is_of_rows else None
+
+
+def _reach(decision: Decision) -> float:
+    return float(decision._evidence[1].theta_bound)
+
+
+def _verdict(evidence: Any) -> Verdict:
+    return Verdict(evidence.guaranteed, evidence.required, evidence.action, evidence.optimism)
 
 
 def explained(made: records.DecisionRecord | NewDecision) -> str:

@@ -9,9 +9,9 @@ import msgspec
 from surefoot import records
 from surefoot.errors import DecisionConflictError, InputError, SurefootError
 from surefoot.experiment.answer import Answer
-from surefoot.experiment.certificate_records import certified
+from surefoot.experiment.certificate_records import certified, decided
 from surefoot.experiment.confirm import confirm
-from surefoot.experiment.new_decision import NewDecision
+from surefoot.experiment.new_decision import NewDecision, Verdict
 from surefoot.experiment.question import Read
 from surefoot.experiment.sealing import is_sealed, new_reference, opened, reference, seal, sealed_question
 from surefoot.experiment.state import decode
@@ -90,46 +90,76 @@ def _register(turn: UnitOfWork, catalogue: Catalogue) -> None:
 def _written(
     turn: UnitOfWork, question: Read, decision: Decision, is_held: bool, private: PrivateText | None
 ) -> Answer:
+    state, round_, action, source = turn.state, decision.round, decision.action, decision.source
+    draw = None if math.isnan(decision.draw) else decision.draw
     # With any other radius the number of observations determines the set.
-    told, certificate = certified(decision, with_sets=turn.state.created.settings.get("radius") == "dual")
+    with_sets = state.created.settings.get("radius") == "dual"
+    ref, key = question.decision_id, question.key
+    found: tuple[Verdict | records.CertificateRecord, bytes] | None = None
     if private is None:
-        ref, key, asked = question.decision_id, question.key, question.asked
+        asked = question.asked
     else:
-        ref, key = new_reference(turn.transaction, private), None
-        asked = sealed_question(question.told, question.features)
-    mode, draw = turn.state.mode, None if math.isnan(decision.draw) else decision.draw
-    round_, action, source, is_fallback = decision.round, decision.action, decision.source, question.is_fallback
+        asked = question.told
+        ref, key = new_reference(turn.transaction, private), None  # type: ignore[assignment]
+        if draw is None and not with_sets and _is_plain(question):
+            baseline: Any = question.told.baseline
+            found = decided(decision, question.rows, baseline, ref, is_held=is_held, mode=state.mode)  # type: ignore[arg-type]
+    if found is None:
+        kept = asked if private is None else sealed_question(asked, question.features)
+        found = _recorded(decision, kept, ref, is_held, question.is_fallback, state.mode, draw, with_sets)
+    told, payload = found
+    event = turn.append(records.DECISION, payload, key, private)
+    made = NewDecision(
+        question.decision_id,
+        round_,
+        state.mode,
+        asked,
+        action,
+        source,
+        told,
+        is_held,
+        question.is_fallback,
+        draw,
+        partial(_read, event, private),
+    )
+    state.decided(made, event.time, ref)
+    within = state.created.confirm_within if source == "learner" else None
+    return Answer(made, event.time, False, None, state.head, within)
+
+
+def _is_plain(question: Read) -> bool:
+    """Whether the chain holds nothing of it but rows and the place of the baseline."""
+    told = question.told
+    is_round = told.baseline is not None and told.baseline_reward is None and not question.is_fallback
+    return question.rows is not None and is_round
+
+
+def _recorded(
+    decision: Decision,
+    asked: records.Asked,
+    ref: str,
+    is_held: bool,
+    is_fallback: bool,
+    mode: records.ModeName,
+    draw: float | None,
+    with_sets: bool,
+) -> tuple[Verdict | records.CertificateRecord, bytes]:
+    """What is told of the certificate, and the record of the round as it is written."""
+    told, certificate = certified(decision, with_sets=with_sets)
     record = records.DecisionRecord(
         decision_id=ref,
-        round=round_,
+        round=decision.round,
         mode=mode,
         asked=asked,
-        action=action,
-        source=source,
+        action=decision.action,
+        source=decision.source,
         certificate=certificate,
         is_held=is_held,
         is_fallback=is_fallback,
         draw=draw,
     )
     is_told = isinstance(certificate, msgspec.Raw)  # by the core, which refuses rows that are not finite
-    payload = records.encode_finite(record) if is_told else records.encode(record)
-    event = turn.append(records.DECISION, payload, key, private)
-    made = NewDecision(
-        question.decision_id,
-        round_,
-        mode,
-        asked if private is None else question.told,
-        action,
-        source,
-        told,
-        is_held,
-        is_fallback,
-        draw,
-        partial(_read, event, private),
-    )
-    turn.state.decided(made, event.time, ref)
-    within = turn.state.created.confirm_within if source == "learner" else None
-    return Answer(made, event.time, False, None, turn.state.head, within)
+    return told, records.encode_finite(record) if is_told else records.encode(record)
 
 
 def _read(event: Event, private: PrivateText | None) -> records.DecisionRecord:

@@ -76,10 +76,10 @@ bool write_fact(JsonText& out, const Record<D>& record, int place, const KnownSe
   return true;
 }
 
-// The certificate of a round as a journal holds it (`CertificateRecord`), keys sorted.
+// The certificate of a round as a journal holds it (`CertificateRecord`), keys sorted; false where JSON cannot tell it.
 template <int D>
-std::optional<nb::bytes> certificate_json(const Evidence<D>& evidence, double theta_bound, double gap,
-                                          std::string_view likelihood_name) {
+bool write_certificate(JsonText& out, const Evidence<D>& evidence, double theta_bound, double gap,
+                       std::string_view likelihood_name) {
   const Record<D>& record = evidence.record;
   const int d = record.question.size();
   std::vector<SplitFact> split;
@@ -99,21 +99,47 @@ std::optional<nb::bytes> certificate_json(const Evidence<D>& evidence, double th
     known.radius = record.radius;
   }
   const SplitProof proof = prove_split(View<D>(record.question), split, known);
-  JsonText out(1024);
   out.raw(R"({"gap":)").number(gap).raw(R"(,"guaranteed":)").number_or_word(record.guaranteed);
   out.raw(R"(,"optimism":)").number_or_word(record.optimism).raw(R"(,"proof":{"pieces":[)");
   const std::span<const double> vectors = proof.vectors;
   for (std::size_t k = 0; k < proof.facts.size(); ++k) {
     out.raw(k > 0 ? R"(,{"bound":)" : R"({"bound":)").number_or_word(proof.bounds[k]).raw(R"(,"fact":)");
     if (!write_fact(out, record, proof.facts[k], known, evidence.observations, points, likelihood_name)) {
-      return std::nullopt;
+      return false;
     }
     const auto size = static_cast<std::size_t>(d);
     out.raw(R"(,"vector":)").list(vectors.subspan(k * size, size)).raw("}");
   }
   out.raw(R"(],"question":)").list(View<D>(record.question)).raw(R"(,"value":)").number_or_word(proof.value);
   out.raw(R"(},"proposal":)").whole(record.action).raw(R"(,"required":)").number_or_word(record.required).raw("}");
-  if (!out.is_finite()) return std::nullopt;
+  return out.is_finite();
+}
+
+template <int D>
+std::optional<nb::bytes> certificate_json(const Evidence<D>& evidence, double theta_bound, double gap,
+                                          std::string_view likelihood_name) {
+  JsonText out(1024);
+  if (!write_certificate(out, evidence, theta_bound, gap, likelihood_name)) return std::nullopt;
+  return nb::bytes(out.text().data(), out.text().size());
+}
+
+// A round of a sealed experiment as a journal holds it (`DecisionRecord`), keys sorted, but for what few rounds have.
+template <int D>
+std::optional<nb::bytes> decision_json(const Evidence<D>& evidence, double theta_bound,
+                                       std::string_view likelihood_name, nb::handle features, int baseline, int action,
+                                       std::string_view reference, bool is_held, std::string_view mode, long long round,
+                                       std::string_view source) {
+  const GivenRows given(features);
+  if (!given.have(evidence.record.question.size())) return std::nullopt;
+  const auto rows = given.template rows<D>();
+  const auto size = static_cast<std::size_t>(rows.dim());
+  JsonText out(1024 + 24 * size * static_cast<std::size_t>(rows.count));
+  out.raw(R"({"action":)").whole(action).raw(R"(,"asked":{"baseline":)").whole(baseline).raw(R"(,"features":)");
+  for (int i = 0; i < rows.count; ++i) out.raw(i > 0 ? "," : "[").list(rows[i]);
+  out.raw(R"(]},"certificate":)");
+  if (!write_certificate(out, evidence, theta_bound, 0.0, likelihood_name)) return std::nullopt;
+  out.raw(R"(,"decision_id":")").raw(reference).raw(is_held ? R"(","is_held":true,"mode":")" : R"(","mode":")");
+  out.raw(mode).raw(R"(","round":)").whole(round).raw(R"(,"source":")").raw(source).raw(R"("})");
   return nb::bytes(out.text().data(), out.text().size());
 }
 
@@ -141,6 +167,17 @@ void bind_proofs(nb::module_& module) {
           return certificate_json(evidence, theta_bound, gap, likelihood_name.c_str());
         },
         "evidence"_a, "theta_bound"_a, "gap"_a, "likelihood_name"_a, text);
+    module.def(
+        "decision_json",
+        [](const Evidence<D>& evidence, double theta_bound, nb::str likelihood_name, nb::handle rows, int baseline,
+           int action, nb::str reference, bool is_held, nb::str mode, long long round, nb::str source) {
+          return decision_json(evidence, theta_bound, likelihood_name.c_str(), rows, baseline, action,
+                               reference.c_str(), is_held, mode.c_str(), round, source.c_str());
+        },
+        "evidence"_a, "theta_bound"_a, "likelihood_name"_a, "rows"_a, "baseline"_a, "action"_a, "reference"_a,
+        "is_held"_a, "mode"_a, "round"_a, "source"_a,
+        "A round of a sealed experiment as a journal holds it, where nothing is known of the baseline's reward and no "
+        "coin was drawn; None where JSON cannot tell it.");
   };
   bind_for.template operator()<4>();
   bind_for.template operator()<any>();
