@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
+from msgspec.structs import astuple
+
 from surefoot.errors import (
     JournalBusyError,
     JournalError,
@@ -31,6 +33,25 @@ from surefoot.journal.probed_experiments import ProbedExperiments, ProbedRow
 from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
+MANY = 40  # events: fewer are written sooner by statements that share a round trip
+EVENTS = (
+    ("experiment", "int8"),
+    ("number", "int8"),
+    ("kind", "text"),
+    ("time", "float8"),
+    ("payload", "bytea"),
+    ("key", "text"),
+    ("previous", "text"),
+    ("hash", "text"),
+)
+TEXTS = (
+    ("experiment", "int8"),
+    ("number", "int8"),
+    ("alias", "text"),
+    ("person", "text"),
+    ("salt", "bytea"),
+    ("text", "bytea"),
+)
 MIGRATING = 0x53757265  # the advisory lock under which one process at a time changes the tables
 # A row that is being created cannot be locked yet, so that a second look waits for this lock as well.
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
@@ -40,6 +61,19 @@ class PostgresView(sql.SqlView):
     """An experiment's events on a PostgreSQL server."""
 
     most_values = 48  # psycopg reads a statement of more than 50 anew each time, which costs more than what it writes
+
+    def send(self, pending: "StagedTransaction[PostgresView]", session: PooledConnection) -> None:
+        """Write what a transaction gathered, with few round trips; many rows as a copy."""
+        events, texts = pending.events, pending.texts
+        # A text that is erased must go before its alias is used again, and a copy has no order of that kind.
+        copies = len(events) >= MANY and None not in texts.values()
+        if copies:
+            session.copy("events", EVENTS, ((self._id, *astuple(event)) for event in events))
+        if copies and texts:
+            new = ((self._id, number, *astuple(text)) for number, text in texts.items() if text is not None)
+            session.copy("private", TEXTS, new)
+        with session.together() as write:
+            self.keep(pending, write, has_rows=copies)
 
 
 class PostgresJournal(Journal):
@@ -76,8 +110,7 @@ class PostgresJournal(Journal):
             pending.finish()
             # Otherwise the session's ROLLBACK ends it, and saves a flush.
             if pending.events or pending.attachments or pending.texts:
-                with session.together() as write:
-                    view.keep(pending, write)
+                view.send(pending, session)
                 self._commit(session, name, pending.head)
             return result
 

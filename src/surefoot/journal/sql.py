@@ -172,17 +172,21 @@ class SqlView(View):
         data = bytes(rows[0][0]) if rows and not isinstance(rows[0][0], str) else None
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
-    def keep(self, pending: StagedTransaction[Self], write: Query | None = None) -> None:
-        """Write what a transaction gathered, and move the head; by `write` where that is another way than to read."""
+    def keep(self, pending: StagedTransaction[Self], write: Query | None = None, *, has_rows: bool = False) -> None:
+        """Write what a transaction gathered, and move the head; by `write` where that is another way than to read.
+
+        `has_rows` says that its events and texts are written already.
+        """
         write = write or self._query
-        events = pending.events
+        events = [] if has_rows else pending.events
         while events:
             count = self._at_once(len(events), 8)
             _insert(write, self._id, events[:count])
             events = events[count:]
         if pending.events:
             write(MOVE_HEAD, (*pending.head, self._id))
-        self._keep_texts(pending.texts, write)
+        if not has_rows:
+            self._keep_texts(pending.texts, write)
         for digest, data in pending.attachments.items():
             write(DETACH, (self._id, digest))  # what is stored under this name may be damaged
             if data is not None:

@@ -1,9 +1,12 @@
 """Checks of private texts: found by their alias, written with their event, and gone once they are erased."""
 
+from collections.abc import Sequence
+from functools import partial
+
 from surefoot.errors import JournalConflictError
 from surefoot.journal.conformance.rules import NAME, begin, check, refused
 from surefoot.journal.contract import Journal, Transaction
-from surefoot.journal.events import JOURNAL
+from surefoot.journal.events import JOURNAL, Event
 from surefoot.journal.private_text import PrivateText, by_alias
 
 
@@ -86,6 +89,43 @@ def an_alias_that_is_erased_may_be_used_again_at_once(journal: Journal) -> None:
     assert journal.transact(NAME, work) == 4
     assert journal.find(NAME, by_alias(str(_text(0).alias))) == journal.latest(NAME, "decision")
     assert journal.view(NAME).private(2) is None
+
+
+@check
+def many_events_of_one_transaction_come_back_to_the_bit(journal: Journal) -> None:
+    # Many at once may be written in another way than a few.
+    begin(journal)
+    texts = [PrivateText(f"é {n}", "p" if n % 3 else None, bytes([n]) * 16, b"\x00\xff" * n) for n in range(150)]
+
+    def work(transaction: Transaction, kept: Sequence[PrivateText | None]) -> list[Event]:
+        first = transaction.head.number
+        keys = [None if n % 2 else f"k:{first + n}" for n in range(len(kept))]
+        return [
+            transaction.append("decision", b'{"n":%d}' % n, time=n / 7, key=key, private=text)
+            for n, (key, text) in enumerate(zip(keys, kept, strict=True))
+        ]
+
+    for kept in (texts, [None] * 150):
+        written = journal.transact(NAME, partial(work, kept=kept))
+        assert list(journal.read(NAME, after=written[0].number - 1)) == written
+        assert journal.head(NAME) == written[-1].head
+        assert [journal.view(NAME).private(event.number) for event in written] == list(kept)
+
+
+@check
+def many_aliases_that_are_erased_may_be_used_again_at_once(journal: Journal) -> None:
+    begin(journal)
+    _write(journal, 100)
+
+    def work(transaction: Transaction) -> None:
+        assert transaction.erase(range(2, 102)) == 100
+        for n in range(100):
+            transaction.append("decision", b"{}", time=0.0, private=_text(n))
+
+    journal.transact(NAME, work)
+    found = journal.find(NAME, by_alias(str(_text(99).alias)))
+    assert found is not None
+    assert (found.number, len(journal.view(NAME).privates(0, 300))) == (201, 100)
 
 
 @check
