@@ -8,6 +8,8 @@ PEERS := .venv/.peers
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 NATIVE := $(shell find src/surefoot/core -name '*.[ch]pp')
 PYTHON_FOLDERS := src tests bench docs examples
+# Workers share the processors; threads of BLAS that wait for work would keep them busy beside that.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist worksteal
 SANITIZED := build/sanitized
 SANITIZED_TESTS := tests/core tests/linear tests/safety tests/policies/test_conformance.py
 
@@ -76,7 +78,7 @@ browser:        ## Debian's Chromium for the page's tests, where it is missing a
 	  echo "No Chromium, so the browser's tests will be skipped: apt-get install chromium, or set CHROMIUM to one you have."
 
 test: setup browser lint types imports ## what CI runs: linters, types, imports, all tests but the long ones
-	$(BIN)/pytest -q -n 2 --dist worksteal
+	$(PYTEST)
 
 # Peers and data that others collected. Of their own requirements those in use are pinned; torch is gigabytes, and is not.
 $(PEERS): $(BUILT) requirements/long.txt
@@ -97,7 +99,7 @@ test-native: $(SANITIZED)/compile_commands.json ## the core's own tests and its 
 	SUREFOOT_NATIVE_BUILD=$(CURDIR)/$(SANITIZED) $(BIN)/pytest -q tests/core/test_native.py
 	SUREFOOT_CORE=sanitized SUREFOOT_CORE_DIR=$(CURDIR)/$(SANITIZED) LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) \
 	  $$($${CXX:-c++} -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(BIN)/pytest -q -n 2 --dist worksteal $(SANITIZED_TESTS)
+	  $(PYTEST) $(SANITIZED_TESTS)
 
 lint: setup
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE) tests/core/native/*
