@@ -79,6 +79,8 @@ class Day:
             handing_in.sort(key=lambda shard: shard is not lucky)
         for shard in handing_in:
             self.hand_in(shard)
+            if self.is_below:  # which no later round takes back
+                break
         return self.is_below
 
 
