@@ -33,8 +33,9 @@ class Edges:
 
     def join(self, experiment: Experiment, asked: JoinEdge, actions: bytes | None, *, by: str) -> EdgeLease:
         """Let an edge in, with a first lease; the same again if its answer was lost."""
-        shop, key, limits = sharded(experiment), self._key(), self._registry.settings.limits
+        shop, limits = sharded(experiment), self._registry.settings.limits
         _check_kind(shop, asked)
+        key = self._key()
         room, log = Room(limits.edges, limits.edges_per_token), digest_of(asked.token.encode())
         coins = _Coins(key, shop, asked.shard, log)
         granted = shop.hub.join(asked.shard, asked.token, by=by, room=room, commit=coins.commit)
