@@ -102,7 +102,7 @@ test-native: $(SANITIZED)/compile_commands.json ## the core's own tests and its 
 	  $(PYTEST) $(SANITIZED_TESTS)
 
 lint: setup
-	$(BIN)/clang-format --dry-run --Werror $(NATIVE) tests/core/native/*
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE) tests/core/native/* tests/simulation/warp.hpp
 	$(BIN)/ruff check $(PYTHON_FOLDERS)
 	$(BIN)/ruff format --check $(PYTHON_FOLDERS)
 

@@ -1,0 +1,151 @@
+"""The programs of a GPU, lane by lane on a CPU: the bits are the core's, and lanes meet wherever they must."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.core import gpu_program
+from surefoot.errors import ConfigError, WorkerError
+from surefoot.simulation import ContextualWorld, PaperWorld, Spec, World, gpu_engine
+from surefoot.simulation.engine import play_chunk
+from surefoot.simulation.rewards import Bernoulli
+from tests.simulation.warp_on_cpu import CXX, Compiler, WarpError, cupy
+
+pytestmark = pytest.mark.skipif(shutil.which(CXX) is None, reason=f"there is no {CXX}")
+
+ALPHAS = (0.05, 0.4)
+PAPER = [
+    Spec("LUCB"),
+    *(Spec("CLUCB", alpha=alpha) for alpha in ALPHAS),
+    *(Spec("CLUCB2", alpha=alpha, floor_share=1.0) for alpha in ALPHAS),
+]
+SAFE = [Spec("SafeLUCB", alpha=alpha, floor_share=0.5) for alpha in ALPHAS]
+LONG = 1_100  # rounds: V is folded every 16 observations, and M made anew after 1,024
+
+
+def with_radius(radius: str, specs: list[Spec] = PAPER) -> list[Spec]:
+    return [replace(spec, radius=radius) for spec in specs]
+
+
+Play = Callable[..., bool]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.fixture
+def is_equal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Plays on a warp and on a CPU. The runs of five policies fill one warp, and a part of a second one."""
+
+    def play(world: World, specs: list[Spec], horizon: int, *, runs: int = 2, order: int = 1, **compiler: Any) -> bool:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+        monkeypatch.setattr(gpu_program, "Compiler", lambda: Compiler(**compiler))
+        monkeypatch.setattr(gpu_engine, "TRIAL_ROUNDS", 20)
+        monkeypatch.setitem(sys.modules, "cupy", cupy(order))
+        points = np.array([horizon // 3, horizon], dtype=np.int64)
+        given: Any = {"runs": range(runs), "horizon": horizon, "seed": 3, "watched": ALPHAS, "checkpoints": points}
+        try:
+            there = gpu_engine.Device(0).play(world, specs, **given)
+        except WorkerError:  # the first rounds differ
+            return False
+        here = play_chunk(world, specs, **given)
+        return all(np.array_equal(one, other) for one, other in zip(here, there, strict=True))
+
+    return play
+
+
+@pytest.mark.parametrize("order", [1, 2, *(pytest.param(order, marks=pytest.mark.long) for order in range(3, 13))])
+def test_lanes_in_any_order_have_the_bits_of_a_cpu(is_equal: Play, order: int) -> None:
+    assert is_equal(PaperWorld(), PAPER, LONG, order=order)
+
+
+DEALT = [
+    pytest.param(PaperWorld(actions=40), PAPER, id="too few rows for a list"),
+    pytest.param(PaperWorld(actions=128), PAPER, id="as many rows as a warp has room for"),
+    pytest.param(PaperWorld(actions=101), PAPER, id="rows that are no multiple of anything"),
+    pytest.param(PaperWorld(rewards=Bernoulli()), PAPER, id="clicks"),
+    pytest.param(PaperWorld(), with_radius("logdet"), id="logdet", marks=pytest.mark.long),
+    pytest.param(PaperWorld(), with_radius("amm"), id="amm"),
+]
+WHOLE = [
+    pytest.param(PaperWorld(actions=200), PAPER, id="more rows than a warp has room for"),
+    *(
+        pytest.param(world, specs, id=name, marks=pytest.mark.long)
+        for world, specs, name in (
+            (PaperWorld(), with_radius("residual"), "residual"),
+            (PaperWorld(), with_radius("dual"), "dual"),
+            (ContextualWorld(dim=4), [replace(spec, floor_share=0.0) for spec in PAPER], "rows that change"),
+            (PaperWorld(), SAFE, "SafeLUCB"),
+            (PaperWorld(), with_radius("amm", SAFE), "SafeLUCB, amm"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("world", "specs"), [*DEALT, *WHOLE])
+def test_every_program_has_the_bits_of_a_cpu(is_equal: Play, world: World, specs: list[Spec]) -> None:
+    assert is_equal(world, specs, 200)
+
+
+def test_lanes_meet_before_they_touch_what_others_wrote(is_equal: Play) -> None:
+    assert is_equal(PaperWorld(), PAPER, 120, watched=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("world", "specs"), [pytest.param(PaperWorld(), PAPER, id="paper"), *DEALT, *WHOLE])
+def test_lanes_of_every_program_meet(is_equal: Play, world: World, specs: list[Spec]) -> None:
+    assert is_equal(world, specs, LONG if specs == PAPER else 200, watched=True)
+
+
+MEETING = "for (int apart = TEAM / 2; apart > 0; apart /= 2) rivals"
+SUM = "(((0.0 + x[0]) + x[1]) + x[2]) + x[3]"
+BEHIND_A_SEARCH = "    __syncwarp();\n  }\n\n  static"
+
+
+def test_a_lane_that_does_not_come_is_missed(is_equal: Play) -> None:
+    changed = {"catalogue.hpp": (MEETING, f"if (lane() != 5) {MEETING}")}
+    with pytest.raises(WarpError, match=r"wait for others that do not come: .*4 in shfl_xor of 000000f0"):
+        is_equal(PaperWorld(), PAPER, 100, changed=changed)
+
+
+def test_a_meeting_that_is_left_out_is_missed(is_equal: Play) -> None:
+    changed = {"catalogue.hpp": (BEHIND_A_SEARCH, "  }\n\n  static")}
+    with pytest.raises(WarpError, match=r"reads what was written by lane .* of shared memory"):
+        is_equal(PaperWorld(), PAPER, 100, changed=changed, watched=True)
+
+
+@pytest.mark.parametrize(
+    ("header", "old", "new"),
+    [
+        pytest.param("quad.hpp", SUM, "((0.0 + x[0]) + x[1]) + x[2]", id="a sum without its last term"),
+        *(
+            pytest.param(*change, id=name, marks=pytest.mark.long)
+            for name, *change in (
+                ("a list with other rows", "catalogue.hpp", "(lane() + 32 * k);", "(lane() + 32 * k + 1);"),
+                ("a list below its bar", "catalogue.hpp", "return upper > bar_ ?", "return true ?"),
+                (
+                    "rows that are not folded",
+                    "gram.hpp",
+                    "two_sum(kept_->sum[i], waits_[i])",
+                    "two_sum(kept_->sum[i], 0.0)",
+                ),
+                ("a matrix that is not turned", "board.hpp", "own + 4 * place + 2", "own + 4 * place"),
+            )
+        ),
+    ],
+)
+def test_other_formulas_have_other_bits(is_equal: Play, header: str, old: str, new: str) -> None:
+    assert not is_equal(PaperWorld(), PAPER, 400, changed={header: (old, new)})
+
+
+def test_what_does_not_compile_says_why(is_equal: Play) -> None:
+    with pytest.raises(ConfigError, match="no_such_name"):
+        is_equal(PaperWorld(), PAPER, 5, changed={"quad.hpp": (SUM, "no_such_name")})
