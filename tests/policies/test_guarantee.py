@@ -74,7 +74,7 @@ def most_allowed(runs: int, delta: float) -> int:
 
 @pytest.mark.parametrize("name", ["CLUCB", "CLUCB2"])
 def test_violations_stay_within_what_delta_allows(name: str) -> None:
-    found = outcomes(name, runs=1000, seed=11, alpha=0.05, delta=0.05)
+    found = outcomes(name, runs=2000, seed=11, alpha=0.05, delta=0.05)
     assert sum(o.violated for o in found) <= most_allowed(len(found), 0.05)
     assert sum(not o.covered for o in found) <= most_allowed(len(found), 0.05)
     assert sum(o.baseline_rounds < 60 for o in found) > 100, "the learner must have had its chances"

@@ -442,6 +442,18 @@ inline unsigned __ballot_sync(unsigned mask, bool vote) {
 }
 inline int __any_sync(unsigned mask, bool vote) { return warp::call({warp::any, mask, 0}, vote ? 1 : 0) != 0; }
 
+// Blocks are played one after the other, so whatever one waits for has been done.
+inline unsigned atomicAdd(unsigned* at, unsigned added) {
+  const unsigned before = *at;
+  *at = before + added;
+  return before;
+}
+inline void __threadfence() {}
+inline void __nanosleep(unsigned) {
+  warp::report("lane %d of block %u waits for a block that never comes", warp::self(), blockIdx.x);
+  warp::give_up();
+}
+
 [[noreturn]] inline void __trap() {
   warp::report("lane %d of block %u trapped", warp::self(), blockIdx.x);
   warp::give_up();

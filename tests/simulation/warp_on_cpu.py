@@ -151,7 +151,7 @@ def cupy(seed: int) -> Any:
         asnumpy=np.array,
         empty=empty,
         full=full,
-        zeros=lambda shape: full(shape, 0.0),
+        zeros=lambda shape, dtype=np.float64: full(shape, 0, dtype),
         RawModule=RawModule,
         cuda=SimpleNamespace(Device=_Device, Stream=_Stream, runtime=SimpleNamespace(getDeviceCount=lambda: 1)),
     )

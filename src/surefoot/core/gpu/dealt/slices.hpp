@@ -29,7 +29,10 @@ template <class P>
 class Kept {
  public:
   Kept(const typename P::State& state, const Tally& tally)
-      : ridge_(P::Dim, state.ridge.ridge), ledger_(state.ledger), tally_(tally), behind_(arena_of(Room::own).next) {}
+      : ridge_(P::Dim, state.ridge.ridge), ledger_(state.ledger), tally_(tally), behind_(arena_of(Room::own).next) {
+    for (int i = 0; i < PARTS; ++i) place(i) = {0.0, 0.0};  // lest another block's be kept
+    __syncwarp();
+  }
 
   void keep(typename P::State& state, const Tally& tally) {
     copy_lasting(state.ridge, ridge_);
