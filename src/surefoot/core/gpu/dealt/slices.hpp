@@ -30,7 +30,7 @@ class Kept {
  public:
   Kept(const typename P::State& state, const Tally& tally)
       : ridge_(P::Dim, state.ridge.ridge), ledger_(state.ledger), tally_(tally), behind_(arena_of(Room::own).next) {
-    for (int i = 0; i < PARTS; ++i) place(i) = {0.0, 0.0};  // lest another block's be kept
+    each_part([](auto& there, auto) { there = {}; });  // lest another block's be kept
     __syncwarp();
   }
 
@@ -40,7 +40,7 @@ class Kept {
     catalogue_ = state.catalogue->now();
     tally_ = tally;
     __syncwarp();
-    for (int i = 0; i < PARTS; ++i) board_[i] = place(i);
+    each_part([&](auto& there, auto part) { part(*this) = there; });
   }
 
   void restore(typename P::State& state, Tally& tally) const {
@@ -49,22 +49,33 @@ class Kept {
     state.catalogue->go_on(catalogue_);
     tally = tally_;
     arena_of(Room::own).next = behind_;
-    for (int i = 0; i < PARTS; ++i) place(i) = board_[i];
+    each_part([&](auto& there, auto part) { there = part(*this); });
     __syncwarp();
   }
 
  private:
-  static constexpr int PARTS = sizeof(Board) / sizeof(Two) / 32;
-  static_assert(PARTS * 32 * sizeof(Two) == sizeof(Board));
+  // Of the board a lane keeps every 32nd pair of numbers, and as many names.
+  static constexpr int NAMES = sizeof(Board::names), PAIRS = (sizeof(Board) - NAMES) / sizeof(Two);
 
   Ridge<P::Dim> ridge_;
   Ledger<P::Dim> ledger_;
   typename Catalogue<P::Dim>::Now catalogue_;
   Tally tally_;
   char* behind_;  // where room is free behind what it took itself
-  Two board_[PARTS];
+  Two pairs_[(PAIRS + 31) / 32];
+  unsigned char names_[NAMES / 32];
 
-  static Two& place(int i) { return reinterpret_cast<Two*>(&board())[32 * i + static_cast<int>(threadIdx.x % 32)]; }
+  // Calls `use(there, part)` for every part of the board that is this lane's; `part(kept)` is where it is kept.
+  template <class Use>
+  static void each_part(Use use) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    for (int i = 0; 32 * i + lane < PAIRS; ++i) {
+      use(reinterpret_cast<Two*>(&board())[32 * i + lane], [i](auto& kept) -> auto& { return kept.pairs_[i]; });
+    }
+    for (int i = 0; i < NAMES / 32; ++i) {
+      use(board().names[0][32 * i + lane], [i](auto& kept) -> auto& { return kept.names_[i]; });
+    }
+  }
 };
 
 }  // namespace surefoot::gpu
