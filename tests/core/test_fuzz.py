@@ -6,6 +6,7 @@ A crash ends the whole run of the tests, so these need not look for one.
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -343,6 +344,10 @@ def argument(kind: str, made: dict[str, Any], draw: Callable[..., Any]) -> Any:
     if kind.startswith("ndarray"):
         return array_for(kind, draw)
     name = kind.split(".")[-1].split(" ")[0]
+    if name == "list":  # actions as a caller offers them
+        names, rows = st.sampled_from(["a", "b", "", "\ud800"]), st.lists(NUMBERS, max_size=3)
+        action = st.builds(SimpleNamespace, id=names, features=rows)
+        return draw(st.lists(st.one_of(action, st.sampled_from(WRONG)), max_size=4))
     if name == "object":  # rows as a caller gives them
         return array_for("shape=(*, *)", draw)
     if name in made:

@@ -51,8 +51,11 @@ std::optional<nb::tuple> offered(nb::list actions, Py_ssize_t most, Py_ssize_t d
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* action = PyList_GetItem(actions.ptr(), i);
     auto name = nb::steal(PyObject_GetAttr(action, id));
-    const auto row = nb::steal(PyObject_GetAttr(action, features));
-    if (!name.is_valid() || !row.is_valid()) throw nb::python_error();
+    const auto row = name.is_valid() ? nb::steal(PyObject_GetAttr(action, features)) : nb::object();
+    if (!row.is_valid()) {
+      PyErr_Clear();  // it is no action
+      return std::nullopt;
+    }
     if (!is_name(name, longest) || !add_numbers(numbers, row, dim, dimensions)) return std::nullopt;
     if (PySet_Add(known.ptr(), name.ptr()) != 0) throw nb::python_error();
     PyList_SetItem(names.ptr(), i, name.release().ptr());
@@ -67,7 +70,8 @@ std::optional<nb::tuple> offered(nb::list actions, Py_ssize_t most, Py_ssize_t d
 void bind_offers(nb::module_& module) {
   module.def("offered", &offered, "actions"_a, "most"_a, "dimensions"_a, "longest"_a,
              "Names, rows as bytes and their dimension, of actions with an `id` and `features`; None where there are "
-             "none or too many, a name occurs twice or is longer, or rows are no lists of floats of one length.");
+             "none or too many, one has neither, a name occurs twice or is longer, or rows are no lists of floats of "
+             "one length.");
 }
 
 }  // namespace surefoot
