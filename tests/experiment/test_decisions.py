@@ -197,7 +197,7 @@ def test_status_raises_the_alarm_when_data_refute_the_assumptions(journal: Journ
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name not in ("UCB", "LUCB")])
 def test_status_has_a_floor_for_every_policy_that_keeps_one(journal: Journal, policy: str) -> None:
     clock = Clock()
-    shop = Experiment.create(journal, policy, POLICIES[policy](), mode="guarded", clock=clock)
+    shop = Experiment.create(journal, policy.replace(" ", "-"), POLICIES[policy](), mode="guarded", clock=clock)
     play(shop, World(policy), clock, 20)
     assert np.isfinite(shop.status().floor)
 

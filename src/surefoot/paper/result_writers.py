@@ -13,11 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import polars as pl
+
+if find_spec("matplotlib") is None:  # lest it be missed after the simulation
+    raise ModuleNotFoundError("matplotlib draws the figures, and is missing", name="matplotlib")
 
 FIGURES = (1, 2, 3, 4)
 REPORT = 0
