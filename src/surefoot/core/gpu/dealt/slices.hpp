@@ -30,7 +30,7 @@ class Kept {
  public:
   Kept(const typename P::State& state, const Tally& tally)
       : ridge_(P::Dim, state.ridge.ridge), ledger_(state.ledger), tally_(tally), behind_(arena_of(Room::own).next) {
-    each_part([](auto& there, auto) { there = {}; });  // lest another block's be kept
+    each_part(*this, [](auto& there, auto&) { there = {}; });  // lest another block's be kept
     __syncwarp();
   }
 
@@ -40,7 +40,7 @@ class Kept {
     catalogue_ = state.catalogue->now();
     tally_ = tally;
     __syncwarp();
-    each_part([&](auto& there, auto part) { part(*this) = there; });
+    each_part(*this, [](auto& there, auto& own) { own = there; });
   }
 
   void restore(typename P::State& state, Tally& tally) const {
@@ -49,7 +49,7 @@ class Kept {
     state.catalogue->go_on(catalogue_);
     tally = tally_;
     arena_of(Room::own).next = behind_;
-    each_part([&](auto& there, auto part) { there = part(*this); });
+    each_part(*this, [](auto& there, const auto& own) { there = own; });
     __syncwarp();
   }
 
@@ -65,16 +65,13 @@ class Kept {
   Two pairs_[(PAIRS + 31) / 32];
   unsigned char names_[NAMES / 32];
 
-  // Calls `use(there, part)` for every part of the board that is this lane's; `part(kept)` is where it is kept.
-  template <class Use>
-  static void each_part(Use use) {
+  // Calls `use(there, own)` for every part of the board that is this lane's, and where it is kept.
+  template <class Self, class Use>
+  static void each_part(Self& kept, Use use) {
     const int lane = static_cast<int>(threadIdx.x % 32);
-    for (int i = 0; 32 * i + lane < PAIRS; ++i) {
-      use(reinterpret_cast<Two*>(&board())[32 * i + lane], [i](auto& kept) -> auto& { return kept.pairs_[i]; });
-    }
-    for (int i = 0; i < NAMES / 32; ++i) {
-      use(board().names[0][32 * i + lane], [i](auto& kept) -> auto& { return kept.names_[i]; });
-    }
+    Two* const pairs = reinterpret_cast<Two*>(&board());
+    for (int i = 0; 32 * i + lane < PAIRS; ++i) use(pairs[32 * i + lane], kept.pairs_[i]);
+    for (int i = 0; i < NAMES / 32; ++i) use(board().names[0][32 * i + lane], kept.names_[i]);
   }
 };
 
