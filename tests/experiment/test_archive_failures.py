@@ -58,8 +58,12 @@ def test_an_interrupt_while_the_removal_is_committed_keeps_the_archive(
         real(name, head=head, note=noted)
 
     monkeypatch.setattr(journal, "remove", slow)
-    with pytest.raises(KeyboardInterrupt):
-        archive(journal, "shop", tmp_path / "kept.db", **TOLD)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            archive(journal, "shop", tmp_path / "kept.db", **TOLD)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert journal.names() == []
     assert kept_ids(tmp_path / "kept.db") == ["d:one"]
 

@@ -144,6 +144,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         with httpx.Client(base_url=address, headers=headers, timeout=120, trust_env=False) as client:
             create(client)
             client.post("/v1/experiments/shop/decisions", json={"actions": ACTIONS, "decision_id": "made"})
+            # In whatever order the tests run, there is one to correct.
+            client.post("/v1/experiments/shop/decisions/made/reward", json={"value": 1})
         yield Guarded(address, tokens, file, lines, requests)
     for logger in loggers:
         logger.removeHandler(handler)
