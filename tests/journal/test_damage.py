@@ -13,6 +13,7 @@ from surefoot.errors import (
     JournalError,
 )
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.journal.sqlite_file import PAGE_BYTES
 from tests.journal.writer import NAME, append
 
 
@@ -54,7 +55,7 @@ def _reopened(path: Path, log: bytes) -> tuple[int, str] | None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_page_is_an_error_or_harmless(sqlite: SqliteJournal, path: Path, seed: int) -> None:
-    for n in range(90):  # so many that most pages hold some of it
+    for n in range(180):  # so many that most pages hold some of it
         append(sqlite, f"d{n}")
     digest = sqlite.transact(NAME, lambda t: t.attach(b"state" * 2_000))
     truth = list(sqlite.read(NAME))
@@ -77,8 +78,8 @@ def test_a_wiped_page_is_found(sqlite: SqliteJournal, path: Path) -> None:
         append(sqlite, f"d{n}", size=900)
     sqlite.close()
     whole = path.read_bytes()
-    for page in range(1, len(whole) // 4096, 7):
-        path.write_bytes(whole[: page * 4096] + bytes(4096) + whole[(page + 1) * 4096 :])
+    for at in range(PAGE_BYTES, len(whole), 3 * PAGE_BYTES):
+        path.write_bytes(whole[:at] + bytes(PAGE_BYTES) + whole[at + PAGE_BYTES :])
         with pytest.raises(JournalCorruptedError), SqliteJournal(path) as damaged:
             list(damaged.read(NAME))
 

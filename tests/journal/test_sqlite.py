@@ -72,7 +72,7 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(sqlite: SqliteJourna
 
 def test_a_full_disk_is_an_error_and_no_loss(sqlite: SqliteJournal) -> None:
     pages = sqlite._file.connection.execute("PRAGMA page_count").fetchone()[0]
-    sqlite._file.connection.execute(f"PRAGMA max_page_count = {pages + 40}")
+    sqlite._file.connection.execute(f"PRAGMA max_page_count = {pages + 15}")
 
     def attempt(n: int) -> bool:
         try:

@@ -20,6 +20,7 @@ from surefoot.errors import (
 from surefoot.journal.migrations import check_readable, migrate
 
 APPLICATION = 0x53757265  # "Sure", in the file's header
+PAGE_BYTES = 8192
 QUICKLY_CHECKED = 8 * 2**20  # a larger file would keep its opener waiting
 
 
@@ -148,6 +149,8 @@ class SqliteFile:
         # Before anything is changed, since it may be another program's file.
         if execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
             self._check_application(self.connection)
+        # Of a new file alone. On smaller pages an event is alone on its own, half of which stays empty.
+        execute(f"PRAGMA page_size = {PAGE_BYTES}")
         if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise JournalUnavailableError(f"A journal needs SQLite's WAL mode, but the disk of {self.path} has none.")
         execute("PRAGMA synchronous = FULL")
