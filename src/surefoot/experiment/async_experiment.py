@@ -318,7 +318,10 @@ class EventLoopQueue:
                 began = time.perf_counter()
                 await self._do(group)
                 if len(group) > 1:
-                    await self._gather(len(group), (time.perf_counter() - began) / 2)
+                    # With those who wait already: two halves that take turns would pay for each commit twice. As long
+                    # as it takes to send so many answers, and to read as many questions.
+                    callers = min(len(group) + len(self._waiting), LARGEST_GROUP)
+                    await self._gather(callers, 2 * (time.perf_counter() - began))
         except BaseException as error:  # the loop is about to end, and callers must not wait for it
             for each in self._waiting:
                 each.tell(error)
