@@ -6,7 +6,6 @@ A crash ends the whole run of the tests, so these need not look for one.
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,22 @@ ODD = (
 )  # fmt: skip
 NUMBERS = st.one_of(st.sampled_from(ODD), st.floats(), st.integers(-20, 20).map(float))
 WRONG: tuple[Any, ...] = (None, "numbers", 7, -1, math.nan, math.inf, [[1.0], [2.0, 3.0]], {}, b"12345678")
+USUAL = b'{"actions":[{"id":"a","features":[0.1,2]},{"id":"b","features":[3e-4,-5]}],"context":{"a":"\\""}}'
+BODY = (
+    b'{"actions":[',
+    b'{"id":"a"',
+    b',"features":[',
+    b"0.5",
+    b"-",
+    b"e",
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"]",
+    b",",
+    b"\xff",
+)
 EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
 LINEAR = ("LUCB", "CLUCB", "CLUCB2", "SafeLUCB")
 
@@ -344,17 +359,15 @@ def argument(kind: str, made: dict[str, Any], draw: Callable[..., Any]) -> Any:
     if kind.startswith("ndarray"):
         return array_for(kind, draw)
     name = kind.split(".")[-1].split(" ")[0]
-    if name == "list":  # actions as a caller offers them
-        names, rows = st.sampled_from(["a", "b", "", "\ud800"]), st.lists(NUMBERS, max_size=3)
-        action = st.builds(SimpleNamespace, id=names, features=rows)
-        return draw(st.lists(st.one_of(action, st.sampled_from(WRONG)), max_size=4))
     if name == "object":  # rows as a caller gives them
         return array_for("shape=(*, *)", draw)
     if name in made:
         return made[name]
     plain = {"int": st.integers(-5, 40), "float": NUMBERS, "bool": st.booleans(), "str": st.sampled_from(["auto", "x"])}
     if name == "bytes":
-        return b"\0" * draw(st.sampled_from([0, 7, 24, 32, 40]))
+        zeros = st.sampled_from([0, 7, 24, 32, 40]).map(bytes)
+        marks = st.lists(st.sampled_from(BODY), max_size=30).map(b"".join)
+        return draw(st.one_of(zeros, marks, st.integers(0, 200).map(lambda end: USUAL[:end])))
     return draw(plain[name])
 
 

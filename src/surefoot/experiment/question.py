@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, finite, real_array
-from surefoot.core import native
 from surefoot.errors import InputError
 from surefoot.ids import new_id
 from surefoot.journal import canonical
@@ -90,41 +89,6 @@ def read(question: Question, *, is_fallback: bool = False, sealed: bool = False)
     chosen = new_id() if question.decision_id is None else read_id(question.decision_id)
     confirms = read_ids("confirms", question.confirms) if question.confirms else ()
     return Read(chosen, key_of(chosen, sealed=sealed), rows, catalogue, told, is_fallback, confirms)
-
-
-def read_offered(
-    actions: list[Any],
-    *,
-    baseline: str | None,
-    baseline_reward: float | Sequence[float] | None,
-    decision_id: str | None,
-    context: Mapping[str, Any] | None,
-    sizes: tuple[int, int],
-    sealed: bool,
-) -> Read | None:
-    """The usual question in one go: actions with an `id` and `features`, at most `sizes` of actions and dimensions.
-
-    None where there is anything unusual in it, which `read` takes, or refuses in words.
-    """
-    found = native.offered(actions, *sizes, LONGEST_ID)
-    if found is None or not (decision_id is None or _is_id(decision_id)):
-        return None
-    names, numbers, dim = found
-    if baseline is not None and baseline not in names:
-        return None
-    told = Asked(
-        actions=names,
-        baseline=0 if baseline is None else names.index(baseline),
-        baseline_reward=None if baseline_reward is None else read_baseline_reward(baseline_reward),
-        context=None if context is None else read_context(context),
-    )
-    chosen = new_id() if decision_id is None else decision_id
-    rows: Matrix = np.ndarray((len(names), dim), np.float64, numbers)
-    return Read(chosen, key_of(chosen, sealed=sealed), rows, None, told)
-
-
-def _is_id(decision_id: str) -> bool:
-    return 0 < len(decision_id) <= LONGEST_ID and decision_id.isprintable()
 
 
 def key_of(decision_id: str, *, sealed: bool) -> str:

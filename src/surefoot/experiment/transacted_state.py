@@ -19,7 +19,7 @@ from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_decide import decide_guarded
 from surefoot.experiment.guard_question import GuardQuestion, ReadGuarded, metric_names, read_guarded, read_metrics
 from surefoot.experiment.guard_reward import receive_metrics
-from surefoot.experiment.question import Question, Read, read, read_offered
+from surefoot.experiment.question import Question, Read, read
 from surefoot.experiment.reward import Refuser, read_reward, receive
 from surefoot.experiment.sealing import is_sealed
 from surefoot.experiment.snapshots import rebuild
@@ -70,12 +70,6 @@ class TransactedState:
         if self.configuration is not None and isinstance(question, Question) and question.features is None:
             question = self.configuration.asked(question)
         return read(question, is_fallback=is_fallback, sealed=self._is_sealed)
-
-    def read_offered(self, actions: list[Any], **told: Any) -> Read | None:
-        """The usual question in one go (`question.read_offered`); None where `read_question` must look."""
-        if self._is_guard or self.configuration is not None:
-            return None
-        return read_offered(actions, sealed=self._is_sealed, **told)
 
     def read_question_or_error(self, question: AnyQuestion) -> AnyRead | SurefootError:
         """The same, or the error instead of raising it."""

@@ -23,6 +23,7 @@ from surefoot.service.request_bodies import (
     read_question_body,
 )
 from surefoot.service.request_models import RewardValue
+from surefoot.service.usual_question import usual_question
 
 AnyDecided: TypeAlias = response_models.Decided | GuardDecided
 AnyOutcomes: TypeAlias = response_models.Outcomes | GuardOutcomes
@@ -43,12 +44,15 @@ class Handlers:
     async def decide(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
         """One decision, and its status: 201, or 200 where it was made before."""
         opened = self._registry.open_experiments.get(name) or await self._registry.find(name)
-        asked = read_question_body(DECIDE, body, is_guard=opened.is_guard)
-        ready = None if opened.is_guard else self._offered(opened, asked)
+        ready: Any = None
+        if opened.takes_rows:
+            ready = usual_question(body, sizes=self._sizes, sealed=opened.is_sealed)
         if ready is None:
+            asked = read_question_body(DECIDE, body, is_guard=opened.is_guard)
             ready = opened.experiment.read_question(await self._read(opened, asked))
+            del asked
         # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
-        del body, asked
+        del body
         return self._tell(name, await opened.queue.answer(ready), visit)
 
     async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> AnyOutcomes:
@@ -121,20 +125,6 @@ class Handlers:
         if known.size > MOST_AT_ONCE:
             return await self._registry.run(question_of, asked, known, self._limits)
         return question_of(asked, known, self._limits, is_configured=opened.experiment.configuration is not None)
-
-    def _offered(self, opened: OpenExperiment, asked: request_models.Decide) -> Any:
-        """A question whose actions have features, read in one go; None for any other, and for one to be refused."""
-        is_usual = asked.catalogue is None and asked.context_features is None and not asked.confirms
-        if asked.actions is None or not is_usual:
-            return None
-        return opened.experiment.read_offered(
-            asked.actions,
-            baseline=asked.baseline,
-            baseline_reward=asked.baseline_reward,
-            decision_id=asked.decision_id,
-            context=asked.context,
-            sizes=self._sizes,
-        )
 
     def _of_actions(self, opened: OpenExperiment, asked: request_models.Decide) -> Question:
         is_configured = opened.experiment.configuration is not None

@@ -60,7 +60,8 @@ class OpenExperiment:
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.is_guard = is_guard(experiment.settings.policy)
+        self.is_guard, self.is_sealed = is_guard(experiment.settings.policy), is_sealed(experiment.settings)
+        self.takes_rows = not self.is_guard and experiment.configuration is None
         self.needs_features = "dim" in experiment.settings.settings and experiment.configuration is None
         self.queue = BoundedExperiment(experiment, executor, most=settings.limits.waiting)
         self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
@@ -122,7 +123,7 @@ class OpenExperiment:
 
     def retain(self, seconds: float) -> None:
         """Erase what is older, once in a while."""
-        if is_sealed(self.experiment.settings) and time.monotonic() >= self._erases:
+        if self.is_sealed and time.monotonic() >= self._erases:
             self._erases = time.monotonic() + min(RETENTION_SECONDS, seconds)
             # Not before its window has closed: the reward of an erased id could not be sent any more.
             before = self.experiment.now() - max(seconds, self.experiment.settings.reward_window or 0.0)

@@ -12,12 +12,14 @@ from surefoot.experiment.experiment_name import LONGEST_NAME, NAME_PATTERN, NAME
 from surefoot.experiment.policy_by_name import PolicyName
 from surefoot.records import ModeName, Response
 
+LONGEST_ID = 200
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@=+~-]*$"
 Identifier: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=200,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@=+~-]*$",
+        max_length=LONGEST_ID,
+        pattern=ID_PATTERN,
         description="Letters, digits and . _ : @ = + ~ -, beginning with a letter or digit.",
     ),
 ]
@@ -30,7 +32,7 @@ Name: TypeAlias = Annotated[
         description=NAME_RULE,
     ),
 ]
-ActionName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+ActionName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 Digest: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$", description="The SHA-256 that names a catalogue.")]
 Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
 RewardValue: TypeAlias = float | dict[str, float]
