@@ -1,9 +1,9 @@
-"""Durable decisions over HTTP, against what only parses and echoes the same body, in one run.
+"""Durable decisions over HTTP, against what only parses and echoes the same body (`bench.echoes`), in one run.
 
-Two echoes: a plain route of the framework, and the service itself where its handler does nothing else. The second has
-the same path in and out, so that it says what a decision and its durability cost. Servers have one core and callers
-another, which PostgreSQL shares, so that its time there is told as well. Beside a server's rate, which waits for the
-disk, stands its time on its own core: the ratio of core times is the result.
+Three echoes: a plain route of the framework; the service itself where its handler does nothing else, which has the same
+path in and out; and that one again where it keeps the question before it answers, which says what durability costs and
+so how much of the rest is ours. Servers have one core and callers another, which PostgreSQL shares, so that its time
+there is told as well. Beside a server's rate, which waits for the disk, stands its time on its own core.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ import httpx
 import numpy as np
 from tests.journal.servers import new_database, running_server
 
+from bench.echoes import DURABLE, ECHO, ROUTE, WITHOUT_RECEIPTS
 from bench.load import Load, call, core_seconds, cores, family_core_seconds, request, send
 
 CONNECTIONS, COUNT, TURNS = 64, 2_000, 9
@@ -43,43 +44,7 @@ SETTINGS = {
     "reward_range": [0, 1],
 }
 NUMBERS = itertools.count(1)
-ECHO = """
-import sys, uvicorn
-from litestar import Litestar, post
-from surefoot.service.request_models import Decide
-@post("/echo")
-async def echo(data: Decide) -> Decide:
-    return data
-uvicorn.run(Litestar([echo], openapi_config=None), port=int(sys.argv[1]), http="httptools", access_log=False,
-            log_level="warning")
-"""
 PATH = "/v1/experiments/bench/decisions"
-SAME_PATH = """
-import sys
-from surefoot.service import request_models
-from surefoot.service.app import Service
-from surefoot.service.request_bodies import decoder, read_body
-from surefoot.service.server import Server, config_of
-from surefoot.service.settings import Settings
-settings = Settings(database=sys.argv[2], port=int(sys.argv[1]))
-service = Service(settings)
-read = decoder(request_models.Decide)
-async def echo(name, body, visit):
-    return 201, read_body(read, body)
-service.handlers.decide = echo
-Server(config_of(settings, service), service).run()
-"""
-WITHOUT_RECEIPTS = """
-import sys
-from surefoot.experiment import sealing
-from surefoot.journal.private_text import PrivateText
-from surefoot.service import response_models
-from surefoot.service.server import serve
-from surefoot.service.settings import Settings
-response_models.event_head = lambda head: None
-sealing.new_salt, PrivateText.commitment = lambda: bytes(16), lambda self: "0" * 64
-serve(Settings(database=sys.argv[2], port=int(sys.argv[1])))
-"""
 
 
 @dataclass(frozen=True)
@@ -160,20 +125,19 @@ def load(port: int, path: str, *, count: int = COUNT) -> Load:
 
 
 @contextmanager
-def echo(folder: Path) -> Iterator[Running]:
-    """The service where it only parses and echoes."""
+def plain(program: str, database: str, path: str = "/readyz") -> Iterator[Running]:
+    """A server of `bench.echoes`."""
     port = free_port()
-    with running(["-c", SAME_PATH, str(port), str(folder / "echo.journal")], port, "/readyz") as found:
+    with running(["-c", program, str(port), database], port, path) as found:
         yield found
 
 
 def decisions_against_route(folder: Path) -> bool:
     """The ratio of rates, turn by turn."""
-    port = free_port()
-    with service(str(folder / "bench.journal")) as ours, running(["-c", ECHO, str(port)], port, "/"):
+    with service(str(folder / "bench.journal")) as ours, plain(ROUTE, "", "/") as route:
         create(ours.port, "bench")
-        load(ours.port, PATH, count=500), load(port, "/echo", count=500)
-        turns = [(load(ours.port, PATH), load(port, "/echo")) for _ in range(TURNS)]
+        load(ours.port, PATH, count=500), load(route.port, "/echo", count=500)
+        turns = [(load(ours.port, PATH), load(route.port, "/echo")) for _ in range(TURNS)]
     ratio = statistics.median(a.rate / b.rate for a, b in turns)
     decided, echoed = (statistics.median(turn[side].rate for turn in turns) for side in range(2))
     p50, p99 = (statistics.median(getattr(a, word) for a, _ in turns) * 1e3 for word in ("median", "p99"))
@@ -189,47 +153,60 @@ def decisions_against_route(folder: Path) -> bool:
 
 
 def decisions_against_echo(folder: Path) -> bool:
-    """One, some and many callers on both databases, against an echo on the same path, turn by turn."""
+    """One, some and many callers on both databases, against both echoes on the same path, turn by turn."""
     holds = True
     with running_server() as postgres:
-        for name, database in (("SQLite", str(folder / "same.journal")), ("PostgreSQL", new_database(postgres))):
+        for name, database, other in (
+            ("SQLite", str(folder / "same.journal"), str(folder / "durable.journal")),
+            ("PostgreSQL", new_database(postgres), new_database(postgres)),
+        ):
             beside = postgres.get_pid() if name == "PostgreSQL" else None
-            with service(database) as ours, echo(folder) as same:
+            with (
+                service(database) as ours,
+                plain(ECHO, str(folder / f"{name}.journal")) as same,
+                plain(DURABLE, other) as durable,
+            ):
                 create(ours.port, "bench")
                 for callers in CALLERS:
-                    holds = by_callers(f"{name}, {callers:3d} callers", ours, same, callers, beside) and holds
+                    title = f"{name}, {callers:3d} callers"
+                    holds = by_callers(title, (ours, same, durable), callers, beside) and holds
     return holds
 
 
-def by_callers(title: str, ours: Running, same: Running, callers: int, beside: int | None) -> bool:
-    """One line; `beside` is the database that shares the callers' core."""
+def by_callers(title: str, servers: tuple[Running, Running, Running], callers: int, beside: int | None) -> bool:
+    """What the service and both echoes do; `beside` is the database that shares the callers' core."""
     count = COUNT if callers > 1 else COUNT // 8
-    for one in (ours, same):
-        one.turn(PATH, callers, count // 4)
-    before = 0.0 if beside is None else family_core_seconds(beside)
-    turns = [(ours.turn(PATH, callers, count), same.turn(PATH, callers, count)) for _ in range(TURNS)]
-    took = 0.0 if beside is None else 1e6 * (family_core_seconds(beside) - before) / TURNS / count
-    database = "" if beside is None else f", PostgreSQL {took:.0f} us each"
-    ratio = statistics.median(a.rate / b.rate for (a, _), (b, _) in turns)
-    decided, echoed = (statistics.median(turn[side][0].rate for turn in turns) for side in range(2))
-    ours_took, same_took = (statistics.median(turn[side][1] for turn in turns) for side in range(2))
-    share = max(one.share for turn in turns for one, _ in turn)
-    of_core = statistics.median(same_each / ours_each for (_, ours_each), (_, same_each) in turns)
+    for one in servers:
+        one.turn(PATH, callers, count // 2)
+    turns, database = list[list[tuple[Load, float]]](), 0.0
+    for _ in range(TURNS):
+        before = 0.0 if beside is None else family_core_seconds(beside)
+        turns.append([servers[0].turn(PATH, callers, count)])
+        database += 0.0 if beside is None else 1e6 * (family_core_seconds(beside) - before) / TURNS / count
+        turns[-1] += [one.turn(PATH, callers, count) for one in servers[1:]]
+    rates = [statistics.median(turn[side][0].rate for turn in turns) for side in range(3)]
+    taken = [statistics.median(turn[side][1] for turn in turns) for side in range(3)]
+    share = max(found.share for turn in turns for found, _ in turn)
+    others = f"callers took at most {share:.0%}" + ("" if beside is None else f", PostgreSQL {database:.0f} us each")
+    print(f"{title}: {rates[0]:,.0f} decisions a second, {taken[0]:.0f} us of the core each (of the other {others})")
+    ratios = [statistics.median(turn[0][0].rate / turn[side][0].rate for turn in turns) for side in (1, 2)]
+    of_core = [statistics.median(turn[side][1] / turn[0][1] for turn in turns) for side in (1, 2)]
     # Both: neighbours on a busy machine slow the quicker of two servers down by more.
-    holds = min(ratio, of_core) >= BAR_SAME_PATH and not any(one.failed for turn in turns for one, _ in turn)
-    print(
-        f"{title}: {decided:,.0f} decisions a second, {ours_took:.0f} us of the core each; echo on the same path: "
-        f"{echoed:,.0f}, {same_took:.0f} us; ratio {ratio:.2f}, of core time {of_core:.2f} (bar {BAR_SAME_PATH:g})  "
-        f"{'holds' if holds else 'DOES NOT HOLD'} (of the other core callers took at most {share:.0%}{database})"
-    )
+    is_quick = min(ratios[0], of_core[0]) >= BAR_SAME_PATH
+    holds = is_quick and not any(found.failed for turn in turns for found, _ in turn)
+    verdict = f"(bar {BAR_SAME_PATH:g})  {'holds' if holds else 'DOES NOT HOLD'}"
+    limit = f"(so much of the echo is left to whoever is durable: {rates[2] / rates[1]:.2f})"
+    for name, side, said in (("an echo on the same path", 1, verdict), ("the same, durable", 2, limit)):
+        ratio, core = ratios[side - 1], of_core[side - 1]
+        print(f"  {name}: {rates[side]:,.0f}, {taken[side]:.0f} us; ratio {ratio:.2f}, of core time {core:.2f} {said}")
     return holds
 
 
 def cost_of_receipts(folder: Path) -> bool:
     """Time on the server's core with receipts and commitments, without them, and where texts stay in the chain."""
-    port, callers = free_port(), 32
-    bare = ["-c", WITHOUT_RECEIPTS, str(port), str(folder / "bare.journal")]
-    with service(str(folder / "sealed.journal")) as ours, running(bare, port, "/readyz") as without:
+    callers = 32
+    bare = plain(WITHOUT_RECEIPTS, str(folder / "bare.journal"))
+    with service(str(folder / "sealed.journal")) as ours, bare as without:
         for one in (ours, without):
             create(one.port, "bench")
         create(ours.port, "plain", sealed=False)

@@ -318,10 +318,9 @@ class EventLoopQueue:
                 began = time.perf_counter()
                 await self._do(group)
                 if len(group) > 1:
-                    # With those who wait already: two halves that take turns would pay for each commit twice. As long
-                    # as it takes to send so many answers, and to read as many questions.
+                    # With those who wait already: two halves that take turns would pay for each commit twice.
                     callers = min(len(group) + len(self._waiting), LARGEST_GROUP)
-                    await self._gather(callers, 2 * (time.perf_counter() - began))
+                    await self._gather(callers, time.perf_counter() - began)
         except BaseException as error:  # the loop is about to end, and callers must not wait for it
             for each in self._waiting:
                 each.tell(error)
@@ -332,6 +331,9 @@ class EventLoopQueue:
 
     async def _gather(self, callers: int, seconds: float) -> None:
         """Give callers that were just answered a moment to come back, so that they form one group again."""
+        # The moment begins when their answers are made and sent, each in a turn of the loop.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
         if len(self._waiting) >= callers:
             return
         # Asleep meanwhile: to look again and again would take the core from those who are to come back.

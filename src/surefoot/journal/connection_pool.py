@@ -1,14 +1,14 @@
 """Sessions on a PostgreSQL server: a few connections that are reused, and replaced when the server drops them.
 
 By hand, and not by psycopg_pool: while the server is away a caller there waits for its whole timeout and is not told
-why; here it is refused at once, with the reason, so that clients play the baseline. And the first statement of a
-transaction says whether a connection is alive, so that no other has to.
+why; here it is refused at once, with the reason, so that clients play the baseline. And the first statements of a
+transaction say whether a connection is alive, so that no other has to.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from surefoot.errors import (
     JournalBusyError,
@@ -19,7 +19,7 @@ from surefoot.errors import (
     JournalReadOnlyError,
     JournalUnavailableError,
 )
-from surefoot.journal.sql import Query
+from surefoot.journal.sql import Query, Question
 
 try:
     import psycopg
@@ -55,6 +55,10 @@ ERRORS: tuple[tuple[type[psycopg.Error], type[JournalError]], ...] = (
 )
 
 
+Rows: TypeAlias = list[tuple[Any, ...]]
+BEGIN: Question = ("BEGIN", ())
+
+
 class PooledConnection:
     """One connection, on which nothing is committed before COMMIT."""
 
@@ -64,23 +68,33 @@ class PooledConnection:
             self._connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
             self._connection.execute(SETTINGS, ("on" if read_only else "off",))
         self._is_in_doubt = False
+        self._ahead = dict[Question, Rows]()
 
-    def query(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, values: Sequence[object]) -> Rows:
         """Run a statement with `?` for its values, and return all rows."""
+        found = self._ahead.pop((statement, tuple(values)), None) if self._ahead else None
+        if found is not None:
+            return found
         with explaining():
-            cursor = self._connection.execute(statement.replace("?", "%s"), values)
-            return cursor.fetchall() if cursor.description else []
+            return _rows(self._connection.execute(statement.replace("?", "%s"), values))
+
+    def ask_ahead(self, questions: Sequence[Question]) -> None:
+        """Run statements in one round trip; `query` gives out the rows of each, once."""
+        with self.together() as send:
+            cursors = [send(statement, values) for statement, values in questions]
+        found = zip(questions, cursors, strict=True)
+        self._ahead = {question: _rows(cursor) for question, cursor in found if cursor.description}
 
     @contextmanager
-    def together(self) -> Iterator[Query]:
-        """Statements whose rows nobody needs are sent together: one round trip in place of one each.
+    def together(self) -> Iterator[Callable[[str, Sequence[object]], psycopg.Cursor[Any]]]:
+        """Statements are sent together: one round trip in place of one each. Their rows are there at the end.
 
         What the server refuses is raised at the end, and the session is not lent again: the server skips whatever
         follows, also what psycopg then believes to be prepared.
         """
         self._is_in_doubt = True
         with explaining(), self._connection.pipeline():
-            yield self._send
+            yield lambda statement, values: self._connection.execute(statement.replace("?", "%s"), values)
         self._is_in_doubt = False
 
     def copy(self, table: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]]) -> None:
@@ -91,16 +105,16 @@ class PooledConnection:
             for row in rows:
                 copied.write_row(row)
 
-    def _send(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        self._connection.execute(statement.replace("?", "%s"), values)
-        return []
-
-    def commit(self) -> None:
-        """Commit; a server that had aborted the transaction answers ROLLBACK instead of an error."""
-        with explaining():
-            answer = self._connection.execute("COMMIT").statusmessage
-        if answer != "COMMIT":
-            raise JournalUnavailableError(f"The server answered a commit with {answer}: nothing was written.")
+    def commit(self, write: Callable[[Query], None] | None = None) -> None:
+        """Commit, in one round trip with what `write` sends; a server that had aborted answers ROLLBACK, no error."""
+        with self.together() as send:
+            if write is not None:
+                write(lambda statement, values: _nothing(send(statement, values)))
+            committed = send("COMMIT", ())
+        if committed.statusmessage != "COMMIT":
+            raise JournalUnavailableError(
+                f"The server answered a commit with {committed.statusmessage}: nothing was written."
+            )
 
     @property
     def is_lost(self) -> bool:
@@ -109,6 +123,7 @@ class PooledConnection:
 
     def rest(self) -> bool:
         """End an open transaction, and tell whether the session can be used again."""
+        self._ahead = {}
         if not self.is_lost and self._connection.info.transaction_status != TransactionStatus.IDLE:
             with suppress(psycopg.Error):
                 self._connection.execute("ROLLBACK")
@@ -131,10 +146,10 @@ class ConnectionPool:
         self._free, self._is_closed = threading.BoundedSemaphore(most), False
 
     @contextmanager
-    def lend(self, greeting: str) -> Iterator[PooledConnection]:
-        """A session that has answered a first statement, so that it is known to be alive."""
+    def lend(self, *opening: Question) -> Iterator[PooledConnection]:
+        """A session that has run its first statements, in one round trip, so that it is known to be alive."""
         with self._free:
-            session = self._greeted(greeting)
+            session = self._opened(opening)
             try:
                 yield session
             finally:
@@ -152,23 +167,42 @@ class ConnectionPool:
         while self._idle:
             self._idle.pop().close()
 
-    def _greeted(self, greeting: str) -> PooledConnection:
-        while self._idle:
-            with suppress(IndexError):  # another thread may have been quicker
-                session = self._idle.pop()
-                with suppress(JournalError):
-                    session.query(greeting, ())
-                    return session
+    def _opened(self, opening: Sequence[Question]) -> PooledConnection:
+        while True:
+            session = self._idle_one()
+            is_new = session is None
+            if session is None:
+                session = self.connect()
+            try:
+                session.ask_ahead(opening)
+                return session
+            except JournalError:
+                was_lost = session.is_lost
                 session.close()
-        session = self.connect()
-        session.query(greeting, ())
-        return session
+                # Another one may still be alive; what a server refuses it would refuse again.
+                if is_new or not was_lost:
+                    raise
+
+    def _idle_one(self) -> PooledConnection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread may have been quicker
+            return None
 
     def _take_back(self, session: PooledConnection) -> None:
         if session.rest() and not self._is_closed:
             self._idle.append(session)
         else:
             session.close()
+
+
+def _rows(cursor: psycopg.Cursor[Any]) -> Rows:
+    return cursor.fetchall() if cursor.description else []
+
+
+def _nothing(_: object) -> Rows:
+    """What is written has no rows."""
+    return []
 
 
 @contextmanager

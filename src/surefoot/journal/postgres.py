@@ -25,11 +25,12 @@ from surefoot.errors import (
     OutcomeUnknownError,
 )
 from surefoot.journal import sql
-from surefoot.journal.connection_pool import ConnectionPool, PooledConnection
+from surefoot.journal.connection_pool import BEGIN, ConnectionPool, PooledConnection
 from surefoot.journal.contract import Journal, Transaction, View, check_unmoved, refuse_nesting
 from surefoot.journal.events import JOURNAL, Event, Head
 from surefoot.journal.migrations import NEWEST, WITH_PRIVATE, check_readable, check_version, migrate
 from surefoot.journal.probed_experiments import ProbedExperiments, ProbedRow
+from surefoot.journal.sql import Question
 from surefoot.journal.staged import StagedTransaction
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ TEXTS = (
     ("salt", "bytea"),
     ("text", "bytea"),
 )
+LOCK = " FOR UPDATE"
 MIGRATING = 0x53757265  # the advisory lock under which one process at a time changes the tables
 # A row that is being created cannot be locked yet, so that a second look waits for this lock as well.
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
@@ -62,8 +64,26 @@ class PostgresView(sql.SqlView):
 
     most_values = 48  # psycopg reads a statement of more than 50 anew each time, which costs more than what it writes
 
+    @property
+    def id(self) -> int:
+        """The experiment's number in the database."""
+        return int(self._id)
+
+    @classmethod
+    def opening(cls, name: str, experiment: int | None, keys: Sequence[str]) -> list[Question]:
+        """What a transaction begins with, so that it takes one round trip.
+
+        First of all the lock: what is read after it is the truth. `experiment` is its number, if that is known: where
+        it is another one by now, all else is asked again.
+        """
+        locked = [BEGIN, (sql.FIND + LOCK, (name,))]
+        if experiment is None:
+            return locked
+        texts = [key for key in keys if isinstance(key, str)]
+        return [*locked, (sql.HEAD, (experiment,)), *cls.lookups(experiment, texts)]
+
     def send(self, pending: "StagedTransaction[PostgresView]", session: PooledConnection) -> None:
-        """Write what a transaction gathered, with few round trips; many rows as a copy."""
+        """Write what a transaction gathered and commit, with few round trips; many rows as a copy."""
         events, texts = pending.events, pending.texts
         # A text that is erased must go before its alias is used again, and a copy has no order of that kind.
         copies = len(events) >= MANY and None not in texts.values()
@@ -72,8 +92,7 @@ class PostgresView(sql.SqlView):
         if copies and texts:
             new = ((self._id, number, *astuple(text)) for number, text in texts.items() if text is not None)
             session.copy("private", TEXTS, new)
-        with session.together() as write:
-            self.keep(pending, write, has_rows=copies)
+        session.commit(lambda write: self.keep(pending, write, has_rows=copies))
 
 
 class PostgresJournal(Journal):
@@ -84,6 +103,7 @@ class PostgresJournal(Journal):
         self._sessions = ConnectionPool(url, read_only=read_only, most=sessions)
         self._locks = [threading.Lock() for _ in range(256)]  # an experiment's is found by the hash of its name
         self._owners = set[int]()
+        self._ids = dict[str, int]()  # of experiments that were written to
         self._probed, self._probing = ProbedExperiments(), threading.Lock()
         try:
             self._prepare()
@@ -93,7 +113,7 @@ class PostgresJournal(Journal):
 
     def create(self, name: str, payload: bytes, *, time: float) -> Event:
         """Begin an experiment."""
-        with self._alone(name), self._sessions.lend("BEGIN") as session:
+        with self._alone(name), self._sessions.lend(BEGIN) as session:
             session.query(LOCK_NAME, (name,))
             event = sql.create(session.query, name, payload, time)
             self._commit(session, name, event.head)
@@ -101,27 +121,27 @@ class PostgresJournal(Journal):
 
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
-        with self._alone(name), self._sessions.lend("BEGIN") as session:
-            # First of all, since it takes the lock: what is read after it is the truth.
-            view = PostgresView(name, session.query, lock=" FOR UPDATE")
+        opening = PostgresView.opening(name, self._ids.get(name), keys)
+        with self._alone(name), self._sessions.lend(*opening) as session:
+            view = PostgresView(name, session.query, lock=LOCK)
+            self._ids[name] = view.id
             pending = StagedTransaction(view)
             pending.expect(keys)
             result = work(pending)
             pending.finish()
             # Otherwise the session's ROLLBACK ends it, and saves a flush.
             if pending.events or pending.attachments or pending.texts:
-                view.send(pending, session)
-                self._commit(session, name, pending.head)
+                self._commit(session, name, pending.head, lambda: view.send(pending, session))
             return result
 
     def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
         """Delete an experiment while its row is locked, and note that in the same commit."""
-        with self._alone(name), self._sessions.lend("BEGIN") as session:
+        with self._alone(name), self._sessions.lend(BEGIN) as session:
             session.query(LOCK_NAME, (name,))
-            view = PostgresView(name, session.query, lock=" FOR UPDATE")
+            view = PostgresView(name, session.query, lock=LOCK)
             check_unmoved(view, head)
             # Nobody else locks two rows, so that nobody waits for this one while it waits.
-            own = PostgresView(JOURNAL, session.query, lock=" FOR UPDATE")
+            own = PostgresView(JOURNAL, session.query, lock=LOCK)
             pending = StagedTransaction(own)
             note(pending)
             pending.finish()
@@ -147,7 +167,7 @@ class PostgresJournal(Journal):
                 raise next(iter(refused.values()))
             locked = [row for row in chosen if row not in tried]
             found = self._probed.note(tried, {name: str(error) for name, error in refused.items()}, locked)
-            with self._sessions.lend("BEGIN") as session:
+            with self._sessions.lend(BEGIN) as session:
                 willing = [row.id for row in tried if row.name not in refused][:1]
                 session.query("UPDATE experiments SET number = number WHERE id = ANY(?)", (willing,))
                 session.commit()
@@ -167,10 +187,10 @@ class PostgresJournal(Journal):
         }
 
     def _append_nothing(self, rows: list[ProbedRow]) -> list[ProbedRow]:
-        with self._sessions.lend("BEGIN") as session:
+        with self._sessions.lend(BEGIN) as session:
             # Without waiting: a row that is locked is being written to.
             lock = "SELECT id, number FROM experiments WHERE id = ANY(?) ORDER BY id FOR UPDATE SKIP LOCKED"
-            free = dict(session.query(lock, ([row.id for row in rows],)))
+            free: dict[int, int] = dict(session.query(lock, ([row.id for row in rows],)))
             with session.together() as write:
                 for row, number in free.items():
                     write("SAVEPOINT probe", ())
@@ -191,7 +211,7 @@ class PostgresJournal(Journal):
         self._sessions.close()
 
     def _prepare(self) -> None:
-        with self._sessions.lend("BEGIN") as session:
+        with self._sessions.lend(BEGIN) as session:
             exists = session.query("SELECT to_regclass('surefoot.schema') IS NOT NULL", ())[0][0]
             if self._read_only and not exists:
                 raise JournalNotFoundError("There must be a journal in the database, but it has no such tables.")
@@ -222,12 +242,15 @@ class PostgresJournal(Journal):
                 self._owners.discard(threading.get_ident())
 
     def _read(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        with self._sessions.lend("SELECT 1") as session:
-            return session.query(statement, values)
+        question = (statement, tuple(values))
+        with self._sessions.lend(question) as session:
+            return session.query(*question)
 
-    def _commit(self, session: PooledConnection, name: str, head: Head) -> None:
+    def _commit(
+        self, session: PooledConnection, name: str, head: Head, commit: Callable[[], None] | None = None
+    ) -> None:
         try:
-            session.commit()
+            (commit or session.commit)()
         except JournalError as error:
             # A server that answers with an error has not written.
             if not session.is_lost:
@@ -254,6 +277,6 @@ class PostgresJournal(Journal):
             session.query("BEGIN", ())
             session.query(LOCK_NAME, (name,))
             try:
-                return PostgresView(name, session.query, lock=" FOR UPDATE").follows(head)
+                return PostgresView(name, session.query, lock=LOCK).follows(head)
             except JournalNotFoundError:
                 return False

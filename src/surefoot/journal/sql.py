@@ -8,7 +8,7 @@ each of them once.
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal.contract import View, not_found, taken
@@ -17,8 +17,10 @@ from surefoot.journal.private_text import ALIAS, PrivateText, by_alias
 from surefoot.journal.staged import StagedTransaction
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+Question: TypeAlias = tuple[str, tuple[object, ...]]  # a statement with `?` for its values, and these
 COLUMNS = "number, kind, time, payload, key, previous, hash"
 
+FIND = "SELECT id FROM experiments WHERE name = ?"
 # The head is kept beside the events, so that a chain whose last events went missing is known to be too short.
 HEAD = """
 SELECT experiments.number, experiments.hash, events.hash FROM experiments
@@ -88,7 +90,7 @@ class SqlView(View):
     most_values = 8 * MOST_AT_ONCE  # in one statement
 
     def __init__(self, name: str, query: Query, *, lock: str = "", has_private: bool = True) -> None:
-        rows = query(f"SELECT id FROM experiments WHERE name = ?{lock}", (name,))
+        rows = query(FIND + lock, (name,))
         if not rows:
             raise not_found(name)
         self.name, self._query, self._id, self._has_private = name, query, rows[0][0], has_private
@@ -115,18 +117,26 @@ class SqlView(View):
 
     def find_all(self, keys: Iterable[str]) -> dict[str, Event]:
         """The events that carry these keys, with one statement for many of them."""
-        keys = list(keys)
-        aliases = [key for key in keys if key.startswith(ALIAS)]
-        found = self._find_aliases(aliases) if aliases and self._has_private else {}
-        wanted = [key for key in keys if _is_possible(key)]
-        events = (_event(self.name, row) for part in self._parts(wanted) for row in self._carrying(part))
-        return found | {str(event.key): event for single in events for event in verified(self.name, [single])}
+        rows = [row for lookup in self.lookups(self._id, keys, self._has_private) for row in self._query(*lookup)]
+        # An alias comes before the event that it is of.
+        events = ((row[-7:], row[0] if len(row) > 7 else None) for row in rows)
+        found = ((_event(self.name, row), alias) for row, alias in events)
+        return {
+            str(event.key) if alias is None else by_alias(alias): event
+            for single, alias in found
+            for event in verified(self.name, [single])
+        }
 
-    def _find_aliases(self, keys: list[str]) -> dict[str, Event]:
-        wanted = [alias for key in keys if _is_possible(alias := key[len(ALIAS) :])]
-        rows = [row for part in self._parts(wanted) for row in self._carrying(part, find_aliases)]
-        events = ((by_alias(alias), _event(self.name, tuple(row))) for alias, *row in rows)
-        return {key: event for key, single in events for event in verified(self.name, [single])}
+    @classmethod
+    def lookups(cls, experiment: int, keys: Iterable[str], has_private: bool = True) -> list[Question]:
+        """The statements by which `find_all` looks for these keys."""
+        texts = [key.removeprefix(ALIAS) for key in keys if has_private and key.startswith(ALIAS)]
+        kinds = (find_aliases, texts), (find_many, [key for key in keys if not key.startswith(ALIAS)])
+        return [
+            (statement(len(part)), (experiment, *part))
+            for statement, named in kinds
+            for part in cls._parts([text for text in named if _is_possible(text)])
+        ]
 
     def private(self, number: int) -> PrivateText | None:
         """The private text of an event."""
@@ -205,23 +215,21 @@ class SqlView(View):
             write(insert_texts(count), values)
             new = new[count:]
 
-    def _at_once(self, rows: int, values: int) -> int:
+    @classmethod
+    def _at_once(cls, rows: int, values: int) -> int:
         """How many rows of so many values one statement takes: a power of two."""
-        return 1 << (min(rows, MOST_AT_ONCE, self.most_values // values).bit_length() - 1)
+        return 1 << (min(rows, MOST_AT_ONCE, cls.most_values // values).bit_length() - 1)
 
-    def _parts(self, keys: list[str]) -> list[list[str]]:
-        size = self._at_once(MOST_AT_ONCE, 1)
-        return [keys[at : at + size] for at in range(0, len(keys), size)]
+    @classmethod
+    def _parts(cls, keys: list[str]) -> list[list[str]]:
+        """Keys in parts for one statement each, whose size is a power of two: the same key again finds nothing more."""
+        size = cls._at_once(MOST_AT_ONCE, 1)
+        parts = [keys[at : at + size] for at in range(0, len(keys), size)]
+        return [part + part[:1] * ((1 << (len(part) - 1).bit_length()) - len(part)) for part in parts]
 
     def _one(self, statement: str, value: str) -> Event | None:
         rows = self._query(statement, (self._id, value)) if _is_possible(value) else []
         return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
-
-    def _carrying(self, keys: list[str], statement: Callable[[int], str] = find_many) -> list[tuple[Any, ...]]:
-        places = 1 << (len(keys) - 1).bit_length()
-        # The same key again finds nothing more.
-        padded = keys + keys[:1] * (places - len(keys))
-        return self._query(statement(places), (self._id, *padded))
 
 
 def create(query: Query, name: str, payload: bytes, time: float) -> Event:

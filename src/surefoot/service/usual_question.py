@@ -11,7 +11,7 @@ import numpy as np
 
 from surefoot.arrays import Matrix
 from surefoot.core import native
-from surefoot.experiment.question import Read, key_of, read_context
+from surefoot.experiment.question import Read, key_of, read_baseline_reward, read_context
 from surefoot.ids import new_id
 from surefoot.records import Asked
 from surefoot.service.request_models import ID_PATTERN, LONGEST_ID
@@ -31,7 +31,7 @@ def usual_question(body: bytes, *, sizes: tuple[int, int], sealed: bool) -> Read
         told = Asked(
             actions=names,
             baseline=0 if baseline is None else names.index(baseline),
-            baseline_reward=baseline_reward,
+            baseline_reward=None if baseline_reward is None else read_baseline_reward(baseline_reward),
             context=None if context is None else read_context(msgspec.json.decode(context)),
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
