@@ -43,7 +43,10 @@ class JsonCursor {
     if (at_ != end_ && *at_ == '-') ++at_;
     const char* const whole = at_;
     if (!digits() || (*whole == '0' && at_ - whole > 1)) return std::nullopt;
-    if (at_ != end_ && *at_ == '.' && (++at_, !digits())) return std::nullopt;
+    if (at_ != end_ && *at_ == '.') {
+      ++at_;
+      if (!digits()) return std::nullopt;
+    }
     if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
       ++at_;
       if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;

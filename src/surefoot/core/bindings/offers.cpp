@@ -17,22 +17,29 @@ namespace {
 
 nb::bytes as_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
+// The most actions, numbers of one, and characters of a text.
+struct Sizes {
+  Py_ssize_t actions, dimensions, text;
+};
+
 struct Offers {
-  Py_ssize_t most, dimensions, longest;  // of actions, of their numbers, of a text's characters
-  nb::list names{};
+  const Sizes most;
+  nb::list names;
   nb::object known = nb::steal(PySet_New(nullptr));
-  std::vector<double> numbers{};
+  std::vector<double> numbers;
   Py_ssize_t dim = -1;
   nb::object baseline = nb::none(), decision_id = nb::none(), baseline_reward = nb::none(), context = nb::none();
 
-  // A text of 1 to `longest` characters; nothing where it is not UTF-8.
+  explicit Offers(const Sizes& most_) : most(most_) {}
+
+  // A text that is neither empty nor too long; nothing where it is not UTF-8.
   nb::object text(JsonCursor& body) const {
     const auto found = body.text();
     if (!found) return {};
-    auto made = nb::steal(PyUnicode_DecodeUTF8(found->data(), static_cast<Py_ssize_t>(found->size()), nullptr));
+    const auto made = nb::steal(PyUnicode_DecodeUTF8(found->data(), static_cast<Py_ssize_t>(found->size()), nullptr));
     if (!made.is_valid()) PyErr_Clear();
     const Py_ssize_t length = made.is_valid() ? PyUnicode_GetLength(made.ptr()) : 0;
-    return length >= 1 && length <= longest ? made : nb::object();
+    return length >= 1 && length <= most.text ? made : nb::object();
   }
 
   // As many numbers as the first action has.
@@ -41,7 +48,7 @@ struct Offers {
     Py_ssize_t count = 0;
     do {
       const auto number = body.number();
-      if (!number || ++count > dimensions) return false;
+      if (!number || ++count > most.dimensions) return false;
       numbers.push_back(*number);
     } while (body.take(','));
     if (dim < 0) dim = count;
@@ -74,7 +81,7 @@ struct Offers {
     if (nb::len(names) > 0 || !body.take('[')) return false;
     Py_ssize_t count = 0;
     do {
-      if (++count > most || !add_action(body)) return false;
+      if (++count > most.actions || !add_action(body)) return false;
     } while (body.take(','));
     return PySet_Size(known.ptr()) == count && body.take(']');  // no name occurs twice
   }
@@ -108,7 +115,7 @@ struct Offers {
 };
 
 std::optional<nb::tuple> offered(nb::bytes body, Py_ssize_t most, Py_ssize_t dimensions, Py_ssize_t longest) {
-  Offers found{most, dimensions, longest};
+  Offers found({most, dimensions, longest});
   JsonCursor cursor(std::string_view(body.c_str(), body.size()));
   if (!found.read(cursor)) return std::nullopt;
   const nb::bytes rows(reinterpret_cast<const char*>(found.numbers.data()), found.numbers.size() * sizeof(double));
