@@ -12,6 +12,7 @@ from surefoot.errors import DecisionError, InputError, JournalError, SurefootErr
 from surefoot.experiment import ShardedExperiment
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.lease_forms import form_of
+from surefoot.experiment.lift import earnings_of
 from surefoot.experiment.policy_by_name import new_policy
 from surefoot.journal import Journal
 from surefoot.leases import Coordinator, GuardCoordinator
@@ -19,6 +20,7 @@ from surefoot.leases.merging import Member
 from surefoot.policies import Guard
 from surefoot.records import LeaseRecord
 from surefoot.service.authorization import visit_of
+from surefoot.service.lift_models import LiftStanding, lift_standing
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import body_of
@@ -58,7 +60,9 @@ class ShardsRead(msgspec.Struct):
     `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. Of a guard
     `banks` says both for each metric, and the two are those of the one that holds least. `error` tells why this
     server's lease was not renewed when it was last tried. While the hub does not answer, `pot` and `leased` are null,
-    and of the shards there is but this server, as its newest lease has it.
+    and of the shards there is but this server, as its newest lease has it. `lift` is over the rounds of all servers, as
+    far as they are merged, where a server's own summary is about its newest lease; null for a guard, whose summary
+    says it, and before the learner's first round.
     """
 
     shard: str | None
@@ -67,6 +71,7 @@ class ShardsRead(msgspec.Struct):
     shards: list[ShardRead]
     error: str | None = None
     banks: dict[str, SharedBankRead] = {}
+    lift: LiftStanding | None = None
 
 
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
@@ -139,7 +144,8 @@ def shards_of(coordinator: Coordinator | GuardCoordinator) -> ShardsRead:
     if isinstance(coordinator, GuardCoordinator):
         return _banks_of(coordinator, members)
     shards = [ShardRead(name, one.lease, one.amount, one.rounds, one.through, one.is_away) for name, one in members]
-    return ShardsRead(None, coordinator.pot, coordinator.leased, shards)
+    lift = lift_standing(earnings_of(coordinator.policy).lift)
+    return ShardsRead(None, coordinator.pot, coordinator.leased, shards, lift=lift)
 
 
 def _own_lease(journal: Journal, experiment: ShardedExperiment) -> ShardsRead:
