@@ -103,7 +103,7 @@ def test_a_simulation_and_both_plans_are_the_same_in_other_processes(processes: 
     ):
         assert all(np.array_equal(here.measures[name], there.measures[name]) for name in here.measures)
         assert np.array_equal(here.violations, there.violations)
-    asked: dict[str, Any] = {"baseline_reward": 0.3, "gain": 0.3, "per_day": 100, "alphas": [0.3, 0.1], "days": 2}
+    asked: dict[str, Any] = {"baseline_reward": 0.3, "lift": 0.3, "per_day": 100, "alphas": [0.3, 0.1], "days": 2}
     assert plan_guard(delta=0.05, runs=5, **asked) == plan_guard(delta=0.05, runs=5, on=processes, **asked)
     asked |= {"dim": 3, "actions": 5, "noise": 0.4, "runs": 25}
     assert plan(**asked).answers == plan(on=processes, **asked).answers
