@@ -65,6 +65,5 @@ def restore(
         remove_file(Path(place))
     for name, head in lost.items():
         typer.echo(f"Lost: {name} had event {head.number}, hash {head.hash}.")
-    typer.echo(
-        f"{without_password(journal)} is restored, with {len(names)} experiments. Those that were guarded are paused."
-    )
+    held = "one experiment" if len(names) == 1 else f"{len(names)} experiments"
+    typer.echo(f"{without_password(journal)} is restored, with {held}. What was guarded is paused.")
