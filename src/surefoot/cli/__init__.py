@@ -32,7 +32,8 @@ def main() -> None:
         print("\n".join([f"surefoot: {text}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         sys.exit(2)
     except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        print(f"surefoot: A file that was named cannot be used: {error}.", file=sys.stderr)
+        what = error if error.filename is None else f"`{error.filename}`: {error.strerror}"
+        print(f"surefoot: A file that was named cannot be used: {what}.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(_interrupted())

@@ -61,7 +61,10 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     gain: Annotated[float | None, typer.Option(hidden=True, help="The name of --lift before.")] = None,
 ) -> None:
-    """How long until the learner acts freely, what is at stake, and what lift to expect in a month."""
+    """Simulate a rollout: how long, how risky, how much it pays.
+
+    Says how long it takes until the learner acts freely, what is at stake, and what lift to expect.
+    """
     lift = lift if gain is None else gain
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))

@@ -48,7 +48,7 @@ def create(
 
 @token.command(name="list")
 def list_(tokens: FileOption = DEFAULT) -> None:
-    """List the tokens: ids, roles and notes, never the tokens themselves."""
+    """List the tokens. Ids, roles, owners and notes, never the tokens themselves."""
     if not tokens.exists():
         raise ConfigError(f"`--tokens` must be a file of `surefoot token`, but there is none at {tokens}.")
     known = TokenFile(tokens).all()
