@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tests.journal.servers import new_database, running_server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 ROWS = np.array([[0.6, 0.1], [0.9, 0.3]])
-SETTINGS = {"dim": 2, "alpha": 0.1, "delta": 0.01, "noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
+BOUNDS: dict[str, Any] = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
 
 
 def commands(title: str) -> list[str]:
@@ -52,10 +53,10 @@ class Desk:
                 if name in journal.names():
                     shop = surefoot.Experiment.open(journal, name)
                 else:
-                    policy = surefoot.SafeLUCB(**SETTINGS)
+                    policy = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **BOUNDS)
                     shop = surefoot.Experiment.create(journal, name, policy, mode="guarded", sealed=True)
                 for n in range(rounds):
-                    told = {"decision_id": f"visit-{n + 1}", "context": {"person": "user-17"}}
+                    told: dict[str, Any] = {"decision_id": f"visit-{n + 1}", "context": {"person": "user-17"}}
                     shop.decide(ROWS, baseline=0, **told)
 
 
