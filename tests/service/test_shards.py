@@ -170,6 +170,7 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             tab.run("document.getElementById('confirm').click()")
             tab.wait("document.querySelector('#shards dt .quiet') !== null")
             assert "gone away: nobody waits for it" in tab.text()
+            assert "its machine is gone nobody named" in tab.text()
             assert tab.run("document.querySelectorAll('#shards button').length") == 0
             assert tab.run("document.getElementById('shards-error').hidden")
             silent = JournalUnavailableError("The hub must answer, but is away.")
@@ -246,6 +247,8 @@ def test_an_admin_stops_waiting_for_a_shard_and_a_server_leaves(hub: str, tmp_pa
         left = first.post(f"{name}/shards/berlin/departure")
         assert left.status_code == 200, left.text
         assert {shard["name"]: shard["amount"] for shard in left.json()["shards"]}["berlin"] == 0.0
+        reasons = {shard["name"]: (shard["is_away"], shard["lost"]) for shard in left.json()["shards"]}
+        assert reasons == {"berlin": (True, None), "lima": (True, "its machine is gone")}
         made = first.post(f"{name}/decisions", json={"actions": ACTIONS, "baseline": "blue"})
         assert made.json()["source"] == "baseline"
         notes = first.post("/v1/experiments", json={"name": "one", "settings": POLICY})

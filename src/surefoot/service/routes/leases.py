@@ -18,7 +18,7 @@ from surefoot.journal import Journal
 from surefoot.leases import Coordinator, GuardCoordinator
 from surefoot.leases.merging import Member
 from surefoot.policies import Guard
-from surefoot.records import LeaseRecord
+from surefoot.records import LOST, LeaseRecord, Lost
 from surefoot.service.authorization import visit_of
 from surefoot.service.lift_models import LiftStanding, lift_standing
 from surefoot.service.problems import ProblemError
@@ -29,6 +29,7 @@ from surefoot.service.routes.route_options import ExperimentName, guarded, probl
 from surefoot.service.shards import sharded
 
 TAGS = ["monitoring"]
+MOST_LOSSES = 200  # that are looked up, the newest
 ShardName = Annotated[str, PathParameter(description="The shard's name.", max_length=200)]
 
 
@@ -36,6 +37,7 @@ class ShardRead(msgspec.Struct):
     """A shard: `amount` is what it may lose under its lease, `rounds` and `through` are what it has handed in.
 
     Of a guard, `amounts` says it for each metric, in its own units, and `amount` for the one whose bank holds least.
+    One that nobody waits for is away: it has left, or `lost_by` said so, for the reason `lost`.
     """
 
     name: str
@@ -45,6 +47,8 @@ class ShardRead(msgspec.Struct):
     through: float
     is_away: bool
     amounts: dict[str, float] = {}
+    lost: str | None = None
+    lost_by: str = ""
 
 
 class SharedBankRead(msgspec.Struct):
@@ -81,6 +85,8 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         error: SurefootError | None = None
         try:
             found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
+            if any(shard.is_away for shard in found.shards):
+                await registry.run(_tell_losses, registry.shards.hub, experiment.name, found)
         except JournalError as away:
             found, error = await registry.run(_own_lease, registry.journal, experiment), away
         found.shard = experiment.settings.shard
@@ -146,6 +152,17 @@ def shards_of(coordinator: Coordinator | GuardCoordinator) -> ShardsRead:
     shards = [ShardRead(name, one.lease, one.amount, one.rounds, one.through, one.is_away) for name, one in members]
     lift = lift_standing(earnings_of(coordinator.policy).lift)
     return ShardsRead(None, coordinator.pot, coordinator.leased, shards, lift=lift)
+
+
+def _tell_losses(hub: Journal, name: str, found: ShardsRead) -> None:
+    """Who said that nobody waits for a shard any more, and why."""
+    said = {}
+    for event in hub.view(name).newest_of(LOST, MOST_LOSSES):
+        record = decode(event, Lost)
+        said[record.shard] = record
+    for shard in found.shards:
+        if shard.name in said:
+            shard.lost, shard.lost_by = said[shard.name].reason, said[shard.name].by
 
 
 def _own_lease(journal: Journal, experiment: ShardedExperiment) -> ShardsRead:

@@ -46,10 +46,11 @@ function lose(name, { name: shard, is_away: isAway }, mayChange) {
   return button;
 }
 
-function row({ name, lease, rounds, through, is_away: isAway }, amount, button) {
-  const state = isAway ? element("span", { class: "quiet" }, " away: nobody waits for it") : null;
+function row({ name, lease, rounds, through, is_away: isAway, lost, lost_by: by }, amount, button) {
+  const state = isAway ? element("span", { class: "quiet" }, lost == null ? " away: it has left" : " away: nobody waits for it") : null;
   const text = `may lose ${amount} under lease ${count(lease)}; ${count(rounds)} decisions handed in, until ${latest(through)}`;
-  return element("div", { class: "shard" }, element("dt", {}, name, state), element("dd", {}, text), button ? element("dd", {}, button) : null);
+  const why = lost == null ? null : element("dd", { class: "quiet" }, element("q", {}, lost), ` ${by || "nobody named"}`);
+  return element("div", { class: "shard" }, element("dt", {}, name, state), element("dd", {}, text), why, button ? element("dd", {}, button) : null);
 }
 
 // What a server counts is of its newest lease alone: sums since the start, and the lift, are known where servers meet.
