@@ -66,10 +66,10 @@ export function sharedVerdict({ rounds, margin, is_refuted: isRefuted }, declare
   if (!rounds) return "No decisions yet.";
   if (isRefuted) return "The data contradict what was declared. Only the baseline plays, on all servers, and the floor is not proved any more.";
   const kept = `All servers together have earned at least ${floorWords(declared)}, in expectation. That is ${precisely(1 - declared.delta)} certain, if what was declared is true.`;
-  return `${kept} ${margin == null ? "On this server the learner has not played yet." : `This server may lose ${number(margin, margin / 10)} more under its lease.`}`;
+  return `${kept} ${margin == null ? "On this server the learner has not played yet." : `This server may lose ${number(margin)} more under its lease.`}`;
 }
 
 export const SHARED_WORDS = { guaranteed: "What this server may still lose, by its lease" };
 
 export const leaseTile = ({ margin }, tile) =>
-  tile("Left of this lease", margin == null ? "\u2013" : number(margin, margin / 10), margin == null ? "the learner has not played here" : "this server may still lose so much", "is-margin");
+  tile("Left of this lease", margin == null ? "\u2013" : number(margin), margin == null ? "the learner has not played here" : "this server may still lose so much", "is-margin");
