@@ -34,7 +34,7 @@ CLASSES = ("penbased", "satimage", "letter")
 LOGGED, PLAYED = 5_000, 3_000  # rows of a table of classes in its log, and beyond it
 ALPHA, DELTA = 0.1, 0.001
 POLICIES = ("SafeLUCB", "Guard")
-HEADS = ("log", "rows", "doubted", "baseline", "θ to declare", "SafeLUCB: learner, gain", "guard: learner, gain")
+HEADS = ("log", "rows", "doubted", "baseline", "θ to declare", "SafeLUCB: learner, lift", "guard: learner, lift")
 
 
 def open_bandit(policy: str) -> pl.DataFrame:

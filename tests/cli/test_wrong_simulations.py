@@ -83,3 +83,6 @@ def test_ctrl_c_is_answered_with_what_to_do(
     monkeypatch.setattr("surefoot.cli.simulate.read_sweep", stopped)
     assert ended(monkeypatch, tmp_path, "simulate", "one.toml") == 130
     assert capsys.readouterr().err == "\nsurefoot: interrupted; the same command continues where this one stopped.\n"
+    monkeypatch.setattr("surefoot.cli.plan.make_plan", lambda **_: stopped(tmp_path))
+    assert ended(monkeypatch, tmp_path, "plan") == 130
+    assert capsys.readouterr().err == "\nsurefoot: interrupted; the same command begins anew.\n"

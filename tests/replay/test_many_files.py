@@ -230,3 +230,20 @@ def test_a_log_that_is_sent_elsewhere_finds_its_file_or_says_so(
     path.unlink()
     with pytest.raises(LogError, match="must be the same file for all workers, but for one it is missing, and"):
         content(pickle.loads(sent))
+
+
+def test_a_file_that_comes_twice_is_refused_however_it_is_spelt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monday, tuesday = write(tmp_path, ".csv", table(), (200,))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.csv").symlink_to(monday)
+    os.link(monday, tmp_path / "hard.csv")
+    assert read_log([monday, tuesday], baseline="a").rows == ROWS
+    assert read_log([monday.name, str(tuesday)], baseline="a").rows == ROWS
+    with pytest.raises(LogError, match=r"given once, but `.*part0.csv` came twice: its rounds would count twice"):
+        read_log([monday, tuesday, monday], baseline="a")
+    other = tmp_path / ".." / tmp_path.name / monday.name
+    for spelt in (monday.name, f"./{monday.name}", other, "link.csv", "hard.csv"):
+        with pytest.raises(LogError, match=r"are the same file: its rounds would count twice\. Leave one out"):
+            read_log([monday, tuesday, spelt], baseline="a")

@@ -34,7 +34,7 @@ def page_of(name: str) -> str:
 def small_plan() -> Plan:
     """Two policies, two alphas, three days."""
     return plan(
-        dim=3, actions=6, noise=0.1, baseline_reward=0.4, gain=0.25, per_day=200, alphas=[0.1, 0.4], days=3, runs=8
+        dim=3, actions=6, noise=0.1, baseline_reward=0.4, lift=0.25, per_day=200, alphas=[0.1, 0.4], days=3, runs=8
     )
 
 

@@ -20,7 +20,7 @@ def is_dotted(line: Line2D) -> bool:
 
 def test_the_picture_shows_medians_and_floors() -> None:
     found = plan(
-        dim=3, actions=6, noise=0.1, baseline_reward=0.4, gain=0.25, per_day=200, alphas=[0.1, 0.4], days=3, runs=8
+        dim=3, actions=6, noise=0.1, baseline_reward=0.4, lift=0.25, per_day=200, alphas=[0.1, 0.4], days=3, runs=8
     )
     axes = Figure().subplots()
     assert plan_figure(found, axes) is axes
@@ -54,7 +54,7 @@ def test_the_legend_has_room_for_every_pattern_of_lines() -> None:
 
 
 def test_of_clicks_the_picture_shows_freedom_and_the_limit() -> None:
-    told = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "gain": 0.5, "per_day": 2_000, "days": 4}
+    told = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "lift": 0.5, "per_day": 2_000, "days": 4}
     found = plan(**told, alphas=[0.001, 0.3], runs=4, policies=["safe"], clicks=True)  # type: ignore[arg-type]
     axes = Figure().subplots()
     plan_figure(found, axes)

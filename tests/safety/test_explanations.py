@@ -77,6 +77,8 @@ def test_the_alarm_is_a_sentence_and_stays() -> None:
         assert decision.certificate.margin == -np.inf
         surefoot.check(decision.certificate.proof)
         policy.observe(decision, 0.5)
+    held = policy.decide(ROWS, baseline=1, hold=True).certificate.explain()
+    assert held == "Played the baseline, as asked: the alarm is on, so nothing else would have been allowed."
 
 
 @pytest.mark.parametrize("gate", ["facts", "joint", "ledger"])

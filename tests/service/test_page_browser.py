@@ -325,7 +325,7 @@ def test_tokens_roles_and_a_server_that_goes_away(tab: Tab, tmp_path: Path) -> N
 def test_an_alarm_is_answered_on_the_page_and_the_new_promise_is_said_openly(tab: Tab, tmp_path: Path) -> None:
     easy = [{"id": "more", "features": [0.9, 0.0]}, {"id": "today", "features": [0.6, 0.0]}]
     asked = {"actions": easy, "baseline": "today", "baseline_reward": 0.3}
-    alarm = "document.querySelector('#alarms .alarm')?.textContent ?? ''"
+    alarm = "document.querySelector('#alarms .alarm, #notes .alarm')?.textContent ?? ''"
     with Apart(tmp_path) as server, httpx.Client(base_url=server.address, timeout=60, trust_env=False) as client:
         create(client, reward_bounds=[0, 1])
         client.post("/v1/experiments/shop/decisions", json={**asked, "decision_id": "a"}).raise_for_status()
@@ -353,6 +353,7 @@ def test_an_alarm_is_answered_on_the_page_and_the_new_promise_is_said_openly(tab
         tab.run("document.getElementById('look').focus()")
         tab.press("Home", 36)  # where nobody knew of another promise yet
         tab.wait("!document.getElementById('back').hidden")
+        assert tab.run("document.getElementById('answers').hidden"), "what was then cannot be answered now"
         assert "above" in (then := tab.run("document.getElementById('verdict').textContent")) or "more than" in then
         assert "it counts from decision" not in then
     assert tab.complaints == []

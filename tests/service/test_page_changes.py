@@ -87,15 +87,21 @@ def test_the_page_shows_who_did_what_and_the_receipt(tab: Tab, tmp_path: Path, w
             "Mode changed to paused.",
             "the till is being mended",
             "Private texts erased: 1.",
+            "Decision v0: moved to what was really played.",
             "Ada Lovelace (",
         ):
             assert word in text
         head = client.get(f"{SHOP}/head").json()
         tab.wait(f"document.getElementById('receipt-hash').textContent === '{head['hash']}'")
         assert tab.run("document.getElementById('receipt-number').textContent") == str(head["number"])
-        alarms = tab.run("document.getElementById('alarms').textContent")
+        alarms, notes = (tab.run(f"document.getElementById('{place}').textContent") for place in ("alarms", "notes"))
         assert "SurefootAlarm in the runbook" in alarms
-        assert "SurefootRewardsRefused in the runbook" in alarms
+        assert "SurefootRewardsRefused in the runbook" in notes
+        # Buttons that answer the alarm stand right beneath it, and not beneath what they do not answer.
+        assert tab.run("document.getElementById('alarms').nextElementSibling.id") == "answers"
+        assert "An alarm is on: only the baseline plays" in tab.run(
+            "document.getElementById('description').textContent"
+        )
         for theme in ("light", "dark"):
             tab.theme(theme)
             assert tab.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
@@ -154,3 +160,12 @@ def test_wrong_names_are_refused(client: httpx.Client) -> None:
     answer = client.post("/v1/experiments", json=body)
     assert answer.status_code == 422
     assert "must be 2 different names" in answer.json()["detail"]
+
+
+def test_all_that_was_declared_is_among_what_the_guarantee_rests_on(client: httpx.Client) -> None:
+    told = {**POLICY, "constraint": {"name": "reserve", "granted": 3.0}}
+    create(client, "declared", settings=told, reward_window=60, default_reward=0.25)
+    found = client.get("/v1/experiments/declared/assumptions").json()["assumptions"]
+    values = {one["setting"]: one["value"] for one in found}
+    assert (values["constraint.reserve"], values["reward_window"], values["default_reward"]) == (3.0, 60.0, 0.25)
+    assert not {"skew", "confirm_within"} & set(values)

@@ -113,7 +113,7 @@ def test_no_server_starts_on_an_older_copy_in_silence(tmp_path: Path, surefoot: 
     shutil.copy(copy, database)
     with (
         open_journal(database, read_only=True) as journal,
-        pytest.raises(ConfigError, match=r"lacks event \d+ of 'shop'.*surefoot restore --expect .* --accept-loss"),
+        pytest.raises(ConfigError, match=r"lacks event \d+ of 'shop'.*restore JOURNAL --expect .* --accept-loss"),
     ):
         check_heads(journal, str(heads))
     server = Apart(tmp_path, database=database, heads=heads)

@@ -32,9 +32,9 @@ def test_options_win_over_the_environment_and_that_over_the_file(file: Path) -> 
         ("prot = 1", r"`prot` is not a setting\. Did you mean 'port'"),
         ("[limits]\nation = 1", r"`limits.ation` is not a setting\. Did you mean 'limits.actions'"),
         ("zzzzzz = 1", "Known are database"),
-        ('port = "many"', "Expected `int`"),
+        ('port = "many"', "expected `int`"),
         ("port = 70000", "<= 65535"),
-        ("limits = 3", "Expected `object`"),
+        ("limits = 3", "expected `object`"),
         ("port = ", "TOML"),
         ('log = "loud"', "loud"),
     ],
@@ -48,7 +48,7 @@ def test_a_wrong_file_is_refused_and_the_message_says_why(file: Path, text: str,
 def test_the_environment_is_held_to_the_same(file: Path) -> None:
     with pytest.raises(ConfigError, match="Did you mean 'SUREFOOT_LIMITS_ACTIONS'"):
         load(environment={"SUREFOOT_LIMITS_ACTION": "3"})
-    with pytest.raises(ConfigError, match="Expected `int`"):
+    with pytest.raises(ConfigError, match="expected `int`"):
         load(environment={"SUREFOOT_PORT": "many"})
     with pytest.raises(ConfigError, match="cannot be read"):
         load(file / "nothing")

@@ -155,6 +155,11 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             assert "is leased of 10" in tab.text()
             assert "This server is berlin" in tab.text()
             assert "may lose 8 under lease" in tab.text()
+            assert (
+                "at least the floor, 90% of what the baseline would have earned, less the 10 of the reserve"
+                in tab.text()
+            )
+            assert "skew 1" in tab.text()
             joined = client.post("/v1/experiments/shop/edges", json={"shard": "gone", "token": "ab" * 16})
             assert joined.status_code == 201, joined.text
             tab.wait("document.querySelectorAll('#shards dt').length === 2")
@@ -164,7 +169,8 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             tab.run("document.getElementById('confirm-reason').value = 'its machine is gone'")
             tab.run("document.getElementById('confirm').click()")
             tab.wait("document.querySelector('#shards dt .quiet') !== null")
-            assert "gone away" in tab.text()
+            assert "gone away: nobody waits for it" in tab.text()
+            assert "its machine is gone nobody named" in tab.text()
             assert tab.run("document.querySelectorAll('#shards button').length") == 0
             assert tab.run("document.getElementById('shards-error').hidden")
             silent = JournalUnavailableError("The hub must answer, but is away.")
@@ -241,6 +247,8 @@ def test_an_admin_stops_waiting_for_a_shard_and_a_server_leaves(hub: str, tmp_pa
         left = first.post(f"{name}/shards/berlin/departure")
         assert left.status_code == 200, left.text
         assert {shard["name"]: shard["amount"] for shard in left.json()["shards"]}["berlin"] == 0.0
+        reasons = {shard["name"]: (shard["is_away"], shard["lost"]) for shard in left.json()["shards"]}
+        assert reasons == {"berlin": (True, None), "lima": (True, "its machine is gone")}
         made = first.post(f"{name}/decisions", json={"actions": ACTIONS, "baseline": "blue"})
         assert made.json()["source"] == "baseline"
         notes = first.post("/v1/experiments", json={"name": "one", "settings": POLICY})

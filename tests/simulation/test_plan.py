@@ -11,11 +11,11 @@ from surefoot.errors import ConfigError
 from surefoot.reports.plan_text import notes, rows
 from surefoot.simulation.rollout_plan import Answer, PlanWorld, plan, rewards_until
 
-COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "gain": 0.25, "per_day": 300.0}
+COMMON = {"dim": 3, "actions": 8, "noise": 0.1, "baseline_reward": 0.4, "lift": 0.25, "per_day": 300.0}
 
 
 def test_planned_worlds_have_the_baseline_and_the_gain_asked_for() -> None:
-    world = PlanWorld(dim=3, actions=8, baseline_reward=0.4, gain=0.25)
+    world = PlanWorld(dim=3, actions=8, baseline_reward=0.4, lift=0.25)
     for realisation in world.realisations(0, range(50)):
         block = realisation.take(1)
         assert block.baselines[0] == 0
@@ -73,7 +73,7 @@ def test_safelucb_is_free_sooner_when_it_is_told_the_range_of_rewards() -> None:
     ("change", "message"),
     [
         ({"per_day": 0.0}, "`per_day > 0` must hold"),
-        ({"gain": -0.1}, "`gain > 0` must hold"),
+        ({"lift": -0.1}, "`lift > 0` must hold"),
         ({"baseline_reward": 0.0}, "`baseline_reward > 0` must hold"),
         ({"alphas": []}, "`alphas` must hold at least one alpha"),
         ({"alphas": [1.5]}, "`0 < alpha < 1` must hold"),
@@ -90,7 +90,7 @@ def test_a_plan_that_makes_no_sense_is_refused(change: dict[str, object], messag
         plan(**{**COMMON, "alphas": [0.1], **change})  # type: ignore[arg-type]
 
 
-CLICKS = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "gain": 0.5, "per_day": 2_000, "days": 4}
+CLICKS = {"dim": 3, "actions": 4, "noise": 0.5, "baseline_reward": 0.05, "lift": 0.5, "per_day": 2_000, "days": 4}
 
 
 def test_clicks_free_the_learner_sooner_than_their_noise_alone() -> None:

@@ -1,6 +1,7 @@
 """Sweeps: the table, resuming, refusing, and TOML files."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 
 from surefoot.errors import ConfigError
+from surefoot.simulation import sweep as sweeps
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.result_table import shown_name
 from surefoot.simulation.rewards import Bernoulli, Bounded, Gaussian
@@ -71,6 +73,25 @@ def test_a_folder_of_other_settings_is_refused_before_any_work(tmp_path: Path) -
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     with pytest.raises(ConfigError, match=r"it holds other files. Nothing was changed"):
         run_sweep(small(), tmp_path / "mine")
+
+
+def test_results_of_another_version_are_refused_whichever_module_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sweep(small(), tmp_path / "out")
+    room = shutil.copytree(
+        Path(sweeps.__file__).parent, tmp_path / "room", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    made_by = sweeps.code_of_results()
+    monkeypatch.setattr(sweeps, "__file__", str(room / "sweep.py"))
+    assert sweeps.code_of_results.__wrapped__() == made_by, "wherever it is installed"
+    with (room / "worlds.py").open("a") as worlds:  # which draws the worlds, and is no part of the core
+        worlds.write("# another draw\n")
+    other = sweeps.code_of_results.__wrapped__()
+    assert other != made_by
+    monkeypatch.setattr(sweeps, "code_of_results", lambda: other)
+    with pytest.raises(ConfigError, match=r"holds a result of another version of surefoot\. Nothing was changed"):
+        run_sweep(small(), tmp_path / "out")
 
 
 def test_doubling_the_runs_halves_the_variance(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from surefoot.simulation import (
     plan_guard,
     run_sweep,
     simulate,
+    workers,
 )
 from surefoot.simulation.engine import ChunkTask, default_checkpoints
 from surefoot.simulation.realisations import Baseline
@@ -103,7 +105,7 @@ def test_a_simulation_and_both_plans_are_the_same_in_other_processes(processes: 
     ):
         assert all(np.array_equal(here.measures[name], there.measures[name]) for name in here.measures)
         assert np.array_equal(here.violations, there.violations)
-    asked: dict[str, Any] = {"baseline_reward": 0.3, "gain": 0.3, "per_day": 100, "alphas": [0.3, 0.1], "days": 2}
+    asked: dict[str, Any] = {"baseline_reward": 0.3, "lift": 0.3, "per_day": 100, "alphas": [0.3, 0.1], "days": 2}
     assert plan_guard(delta=0.05, runs=5, **asked) == plan_guard(delta=0.05, runs=5, on=processes, **asked)
     asked |= {"dim": 3, "actions": 5, "noise": 0.4, "runs": 25}
     assert plan(**asked).answers == plan(on=processes, **asked).answers
@@ -164,6 +166,27 @@ def test_a_worker_of_another_version_refuses() -> None:
     task = ChunkTask(PaperWorld(), SPECS, [0], 5, 0, [0.1], default_checkpoints(5), code="of yesterday")
     with pytest.raises(ConfigError, match="Workers must have the surefoot of the program that sends them work"):
         task()
+
+
+def test_what_is_sent_names_its_version_and_what_stays_reads_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = ChunkTask(PaperWorld(), SPECS, [0], 5, 0, [0.1], default_checkpoints(5))
+    sent = pickle.loads(pickle.dumps(task))
+    assert (task.code, sent.code) == (None, workers.version_of_code())
+    assert pickle.loads(pickle.dumps(sent)).code == sent.code
+    assert all(np.array_equal(here, there) for here, there in zip(task(), sent(), strict=True))
+    read: list[bool] = []
+
+    def another() -> str:
+        read.append(True)
+        return "of tomorrow"
+
+    monkeypatch.setattr(workers, "version_of_code", another)
+    with workers.workers_on("local:2") as executor:
+        assert len(list(workers.completed(executor, [task, task]))) == 2
+    assert not read
+    with pytest.raises(ConfigError, match="one has another version"):
+        sent()
+    assert read
 
 
 class Gathering(Executor):

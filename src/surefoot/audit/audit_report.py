@@ -18,7 +18,7 @@ class Report:
     findings: everything that does not fit; empty for an honest journal
     head:     where the chain ended; keep it elsewhere, and give it to the next audit as `expect`
     coins:    of a guard, how fair its coins look
-    heads:    heads that were kept outside and are part of the chain
+    heads:    heads that are part of the chain, of those that the journal's own chain or others have noted
     """
 
     name: str

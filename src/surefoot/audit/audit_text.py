@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from surefoot.audit.audit_report import Report
+from surefoot.audit.findings import Findings
 from surefoot.audit.guard_declarations import GUARDS
 from surefoot.audit.guard_text import CANNOT_SHOW as GUARD_CANNOT_SHOW
 from surefoot.audit.guard_text import guard_promise, guard_rows, guard_verdict
@@ -75,6 +76,11 @@ def promise(report: Report) -> str:
     )
 
 
+def findings_text(findings: Findings) -> str:
+    """How many there are, in words."""
+    return "1 finding" if len(findings) == 1 else f"{len(findings):,} findings"
+
+
 def verdict(report: Report) -> str:
     """Whether it was kept, in a sentence."""
     tally = report.tally
@@ -82,7 +88,7 @@ def verdict(report: Report) -> str:
         first = next(iter(report.findings))
         where = f"event {first.event}" if first.event else "the journal itself"
         return (
-            f"This record cannot be relied on: {len(report.findings):,} finding(s), the first at {where}. "
+            f"This record cannot be relied on: {findings_text(report.findings)}, the first at {where}. "
             "Decisions before it were checked and fit."
         )
     is_guard = report.created is not None and report.created.policy in GUARDS
@@ -139,7 +145,7 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "decisions", f"{tally.decisions:,}"
     yield "  played by the learner", f"{tally.learner:,} ({tally.learner_share:.1%})"
     yield "  played by the baseline", f"{tally.baseline:,}"
-    yield "  of these, held there by mode or fallback", f"{tally.held:,}"
+    yield "  of these, held there", f"{tally.held:,}, by mode or fallback"
     if report.coins is not None:
         yield from guard_rows(report.coins, tally.visits)
     if tally.voided:
@@ -169,7 +175,7 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "events checked", f"{tally.events:,}, each by its hash and the one before"
     yield "proofs checked", f"{tally.proofs:,}, in {tally.pieces:,} pieces"
     if report.heads:
-        yield "heads kept outside", f"{report.heads:,} found in the chain: nothing before them was rewritten since"
+        yield "heads noted", f"{report.heads:,} found in the chain, by the journal's own chain or by --expect"
     yield "head", f"{report.head.number:,} {report.head.hash}"
 
 

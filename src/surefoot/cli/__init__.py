@@ -3,6 +3,7 @@
 import sys
 
 INTERRUPTED = 130  # as shells say it of a program that Ctrl-C ended
+CONTINUED = ("reproduce", "simulate", "move")  # which keep what they have done
 
 
 def main() -> None:
@@ -27,10 +28,12 @@ def main() -> None:
         print(f"surefoot: {hint}", file=sys.stderr)
         sys.exit(2)
     except SurefootError as error:
-        print("\n".join([f"surefoot: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+        text = str(error).replace("`names()` lists", "`surefoot experiment list` lists")
+        print("\n".join([f"surefoot: {text}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         sys.exit(2)
     except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        print(f"surefoot: A file that was named cannot be used: {error}.", file=sys.stderr)
+        what = error if error.filename is None else f"`{error.filename}`: {error.strerror}"
+        print(f"surefoot: A file that was named cannot be used: {what}.", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(_interrupted())
@@ -41,5 +44,7 @@ def main() -> None:
 
 
 def _interrupted() -> int:
-    print("\nsurefoot: interrupted; the same command continues where this one stopped.", file=sys.stderr)
+    is_continued = len(sys.argv) > 1 and sys.argv[1] in CONTINUED
+    then = "the same command continues where this one stopped." if is_continued else "the same command begins anew."
+    print(f"\nsurefoot: interrupted; {then}", file=sys.stderr)
     return INTERRUPTED

@@ -17,7 +17,7 @@ from rich.text import Text
 from surefoot.audit import ExpectedHead, JournalReport, Report, audit_journal, audit_shards
 from surefoot.audit import Progress as Report_
 from surefoot.audit import audit as run_audit
-from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, promise, rows, verdict
+from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, findings_text, promise, rows, verdict
 from surefoot.audit.expected_heads import HeadSearch, read_expected
 from surefoot.audit.shared_audit import declared
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
@@ -159,7 +159,7 @@ def _bar(title: str) -> Iterator[Report_]:
 
 def _print(report: Report) -> None:
     console = Console()
-    seal = Text("CLEAN", "bold green") if report.is_clean else Text(f"{len(report.findings):,} FINDINGS", "bold red")
+    seal = Text("CLEAN", "bold green") if report.is_clean else Text(findings_text(report.findings).upper(), "bold red")
     # Text throughout: rich would read brackets in names and findings as markup.
     console.print(Text.assemble("Audit of experiment ", (repr(report.name), "bold"), ": ", seal))
     for title, text in (
@@ -172,10 +172,13 @@ def _print(report: Report) -> None:
     if not report.is_clean:
         _print_findings(console, report)
     table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in rows(report):
+    *told, (_, head) = rows(report)
+    for name, value in told:
         table.add_row(name, Text(value, overflow="fold"))
     console.print(Text("\nWhat was checked", "bold"))
     console.print(table)
+    # A line of its own, so that a hash can be copied whole.
+    console.print(Text(f"head: event {head}"), soft_wrap=True)
     console.print(Text("\nWhat an audit cannot show", "bold"))
     for text in cannot_show(report):
         console.print(Text(f"- {text}"))
@@ -187,7 +190,7 @@ def _print_whole(report: JournalReport) -> None:
         how = "archived" if one.is_archived else "deleted"
         console.print(Text(f"\n{one.name!r} was {how} by {one.by} at its event {one.number:,}: {one.reason}"))
     if not report.is_clean:
-        console.print(Text.assemble("\nThe journal as a whole: ", (f"{len(report.findings):,} FINDINGS", "bold red")))
+        console.print(Text.assemble("\nThe journal as a whole: ", (findings_text(report.findings).upper(), "bold red")))
         _print_findings(console, report)
 
 

@@ -13,9 +13,10 @@ def backup(
     journal: Annotated[str, typer.Argument(help="A SQLite file; a server may be using it.")],
     file: Annotated[Path, typer.Argument(help="Where to write the copy; a new file.")],
 ) -> None:
-    """Copy a SQLite journal while it is in use, check every event of the copy, and print its heads.
+    """Copy a SQLite journal while it is in use.
 
-    Keep the heads (JSON lines) away from the copy: `surefoot restore --expect` uses them to tell what is lost.
+    Every event of the copy is checked, and its heads are printed. Keep the heads (JSON lines) away from the copy:
+    `surefoot restore --expect` uses them to tell what is lost.
     """
     from surefoot.audit import ExpectedHead
     from surefoot.journal.copying import backup as copy
@@ -27,7 +28,8 @@ def backup(
     heads = copy(journal.removeprefix("sqlite:///"), file)
     for name, head in heads.items():
         typer.echo(_line(ExpectedHead(name, *head, began)))
-    typer.echo(f"{file} holds {len(heads)} chains, every event of which was checked.", err=True)
+    chains = "1 chain" if len(heads) == 1 else f"{len(heads)} chains"
+    typer.echo(f"{file} holds {chains}, every event of which was checked.", err=True)
 
 
 def _line(head: object) -> str:

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from surefoot import __version__
+from surefoot.hints import nearest
 
 # Every command, with the extra that brings its packages. A module of its name defines it: a function, or a Typer.
 COMMANDS = {
@@ -51,6 +52,8 @@ class Commands(TyperGroup):
         """The command that was called; raises ModuleNotFoundError if its packages are missing."""
         if args[0] in COMMANDS:
             load(args[0])
+        elif args[0] not in self.list_commands(ctx):
+            ctx.fail(f"No such command {args[0]!r}. {nearest(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 
@@ -64,7 +67,17 @@ def load(name: str) -> Any:
         alone.add_typer(found, name=name)
     else:
         alone.command(name)(found)
-    return typer.main.get_group(alone).commands[name]
+    made = typer.main.get_group(alone).commands[name]
+    for command in (made, *getattr(made, "commands", {}).values()):
+        _name_values(command)
+    return made
+
+
+def _name_values(command: Any) -> None:
+    """Help says what one value of a repeated option is, and not what Python makes of them all."""
+    for param in command.params:
+        if param.multiple and param.metavar is None:
+            param.metavar = "<path>" if "Path" in str(getattr(param, "type_descriptor", "")) else "<str>"
 
 
 app = typer.Typer(name="surefoot", cls=Commands, no_args_is_help=True, **LOOK)

@@ -12,7 +12,9 @@ config = typer.Typer(help="Inspect the service's settings without starting it.",
 
 @config.command()
 def check(config: ConfigOption = None) -> None:
-    """Check the settings in a file and the environment, and what a server needs: its journal, its tokens, its port.
+    """Check the settings, and what a server needs.
+
+    The settings are those of a file and the environment; a server needs its journal, its tokens and its port.
 
     Exit code 0: a server can start now; 2: it cannot, and the message says why. Nothing is changed.
     """
@@ -27,13 +29,13 @@ def check(config: ConfigOption = None) -> None:
 
 @config.command()
 def show(config: ConfigOption = None) -> None:
-    """Print every setting, defaults included, as JSON; a database's password is left out."""
+    """Print every setting as JSON, defaults included. A database's password is left out."""
     typer.echo(json.dumps(read_settings(config).shown(), indent=2))
 
 
 @config.command()
 def alerts() -> None:
-    """Print alert rules for Prometheus; list the file under its `rule_files`."""
+    """Print alert rules for Prometheus. List the file under its `rule_files`."""
     typer.echo(_monitoring("alerts.yml"), nl=False)
 
 

@@ -11,8 +11,10 @@ def demo(
     rate: Annotated[float, typer.Option(help="Visitors per second.")] = 25.0,
     seed: Annotated[int, typer.Option(help="Seed of the visitors.")] = 1,
 ) -> None:
-    """Start a service, its page and simulated visitors on this machine; nothing is kept."""
+    """Watch a learner on a page, with simulated visitors.
+
+    Starts a service, its page and the visitors on this machine; nothing is kept.
+    """
     from surefoot.service.demo_server import run
 
-    typer.echo("A shop with simulated visitors: a learner starts next to what the shop plays today.")
     run(port=port, seconds=seconds, rate=rate, seed=seed, say=typer.echo)

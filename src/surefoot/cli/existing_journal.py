@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from surefoot.errors import JournalNotFoundError
+from surefoot.errors import JournalBusyError, JournalNotFoundError
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.address import file_of
 
@@ -16,4 +16,10 @@ def open_existing(journal: str) -> Journal:
     file = file_of(journal)
     if file is not None and not file.exists():
         raise JournalNotFoundError(f"There must be a journal at {file}, but there is no such file or folder.")
-    return open_journal(journal)
+    try:
+        return open_journal(journal)
+    except JournalBusyError:
+        raise JournalBusyError(
+            f"One process may write a SQLite journal, but another has {file} open. Stop the server that uses it, or "
+            "ask it over HTTP."
+        ) from None

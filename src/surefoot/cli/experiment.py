@@ -32,8 +32,6 @@ from surefoot.journal.address import without_password
 from surefoot.records import Response
 
 experiment = typer.Typer(help="Create and inspect experiments in a journal.", no_args_is_help=True)
-for _verb in (fork, correct):
-    experiment.command()(_verb)
 
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -136,7 +134,9 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
 
 @experiment.command()
 def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False) -> None:
-    """Show where an experiment stands: lift, floor, guarantee, margin, and who plays.
+    """Show where an experiment stands.
+
+    That is its lift, floor, guarantee and margin, and who plays.
 
     Of one that shards share, in the journal where they meet: the shards, their leases, and the sum.
     """
@@ -157,7 +157,9 @@ def abandon(
     decision_id: Annotated[str, typer.Argument(help="The decision whose reward is lost.")],
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
 ) -> None:
-    """Settle a decision without its reward, so that no other reward waits for it.
+    """Settle a decision without its reward.
+
+    No other reward waits for it then.
 
     Valid only if neither the reward nor anything that came after it has influenced this step.
     """
@@ -182,7 +184,7 @@ def erase(
     ] = None,
     older_than: Annotated[float | None, typer.Option(help="All decisions that are older, in days.")] = None,
 ) -> None:
-    """Erase ids, names and contexts for good; features, proofs and rewards stay, and the audit stays clean."""
+    """Erase ids, names and contexts for good. Features, proofs and rewards stay, and the audit stays clean."""
     if decision_id is None and person is None and older_than is None:
         raise ConfigError("Say what to erase: `--decision-id`, `--person` or `--older-than`.")
     if older_than is not None and not 0 <= older_than < math.inf:
@@ -242,7 +244,9 @@ def void(
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")] = "",
     by: Annotated[str, typer.Option(help="Who reports it.")] = "",
 ) -> None:
-    """Say that a round was not played as decided, so that ledger and later proofs are about what was played.
+    """Say that a round was not played as decided.
+
+    Ledger and later proofs are then about what was played.
 
     Allowed until a reward of the round has come, and valid only if this does not depend on it.
     """
@@ -271,7 +275,9 @@ def acknowledge(
     reason: Annotated[str, typer.Option(help="Why, kept in the journal.")],
     by: Annotated[str, typer.Option(help="Who responds.")] = "",
 ) -> None:
-    """Answer the alarm: stay on the baseline, relearn under the same promise, or start a new promise (renew).
+    """Answer the alarm: stay, relearn or renew.
+
+    Stay on the baseline, relearn under the same promise, or start a new promise (renew).
 
     relearn charges every learner round so far at its worst case, which may never be earned back; renew starts a new
     ledger.
@@ -290,12 +296,16 @@ def export(
         str | None, typer.Option(help="parquet, csv or dsjson; by the file's suffix by default.")
     ] = None,
 ) -> None:
-    """Write every decision with its reward to a file: Parquet, CSV, or Vowpal Wabbit's DSJSON."""
+    """Write every decision with its reward to a file. Parquet, CSV, or Vowpal Wabbit's DSJSON, by its name."""
     with open_journal(journal, read_only=True) as opened:
         count = write_export(opened, name, out, format=format)
         is_drawn = is_guard(created_of(opened, name).policy)
     marked = "with the probability of its coin" if is_drawn else "marked as deterministic"
     typer.echo(f"Wrote {count:,} decisions to {out}, each {marked}.")
+
+
+for _verb in (fork, correct):  # after those that everybody needs, as help lists them
+    experiment.command()(_verb)
 
 
 def _status(journal: Journal, name: str) -> Status:

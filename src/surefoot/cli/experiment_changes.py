@@ -36,7 +36,7 @@ def fork(
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned; as before.")] = None,
 ) -> None:
-    """Start a new experiment from what another has learned, and say what is lost. The old one stays: pause it."""
+    """Start a new experiment from what another has learned. Says what is lost. The old one stays: pause it."""
     if config is not None and set_:
         raise ConfigError("`--config` must not be given beside --set: the file has the settings.")
     told: dict[str, Any] = {} if reward_window is None else {"reward_window": reward_window}
@@ -74,7 +74,7 @@ def correct(
     by: By,
     reason: Why,
 ) -> None:
-    """Replace a reward that was measured wrongly, as long as nothing was learned from it."""
+    """Replace a reward that was measured wrongly. Possible as long as nothing was learned from it."""
     with open_existing(journal) as opened:
         is_new = Experiment.open(opened, name).correct(decision_id, value, reason=reason, by=by)
     typer.echo(f"The reward of {decision_id!r} is {value:g}{'' if is_new else ', as it was before'}.")

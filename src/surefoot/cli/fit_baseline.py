@@ -83,7 +83,10 @@ def fit_baseline(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Estimate the baseline's reward, noise and bounds from a log, and test what the guarantee assumes."""
+    """Estimate from a log what an experiment declares.
+
+    That is the baseline's reward, the noise and the bounds; what the guarantee assumes is tested. --out writes them.
+    """
     if out is None:
         _refuse_policy_options(called)
     columns = columns_of(
@@ -162,8 +165,10 @@ def _print(found: Fit, name: str, out: Path | None) -> None:
     console.print(table)
     console.print(f"The baseline's reward is {found.baseline_rests_on}.", highlight=False)
     console.print("Noise to declare is half the range of rewards, which holds whatever their distribution.")
-    console.print("theta's bound is the safe end of a ridge fit to all rows; where they hardly vary, theta counts")
-    console.print("as long as elsewhere.")
+    console.print(
+        "theta's bound is the safe end of a ridge fit to all rows; where they hardly vary, theta counts as long as "
+        "elsewhere."
+    )
     doubts = Table("", "assumption", "seen in the log")
     for doubt in found.doubts:
         doubts.add_row("DOUBTFUL" if doubt.is_doubtful else "no doubt", doubt.assumption, doubt.seen)

@@ -1,5 +1,6 @@
 """`surefoot move SOURCE TARGET`: a journal goes to another kind of place, such as from SQLite to PostgreSQL."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,16 +10,19 @@ def move(
     source: Annotated[str, typer.Argument(help="A SQLite file, or postgresql://...; no server may use it.")],
     target: Annotated[str, typer.Argument(help="The same; new, or from an interrupted move.")],
 ) -> None:
-    """Copy every event of a journal to another one, with the same hashes; the source stays as it is.
+    """Copy a journal to another place, such as PostgreSQL.
 
-    Stop every server first. Receipts stay valid: the chains are the same. If interrupted, it continues where it
-    stopped.
+    Every event is copied with its hash, and the source stays as it is. Stop every server first. Receipts stay valid:
+    the chains are the same. If interrupted, it continues where it stopped.
     """
     from surefoot.cli.existing_journal import open_existing
-    from surefoot.errors import JournalCorruptedError
+    from surefoot.errors import ConfigError, JournalCorruptedError
     from surefoot.journal import open_journal
+    from surefoot.journal.address import file_of
     from surefoot.journal.copying import copy_journal, verify_all
 
+    if source == target or (file_of(source) is not None and _is_same(file_of(source), file_of(target))):
+        raise ConfigError("A journal must be moved to another place, but source and target are the same file.")
     # Opened for writing, so that no server has a SQLite file open meanwhile.
     with open_existing(source) as old, open_journal(target) as new:
         heads = copy_journal(old, new)
@@ -27,3 +31,7 @@ def move(
     for name, head in heads.items():
         typer.echo(f"{name}: {head.number:,} events, head {head.hash}")
     typer.echo("Every event was read back and checked. Point the servers to the new journal, and keep the old one.")
+
+
+def _is_same(one: Path | None, other: Path | None) -> bool:
+    return one is not None and other is not None and one.exists() and other.exists() and one.samefile(other)

@@ -32,7 +32,7 @@ def plan(
     actions: Annotated[int | None, typer.Option(help="Actions to choose from; 20.")] = None,
     noise: Annotated[float | None, typer.Option(help="Noise of a reward; 0.5 for clicks and sales.")] = None,
     baseline_reward: Annotated[float | None, typer.Option(help="Mean reward of today's strategy; 0.3.")] = None,
-    gain: Annotated[float, typer.Option("--lift", "--gain", help="Expected lift, as a share: 0.1 is 10% more.")] = 0.1,
+    lift: Annotated[float, typer.Option(help="Expected lift, as a share: 0.1 is 10% more.")] = 0.1,
     per_day: Annotated[float, typer.Option(help="Decisions a day.")] = 1_000,
     alpha: Annotated[
         str | None,
@@ -59,8 +59,13 @@ def plan(
     plot: Annotated[Path | None, typer.Option(help="Write a picture to this file (.png, .pdf or .svg).")] = None,
     page: Annotated[Path | None, typer.Option(help="Write a page with table and picture to this file (.html).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    gain: Annotated[float | None, typer.Option(hidden=True, help="The name of --lift before.")] = None,
 ) -> None:
-    """How long until the learner acts freely, what is at stake, and what lift to expect in a month."""
+    """Simulate a rollout: how long, how risky, how much it pays.
+
+    Says how long it takes until the learner acts freely, what is at stake, and what lift to expect.
+    """
+    lift = lift if gain is None else gain
     _check_file("--plot", plot, PICTURES)
     _check_file("--page", page, (".html",))
     policies = [part.strip().lower() for part in policy.split(",")]
@@ -77,7 +82,7 @@ def plan(
     guarded = (
         plan_guard(
             baseline_reward=baseline_reward,
-            gain=gain,
+            lift=lift,
             per_day=per_day,
             alphas=alphas,
             delta=delta,
@@ -97,7 +102,7 @@ def plan(
         actions=actions,
         noise=noise,
         baseline_reward=baseline_reward,
-        gain=gain,
+        lift=lift,
         per_day=per_day,
         alphas=alphas,
         delta=delta,

@@ -121,7 +121,10 @@ def replay(
     on: OnOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table; write no files.")] = False,
 ) -> None:
-    """Show what policies would have done on a log: table, figures and report.html."""
+    """Show what policies would have done on your log.
+
+    Prints a table, and writes report.html, replay.json and figures.
+    """
     told = read_configuration(config) if config is not None else None
     if told is not None:
         refuse_other_columns(told.encoder, context, categorical, hashed)

@@ -7,6 +7,7 @@ from typing import Any
 from surefoot.arrays import positive
 from surefoot.errors import ConfigError
 from surefoot.experiment.experiment_toml import Configuration
+from surefoot.hints import nearest
 from surefoot.replay.guarded_lucb import EXPLORATION, GUARD
 from surefoot.replay.replayed_policy import PLAYABLE
 from surefoot.simulation.contestants import Entry
@@ -34,6 +35,9 @@ def specs_of(
     """The linear policies by name; LUCB both with the radius for which its regret is bounded and as it is often run."""
     specs, shared = list[Spec](), {name: known[name] for name in ("delta", "ridge")}
     for name in policies or (PLAYABLE if told is None else (told.policy,)):
+        if name not in (*PLAYABLE, GUARD):
+            known_names = nearest(name, (*PLAYABLE, GUARD))
+            raise ConfigError(f"`--policy` must be one that replay can play, but got {name!r}. {known_names}")
         if name == FREE:
             radii = _radii(told, exploration, bounds)
             specs += [Spec(FREE, exploration=one, name=_free(one), **shared) for one in radii]

@@ -25,10 +25,11 @@ def restore(
         bool, typer.Option("--accept-loss", help="Continue although events are lost, or no head is known.")
     ] = False,
 ) -> None:
-    """Put an older copy of a journal into use: say what is lost, record it, and pause every guarded experiment.
+    """Put an older copy of a journal into use.
 
-    If the copy lacks an expected head, nothing is changed, unless you pass `--accept-loss`. Servers can start on it
-    afterwards; an admin lets each learner play again by setting its mode. A journal where shards meet is refused.
+    Says what is lost, records it, and pauses every guarded experiment. If the copy lacks an expected head, nothing is
+    changed, unless you pass `--accept-loss`. Servers can start on it afterwards; an admin lets each learner play again
+    by setting its mode. A journal where shards meet is refused.
     """
     from surefoot.audit.expected_heads import newest_heads, read_expected
     from surefoot.experiment.restored_journal import check_loss, check_unshared
@@ -65,6 +66,5 @@ def restore(
         remove_file(Path(place))
     for name, head in lost.items():
         typer.echo(f"Lost: {name} had event {head.number}, hash {head.hash}.")
-    typer.echo(
-        f"{without_password(journal)} is restored, with {len(names)} experiments. Those that were guarded are paused."
-    )
+    held = "one experiment" if len(names) == 1 else f"{len(names)} experiments"
+    typer.echo(f"{without_password(journal)} is restored, with {held}. What was guarded is paused.")

@@ -24,8 +24,9 @@ def simulate(
     threads: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
     on: OnOption = None,
 ) -> None:
-    """Run the sweep of a TOML file: results.csv, results.parquet, figures and report.html.
+    """Run the sweep of a TOML file.
 
+    Writes results.csv, results.parquet, figures and report.html.
     If interrupted, run the same command again: it continues where it stopped.
     """
     sweep = read_sweep(file)

@@ -54,7 +54,7 @@ def _rows(status: Status) -> list[tuple[str, str, str]]:
         ("rewards abandoned", f"{status.abandoned:,}", "settled without their reward"),
         ("rewards refused", f"{sum(status.refused.values()):,}", refused),
         *_restarts(status),
-        ("policy", status.policy, f"{status.events:,} events, the newest at {when(status.time)}"),
+        ("policy", status.policy, f"{_events(status.events)}, the newest at {when(status.time)}"),
     ]
 
 
@@ -117,3 +117,7 @@ MODE_WORDS = {
 def alarm_of(status: Status | HubStatus) -> str:
     """Whether the alarm is on, in a word."""
     return "none" if status.alarm is None else "ALARM"
+
+
+def _events(count: int) -> str:
+    return "1 event" if count == 1 else f"{count:,} events"

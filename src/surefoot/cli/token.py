@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from surefoot.errors import ConfigError
-from surefoot.service.tokens import ROLES, Role, TokenFile
+from surefoot.service.tokens import ROLES, Role, Token, TokenFile
 
 token = typer.Typer(help="Create and revoke the service's tokens.", no_args_is_help=True)
 
@@ -18,6 +19,7 @@ FileOption = Annotated[
     Path, typer.Option("--tokens", envvar="SUREFOOT_TOKENS", help="File in which the tokens are kept.")
 ]
 DEFAULT = Path("surefoot.tokens")
+HEADS = ("id", "roles", "owner", "experiments", "created", "expires", "note")
 
 
 @token.command()
@@ -46,21 +48,37 @@ def create(
 
 @token.command(name="list")
 def list_(tokens: FileOption = DEFAULT) -> None:
-    """List the tokens: ids, roles and notes, never the tokens themselves."""
+    """List the tokens. Ids, roles, owners and notes, never the tokens themselves."""
     if not tokens.exists():
         raise ConfigError(f"`--tokens` must be a file of `surefoot token`, but there is none at {tokens}.")
-    table = Table("id", "roles", "owner", "experiments", "created", "expires", "note", title=f"Tokens in {tokens}")
-    for entry in TokenFile(tokens).all():
-        expires = "" if entry.expires is None else _day(entry.expires)
-        if entry.has_expired(time.time()):
-            expires += " (over)"
-        only = ", ".join(entry.experiments)
-        table.add_row(entry.id, ", ".join(entry.roles), entry.owner, only, _day(entry.created), expires, entry.note)
+    known = TokenFile(tokens).all()
+    if not known:
+        typer.echo(f"{tokens} has no tokens.")
+        return
+    rows = [_row(entry) for entry in known]
+    table = Table(title=f"Tokens in {tokens}")
+    # A column that is empty throughout takes the room of the others.
+    kept = [place for place in range(len(HEADS)) if any(row[place] for row in rows)]
+    for place in kept:
+        table.add_column(HEADS[place], overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[place]) for place in kept))
     Console().print(table)
 
 
+def _row(entry: Token) -> tuple[str, ...]:
+    expires = "" if entry.expires is None else _day(entry.expires)
+    if entry.has_expired(time.time()):
+        expires += " (over)"
+    only = ", ".join(entry.experiments)
+    created = datetime.fromtimestamp(entry.created, UTC).strftime("%Y-%m-%d")
+    return entry.id, ", ".join(entry.roles), entry.owner, only, created, expires, entry.note
+
+
 def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M")
+    """The day, and the hour if it is near."""
+    is_near = abs(moment - time.time()) < 2 * 86_400.0
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M" if is_near else "%Y-%m-%d")
 
 
 @token.command()

@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -42,7 +42,7 @@ from surefoot.replay.replayed_policy import (
     log_player,
 )
 from surefoot.simulation.contestants import Entrant, Entry, entrants
-from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
+from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
 
 OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
@@ -198,7 +198,7 @@ def replay(
 
 
 @dataclass(frozen=True, eq=False)
-class ReplayTask:
+class ReplayTask(VersionedTask):
     """One policy's way through the log: it learns from row to row, so that the log cannot be split for it."""
 
     log: Log
@@ -209,7 +209,7 @@ class ReplayTask:
     seed: int
     level: float
     watched: Sequence[float]
-    code: str = field(default_factory=version_of_code)
+    code: str | None = None
 
     def __call__(self) -> tuple[ReplayOutcome, BadRows]:
         """What the policy did, and which rows could not be used."""

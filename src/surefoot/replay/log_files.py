@@ -213,6 +213,8 @@ def _of(survey: TableSurvey | None) -> TableSurvey:
 
 def format_of(path: Path) -> Format:
     """The format that a file's name tells."""
+    if path.is_dir():
+        raise ConfigError(f"A log must be a file, but `{path}` is a folder. Name the files in it: `{path}/*.csv`.")
     suffixes = [suffix for suffix in path.suffixes if suffix != ".gz"]
     found = SUFFIXES.get(suffixes[-1] if suffixes else "")
     if found is None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from surefoot.arrays import count
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, LogError
 from surefoot.linear.encoding import Encoder
 from surefoot.replay.batch import Log
 from surefoot.replay.columns import Columns
@@ -64,7 +64,7 @@ def read_log(
     Raises
     ------
     LogError
-        If the file cannot be read, a column is missing, or too many rows are unusable.
+        If a file cannot be read or is given twice, a column is missing, or too many rows are unusable.
     ConfigError
         If `columns`, `action_features`, `encoder` or another baseline than the first action are given for DSJSON.
 
@@ -111,8 +111,24 @@ def _paths(given: object) -> list[Path]:
     if isinstance(given, (list, tuple)) and all(isinstance(each, (str, Path)) for each in given):
         if not given:
             raise ConfigError("A log must have at least one file, but got an empty list.")
-        return [Path(each) for each in given]
+        return _different([Path(each) for each in given])
     return []
+
+
+def _different(paths: list[Path]) -> list[Path]:
+    """The files, each of them once: however a path is spelt, a link included, its rounds were played once."""
+    known: dict[object, Path] = {}
+    for path in paths:
+        about = path.stat() if path.exists() else None
+        key = path.absolute() if about is None else (about.st_dev, about.st_ino)
+        if key in known:
+            first = known[key]
+            came = f"`{path}` came twice" if first == path else f"`{first}` and `{path}` are the same file"
+            raise LogError(
+                f"A file of a log must be given once, but {came}: its rounds would count twice. Leave one out."
+            )
+        known[key] = path
+    return paths
 
 
 def kind_of(paths: Sequence[Path]) -> Format:

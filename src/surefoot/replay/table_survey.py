@@ -15,7 +15,7 @@ from surefoot.replay.batch import BadRows, span
 from surefoot.replay.column_ranges import ColumnRanges, sort_labels
 from surefoot.replay.logged_rounds import LoggedRounds, RowReader
 from surefoot.replay.shared_file import WHOLE, Span
-from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
+from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
 
 MOST_ACTIONS = 1_000
 
@@ -85,13 +85,13 @@ class TableSurvey:
 
 
 @dataclass(frozen=True, eq=False)
-class SurveyTask:
+class SurveyTask(VersionedTask):
     """One span of a table to look at."""
 
     reader: RowReader
     labels: Sequence[str]
     span: Span
-    code: str = field(default_factory=version_of_code)
+    code: str | None = None
 
     def __call__(self) -> tuple[TableSurvey, BadRows]:
         """What was found, and the rows that are no use; whether they are too many, all spans together decide."""

@@ -4,7 +4,7 @@ It stands here and not in `surefoot.audit`, which imports nothing of ours that i
 """
 
 from surefoot.audit.audit_report import Report
-from surefoot.audit.audit_text import SHOWN, cannot_show, closest, promise, rows, verdict
+from surefoot.audit.audit_text import SHOWN, cannot_show, closest, findings_text, promise, rows, verdict
 from surefoot.reports.frame import Verdict, bullets, page, section
 from surefoot.reports.markup import Html, tag
 from surefoot.reports.tables import nested_row, table
@@ -26,7 +26,7 @@ def as_html(report: Report) -> str:
 
 
 def _seal(report: Report) -> Verdict:
-    return Verdict("Clean" if report.is_clean else f"{len(report.findings):,} finding(s)", is_good=report.is_clean)
+    return Verdict("Clean" if report.is_clean else findings_text(report.findings), is_good=report.is_clean)
 
 
 def _findings(report: Report) -> Html:

@@ -71,6 +71,8 @@ class Certificate(Value, frozen=True):
     def explain(self) -> str:
         """The reason for the decision, in one sentence."""
         action = f"action {self.proposal}" if self.proposal >= 0 else "the optimistic action"
+        if self.is_held and self.guaranteed == -math.inf < self.required:
+            return "Played the baseline, as asked: the alarm is on, so nothing else would have been allowed."
         if self.is_held and self.required > -math.inf:
             verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
             return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."

@@ -44,19 +44,20 @@ def alarms_of(status: Status) -> list[Alarm]:
         text = f"{status.alarm} {state}{what}"
         found.append(Alarm("refuted", "alarm", text, "SurefootAlarm"))
     if status.is_stalled:
+        waiting = "One reward has" if status.waiting == 1 else f"{status.waiting:,} rewards have"
         text = (
-            f"{status.waiting:,} rewards have waited for that of decision {status.held_up_by} for "
-            f"{status.held_up_rounds:,} rounds, and nothing is learned. Send that reward, or abandon the decision."
+            f"{waiting} waited for that of decision {status.held_up_by} for {status.held_up_rounds:,} rounds, and "
+            "nothing is learned. Send that reward, or abandon the decision."
         )
         found.append(Alarm("stalled", "warning", text, "SurefootRewardsStalled"))
     if status.promise_round > 1:
         text = f"A new promise was started after an alarm: it counts from round {status.promise_round:,} on."
         found.append(Alarm("renewed", "warning", text))
     if status.unconfirmed:
-        text = (
-            f"Of {status.unconfirmed:,} rounds of the learner nobody has said that they were played: they count at "
-            "their worst. Do callers confirm, or have some died?"
-        )
+        rounds, they = f"{status.unconfirmed:,} rounds", "they were played: they count at their"
+        if status.unconfirmed == 1:
+            rounds, they = "one round", "it was played: it counts at its"
+        text = f"Of {rounds} of the learner nobody has said that {they} worst. Do callers confirm, or have some died?"
         found.append(Alarm("unconfirmed", "warning", text, "SurefootRoundsUnconfirmed"))
     if status.debt > 0 and status.restarts:
         text = f"The learner restarted after an alarm, with a debt of {status.debt:,.4g} that must be earned back."
@@ -66,8 +67,8 @@ def alarms_of(status: Status) -> list[Alarm]:
         text = f"{'One reward was' if count == 1 else f'{count:,} rewards were'} refused {words[reason]}"
         found.append(Alarm(f"refused-{reason}", "warning", text, "SurefootRewardsRefused"))
     if status.fallback_rounds:
-        text = (
-            f"{status.fallback_rounds:,} rounds were played by callers on their own: the service could not be reached."
-        )
+        count = status.fallback_rounds
+        played = "One round was" if count == 1 else f"{count:,} rounds were"
+        text = f"{played} played by callers on their own: the service could not be reached."
         found.append(Alarm("fallbacks", "warning", text, "SurefootFallbacks"))
     return found

@@ -44,6 +44,13 @@ GUARD_WINDOWS = {
     "unit_window": "Rounds for which a unit keeps its side, and over which its rewards are added up.",
 }
 
+CONSTRAINTS = {
+    "checkpoints": "The floor holds at every so many rounds; in between, that of the remaining rounds is lent.",
+    "stagewise": "Every single action keeps the floor in its own round.",
+    "reserve": "So much may be lost over all rounds together, in addition to alpha.",
+    "realised_path": "The learner's rounds count with the rewards they received, none of which is less than this.",
+}
+
 PROMISES = {
     "mean": "What is kept: the mean reward, averaged over the guard's own coins.",
     "played": "What is kept: the mean reward of what was played, the coins as they fell.",
@@ -54,7 +61,7 @@ def assumptions_of(created: Created) -> list[Assumption]:
     """What was declared, in words."""
     settings = created.settings
     if is_guard(created.policy):
-        return [*_guard_assumptions(settings), _window(created)]
+        return [*_guard_assumptions(settings), *_times(created)]
     found = [
         Assumption(name, settings[name], text)
         for name, text in WORDS.items()
@@ -63,7 +70,34 @@ def assumptions_of(created: Created) -> list[Assumption]:
     if created.reward_bounds is not None:
         text = "Every single reward lies within these bounds; one that does not raises the alarm."
         found.append(Assumption("reward_bounds", list(created.reward_bounds), text))
-    return [*found, _window(created)]
+    return [*found, *_constraint(settings), *_times(created)]
+
+
+def _constraint(settings: dict[str, Any]) -> list[Assumption]:
+    """What must never be lost, where that is another rule than the floor at every round."""
+    told = dict(settings.get("constraint") or {})
+    name = told.pop("name", None)
+    if name not in CONSTRAINTS:
+        return []
+    return [Assumption(f"constraint.{name}", next(iter(told.values()), None), CONSTRAINTS[name])]
+
+
+def _times(created: Created) -> list[Assumption]:
+    """The windows that were declared, and by how much clocks may differ."""
+    found = [_window(created)]
+    if created.reward_window is not None and created.default_reward is not None:
+        text = "By definition the reward of a decision whose own did not come within the window."
+        found.append(Assumption("default_reward", created.default_reward, text))
+    if created.confirm_within is not None:
+        text = "Seconds within which callers confirm a round of the learner; until they do, it counts at its worst."
+        found.append(Assumption("confirm_within", created.confirm_within, text))
+    if created.skew is not None:
+        text = (
+            "Seconds by which the clocks of servers differ at most: less than the time between a decision and anything "
+            "that its reward can influence."
+        )
+        found.append(Assumption("skew", created.skew, text))
+    return found
 
 
 def _window(created: Created) -> Assumption:

@@ -7,6 +7,7 @@ import msgspec
 
 from surefoot import records
 from surefoot.experiment.decoding import decode
+from surefoot.experiment.sealing import callers_id
 from surefoot.journal import Event, View
 
 MOST_OF_CALLERS = 5  # of what callers say all the time, so that it does not hide the rest
@@ -36,14 +37,18 @@ def changes_of(view: View, limit: int) -> list[Change]:
     """The newest words of people, of all kinds."""
     found = [event for kind, (most, _) in KINDS.items() for event in view.newest_of(kind, min(most, limit))]
     newest = sorted(found, key=lambda event: -event.number)[:limit]
-    return [_change(event) for event in newest]
+    created = decode(next(view.read(limit=1)), records.Created)
+    return [_change(event, created, view) for event in newest]
 
 
-def _change(event: Event) -> Change:
+def _change(event: Event, created: records.Created, view: View) -> Change:
     record: Any = decode(event, records.RECORDS[event.kind])
+    text = KINDS[event.kind][1](record)
+    if event.kind in OF_DECISIONS:
+        text = f"Decision {callers_id(created, view, record.decision_id)}: {text}"
     origin = getattr(record, "origin", None)
     reason = getattr(record, "reason", "") if origin is None else origin.reason
-    return Change(event.number, event.time, event.kind, KINDS[event.kind][1](record), getattr(record, "by", ""), reason)
+    return Change(event.number, event.time, event.kind, text, getattr(record, "by", ""), reason)
 
 
 def _created(record: records.Created) -> str:
@@ -60,7 +65,8 @@ KINDS: dict[str, tuple[int, Callable[[Any], str]]] = {
     records.MODE: (100, lambda record: f"Mode changed to {record.mode}."),
     records.ACKNOWLEDGED: (100, lambda record: f"Alarm answered: {record.response}."),
     records.ERASED: (100, lambda record: f"Private texts erased: {len(record.events):,}."),
-    records.CORRECTED: (100, lambda record: f"A reward corrected to {float(record.value):g}."),
-    records.ABANDONED: (MOST_OF_CALLERS, lambda _: "A decision settled without its reward."),
-    records.VOIDED: (MOST_OF_CALLERS, lambda _: "A round moved to what was really played."),
+    records.CORRECTED: (100, lambda record: f"reward corrected to {float(record.value):g}."),
+    records.ABANDONED: (MOST_OF_CALLERS, lambda _: "settled without its reward."),
+    records.VOIDED: (MOST_OF_CALLERS, lambda _: "moved to what was really played."),
 }
+OF_DECISIONS = (records.CORRECTED, records.ABANDONED, records.VOIDED)

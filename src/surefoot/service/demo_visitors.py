@@ -83,7 +83,9 @@ class Visitors:
                 self.ask("POST", "/v1/experiments", choice.experiment(window=WINDOW))
         finally:
             slow.cancel()
-        self._say(f"Open http://{HOST}:{self.port}/ in a browser. Ctrl-C ends the demo, and removes its journal.")
+        self._say("A shop with simulated visitors: a learner starts beside what is played today.")
+        self._say(f"Open http://{HOST}:{self.port}/ in a browser.")
+        self._say("Ctrl-C ends the demo, and removes its journal.")
 
     def _is_ready(self) -> bool:
         try:
@@ -128,6 +130,6 @@ class Visitors:
     def _tell(self, seconds: float) -> None:
         name = CHOICES[0].name
         found = self.ask("GET", f"/v1/experiments/{name}")
-        margin = "no margin yet" if found["margin"] is None else f"margin {found['margin']:.1f} above the floor"
+        margin = "no margin yet" if found["margin"] is None else f"margin {found['margin']:.1f}"
         share = f"{found['learner_share']:.0%} with the learner"
         self._say(f"{seconds:5.0f} s  {name}: {found['rounds']:,} decisions, {share}, {margin}")

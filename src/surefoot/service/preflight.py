@@ -61,8 +61,8 @@ def check_heads(journal: Journal, path: str | None) -> None:
         told = ", ".join(f"event {head.number} of {name!r}" for name, head in lost.items())
         raise ConfigError(
             f"The journal must hold every head of {path}, but lacks {told}: it is an older copy, or was rewritten. "
-            f"Put the right one in its place, or say `surefoot restore --expect {path} --accept-loss`, which notes "
-            "what is lost."
+            "Put the right one in its place, or say "
+            f"`surefoot restore JOURNAL --expect {path} --accept-loss --by WHO --reason WHY`, which notes what is lost."
         )
 
 

@@ -223,7 +223,9 @@ def load(
     try:
         settings = msgspec.convert(found, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"Every setting must have the right type: {error}.") from None
+        text, _, place = str(error).partition(" - at `$.")
+        which = f"The setting `{place.rstrip('`')}` must have the right type and size" if place else "Settings must fit"
+        raise ConfigError(f"{which}: {text[:1].lower()}{text[1:]}.") from None
     settings.check()
     return settings
 

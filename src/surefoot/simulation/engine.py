@@ -7,7 +7,7 @@ horizon.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from surefoot.simulation.object_runner import BlockRunner, ObjectRunner, policy_
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import Problem, seed_of_run
 from surefoot.simulation.realisations import Block, Realisation
-from surefoot.simulation.workers import Where, check_version, completed, version_of_code, workers_on
+from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
 from surefoot.simulation.worlds import World
 
 BLOCK = 16_000  # rounds unrolled at once: more would be memory that malloc asks the system for anew
@@ -196,7 +196,7 @@ def play_chunk(
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkTask:
+class ChunkTask(VersionedTask):
     """Some runs to play wherever there is room; a worker with another version of surefoot refuses."""
 
     world: World
@@ -206,7 +206,7 @@ class ChunkTask:
     seed: int
     watched: Sequence[float]
     checkpoints: NDArray[np.int64]
-    code: str = field(default_factory=version_of_code)
+    code: str | None = None
 
     def __call__(self) -> Any:
         """Play, and hand in what was counted."""

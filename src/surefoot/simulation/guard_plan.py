@@ -40,7 +40,7 @@ class GuardRollout:
 
     Examples
     --------
-    >>> (answer,) = plan_guard(baseline_reward=0.3, gain=0.3, per_day=1000, alphas=[0.2], delta=0.05, days=5, runs=20)
+    >>> (answer,) = plan_guard(baseline_reward=0.3, lift=0.3, per_day=1000, alphas=[0.2], delta=0.05, days=5, runs=20)
     >>> answer.half_day < 2, answer.broken
     (True, 0)
     """
@@ -63,7 +63,7 @@ class GuardRollout:
 def plan_guard(
     *,
     baseline_reward: float,
-    gain: float,
+    lift: float,
     per_day: float,
     alphas: Sequence[float],
     delta: float,
@@ -78,7 +78,7 @@ def plan_guard(
     ----------
     baseline_reward : float
         Mean reward of today's strategy, a share of the highest reward.
-    gain : float
+    lift : float
         Lift hoped for, as a share: 0.1 is 10% more.
     per_day : float
         Decisions a day.
@@ -105,16 +105,16 @@ def plan_guard(
 
     Examples
     --------
-    >>> told = dict(baseline_reward=0.02, gain=0.0, per_day=500, alphas=[0.1], delta=0.05, days=2, runs=5)
+    >>> told = dict(baseline_reward=0.02, lift=0.0, per_day=500, alphas=[0.1], delta=0.05, days=2, runs=5)
     >>> plan_guard(**told)[0].half_day
     inf
     """
     positive("per_day", per_day, hint="per_day is the number of decisions a day.")
     positive("days", days, hint="days is how far to look ahead.")
-    learner = baseline_reward * (1.0 + gain)
+    learner = baseline_reward * (1.0 + lift)
     if not (0.0 < baseline_reward <= 1.0 and 0.0 <= learner <= 1.0):
         raise ConfigError(
-            f"Mean rewards must lie between 0 and 1, but got {baseline_reward=} and {learner:g} with a gain of {gain}. "
+            f"Mean rewards must lie between 0 and 1, but got {baseline_reward=} and {learner:g} with a lift of {lift}. "
             "Divide rewards by the highest one."
         )
     rounds = min(MOST_ROUNDS, max(1, round(per_day * days)))

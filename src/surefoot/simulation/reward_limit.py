@@ -17,14 +17,14 @@ from surefoot.arrays import Vector
 
 @dataclass(frozen=True, slots=True)
 class RewardLimit:
-    """The limit for an arm that pays `gain` more than the baseline, as a share.
+    """The limit for an arm that pays `lift` more than the baseline, as a share.
 
-    >>> limit = RewardLimit(gain=0.5, alpha=0.1, delta=0.001, is_known=True)
+    >>> limit = RewardLimit(lift=0.5, alpha=0.1, delta=0.001, is_known=True)
     >>> round(limit.rewards(0.1)), round(limit.rounds(0.02, share=0.1))
     (86, 28782)
     """
 
-    gain: float
+    lift: float
     alpha: float
     delta: float
     is_known: bool = False
@@ -32,21 +32,21 @@ class RewardLimit:
     @property
     def precision(self) -> float:
         """What the two terms must not exceed together."""
-        return (self.gain + self.alpha) ** 2 / (2.0 * math.log(1.0 / self.delta))
+        return (self.lift + self.alpha) ** 2 / (2.0 * math.log(1.0 / self.delta))
 
     def rounds(self, rate: float, share: float) -> float:
         """Rounds until both have brought enough, if the arm has this share of them and the baseline pays `rate`."""
-        ratio, kept = 1.0 + self.gain, (1.0 - self.alpha) ** 2
+        ratio, kept = 1.0 + self.lift, (1.0 - self.alpha) ** 2
         terms = ratio / share + (0.0 if self.is_known else kept / (1.0 - share) if share < 1.0 else math.inf)
         return terms / (self.precision * rate)
 
     def rewards(self, share: float) -> float:
         """The arm's own rewards in these rounds."""
-        return self.rounds(1.0, share) * share * (1.0 + self.gain)
+        return self.rounds(1.0, share) * share * (1.0 + self.lift)
 
     def times(self, arm: Vector, baseline: Vector) -> Vector:
         """How many times as many rewards were seen of the arm and of the baseline as the limit asks for, run by run."""
-        ratio, kept = 1.0 + self.gain, (1.0 - self.alpha) ** 2
+        ratio, kept = 1.0 + self.lift, (1.0 - self.alpha) ** 2
         # Of what was never seen, nothing is known: a quotient of 0.
         left = 0.0 if self.is_known else kept * baseline**-1.0
         return self.precision / (ratio**2 * arm**-1.0 + left)

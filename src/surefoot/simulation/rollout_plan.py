@@ -1,10 +1,10 @@
 """Planning: before going live, how long until the learner acts freely, what is at stake, what is gained.
 
-A company knows its baseline's mean reward and hopes for some gain. Worlds that fit are drawn, and policies simulated in
+A company knows its baseline's mean reward and hopes for some lift. Worlds that fit are drawn, and policies simulated in
 them: SafeLUCB, which is recommended, and the paper's, with the theorem's bound beside what was observed.
 
 >>> found = plan(
-...     dim=4, actions=5, noise=0.5, baseline_reward=0.3, gain=0.2, per_day=100, days=1, alphas=[0.2],
+...     dim=4, actions=5, noise=0.5, baseline_reward=0.3, lift=0.2, per_day=100, days=1, alphas=[0.2],
 ...     policies=["paper"], runs=2,
 ... )
 >>> found.policies, found.rounds
@@ -38,16 +38,16 @@ MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolate
 
 @dataclass(frozen=True)
 class PlanWorld(World):
-    """Random actions of which one, the baseline, earns `baseline_reward` and the best one `gain` more, as a share."""
+    """Random actions of which one, the baseline, earns `baseline_reward` and the best one `lift` more, as a share."""
 
     baseline: Baseline = field(default_factory=lambda: Baseline(action=0))
     baseline_reward: float = 0.5
-    gain: float = 0.1
+    lift: float = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("baseline_reward", self.baseline_reward, hint="baseline_reward is what today's action earns.")
-        positive("gain", self.gain, hint="gain is how much more the best action earns; 0.1 is 10%.")
+        positive("lift", self.lift, hint="lift is how much more the best action earns; 0.1 is 10%.")
 
     def realise(self, seed: np.random.SeedSequence) -> FixedRealisation:
         """Draw rows with positive means; scale them to the best reward, and make row 0 the baseline."""
@@ -56,13 +56,13 @@ class PlanWorld(World):
         rows = rng.standard_normal((self.actions, self.dim))
         # Mirrored instead of drawn again: as likely, and as many rows as were asked for.
         rows[rows @ theta < 0] *= -1
-        best = self.baseline_reward * (1 + self.gain)
+        best = self.baseline_reward * (1 + self.lift)
         means = rows @ theta
         theta = theta * (best / means.max())
         means = rows @ theta
         # The action whose reward is nearest becomes the baseline; stretching its row makes that exact.
         order = np.argsort(-means, kind="stable")
-        # Never the best row itself, which has to earn `gain` more.
+        # Never the best row itself, which has to earn `lift` more.
         chosen = int(order[1:][np.argmin(np.abs(means[order[1:]] - self.baseline_reward))])
         rows[chosen] *= self.baseline_reward / means[chosen]
         rows[[0, chosen]] = rows[[chosen, 0]]
@@ -126,12 +126,13 @@ class Plan:
     def limit(self, alpha: float) -> RewardLimit:
         """How many rewards any method must see."""
         told = self.settings
-        return RewardLimit(told["gain"], alpha, told["delta"], is_known=told["known"])
+        return RewardLimit(told["lift"], alpha, told["delta"], is_known=told["known"])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
         answers = [{k: _plain(v) for k, v in asdict(answer).items()} for answer in self.answers]
-        return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": self.settings}
+        settings = {**self.settings, "gain": self.settings["lift"]}  # its name before, which programs may read
+        return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": settings}
 
 
 def plan(
@@ -140,7 +141,7 @@ def plan(
     actions: int,
     noise: float,
     baseline_reward: float,
-    gain: float,
+    lift: float,
     per_day: float,
     alphas: Sequence[float],
     delta: float = 0.001,
@@ -164,8 +165,8 @@ def plan(
         Standard deviation of a reward.
     baseline_reward : float
         Mean reward of today's strategy.
-    gain : float
-        Gain hoped for, as a share: 0.1 is 10% more.
+    lift : float
+        Lift hoped for, as a share: 0.1 is 10% more.
     per_day, days : float
         Decisions a day, and how many days to look ahead.
     alphas : sequence of float
@@ -204,11 +205,12 @@ def plan(
     count("runs", runs, least=2, hint="runs is the number of simulated worlds.")
     if not alphas:
         raise ConfigError("`alphas` must hold at least one alpha.")
+    positive("noise", noise, hint="noise is the standard deviation of a reward; 0.5 for clicks and sales.")
     rewards = Bernoulli() if clicks else Gaussian(noise)
-    world = PlanWorld(dim=dim, actions=actions, rewards=rewards, baseline_reward=baseline_reward, gain=gain)
-    if clicks and baseline_reward * (1 + gain) > 1:
+    world = PlanWorld(dim=dim, actions=actions, rewards=rewards, baseline_reward=baseline_reward, lift=lift)
+    if clicks and baseline_reward * (1 + lift) > 1:
         raise ConfigError(
-            f"`baseline_reward * (1 + gain) <= 1` must hold for clicks, but it is {baseline_reward * (1 + gain):g}. "
+            f"`baseline_reward * (1 + lift) <= 1` must hold for clicks, but it is {baseline_reward * (1 + lift):g}. "
             "A mean of clicks is a share."
         )
     _check_range(reward_range, world)
@@ -226,11 +228,11 @@ def plan(
     answers = [_answer(outcome, _bound(world, outcome.spec, seed), per_day, horizon, world) for outcome in found]
     if clicks:
         answers = [
-            _limited(answer, RewardLimit(gain, answer.alpha, delta, is_known=known), outcome, per_day, world)
+            _limited(answer, RewardLimit(lift, answer.alpha, delta, is_known=known), outcome, per_day, world)
             for answer, outcome in zip(answers, found, strict=True)
         ]
     settings = {
-        "dim": dim, "actions": actions, "noise": rewards.noise, "baseline_reward": baseline_reward, "gain": gain,
+        "dim": dim, "actions": actions, "noise": rewards.noise, "baseline_reward": baseline_reward, "lift": lift,
         "per_day": per_day, "days": days, "delta": delta, "ridge": ridge, "known": known, "runs": runs,
         "reward_range": None if reward_range is None else list(reward_range), "seed": seed,
         "simulated_rounds": rounds, "clicks": clicks,
@@ -251,7 +253,7 @@ def _kinds(policies: Sequence[str]) -> list[str]:
 
 
 def _check_range(reward_range: tuple[float, float] | None, world: PlanWorld) -> None:
-    best = world.baseline_reward * (1 + world.gain)
+    best = world.baseline_reward * (1 + world.lift)
     if reward_range is not None and not (reward_range[0] <= 0 and reward_range[1] >= best):
         raise ConfigError(
             f"`reward_range` must hold every mean reward of the worlds that are drawn, 0 to {best:g}, "
@@ -286,7 +288,7 @@ def rewards_until(outcome: Outcome, rounds: Vector, baseline_reward: float) -> t
 
 
 def _answer(outcome: Outcome, bound: float, per_day: float, horizon: int, world: PlanWorld) -> Answer:
-    spec, gap, baseline_reward = outcome.spec, world.gain * world.baseline_reward, world.baseline_reward
+    spec, gap, baseline_reward = outcome.spec, world.lift * world.baseline_reward, world.baseline_reward
     assert spec.alpha is not None
     simulated = int(outcome.checkpoints[-1])
     free = free_rounds(outcome)
@@ -325,8 +327,8 @@ def _bound(world: PlanWorld, spec: Entrant, seed: int) -> float:
         not isinstance(spec, Spec) or spec.policy != "CLUCB"
     ):  # Theorem 4 is about exact nesting and a floor that is known; neither is the case here
         return math.inf
-    best, ridge = max(1.0, world.baseline_reward * (1 + world.gain)), spec.ridge or 1.0
-    gap = world.gain * world.baseline_reward / best
+    best, ridge = max(1.0, world.baseline_reward * (1 + world.lift)), spec.ridge or 1.0
+    gap = world.lift * world.baseline_reward / best
     values = [
         theory.conservative_rounds_bound(
             dim=world.dim,

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,7 +184,7 @@ class Sweep:
         """Everything that the result depends on, as plain data."""
         parts = [part.describe() for part in self.parts]
         # The code is a setting, too: chunks of two versions must not end in one table.
-        return {"format": FORMAT, "code": native.SOURCES, "title": self.title, "parts": parts}
+        return {"format": FORMAT, "code": code_of_results(), "title": self.title, "parts": parts}
 
     @property
     def rounds(self) -> int:
@@ -190,8 +192,20 @@ class Sweep:
         return sum(part.runs * part.horizon * len(part.specs) for part in self.parts)
 
 
+@cache
+def code_of_results() -> str:
+    """What results are made by: the core's sources, and the modules that draw worlds and play runs, all of this room.
+
+    Read once, and not the whole package: from a cold disk each file takes a millisecond or two.
+    """
+    digest = hashlib.sha256(native.SOURCES.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
-    """Make the folder this sweep's, or raise if it holds a result of other settings."""
+    """Make the folder this sweep's, or raise if it holds a result of other settings, or of another version."""
     settings = json.dumps(sweep.describe(), indent=2, sort_keys=True).encode()
     found = folder.read("settings.json")
     if found == settings:
@@ -199,8 +213,9 @@ def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
     # Where files do not appear whole, a kill leaves the beginning of them; of this one, nothing lay beside it yet.
     is_begun = found is not None and settings.startswith(found) and folder.names() == ["settings.json"]
     if found is not None and not is_begun:
+        other = "another version of surefoot" if _differs_in_code(found, sweep) else "other settings"
         raise ConfigError(
-            f"`{folder}` must be empty or hold this very sweep, but it holds a result of other settings. "
+            f"`{folder}` must be empty or hold this very sweep, but it holds a result of {other}. "
             "Nothing was changed: choose another folder, or remove that one."
         )
     if found is None and folder.names():
@@ -209,6 +224,15 @@ def claim_folder(sweep: Sweep, folder: ResultFolder) -> None:
             "Nothing was changed: choose another folder."
         )
     folder.write("settings.json", settings)
+
+
+def _differs_in_code(found: bytes, sweep: Sweep) -> bool:
+    try:
+        told = json.loads(found)
+    except ValueError:
+        return False
+    asked: dict[str, Any] = json.loads(json.dumps(sweep.describe()))
+    return isinstance(told, dict) and {**told, "code": asked["code"]} == asked
 
 
 def run_sweep(
@@ -244,7 +268,7 @@ def run_sweep(
     Raises
     ------
     ConfigError
-        If the folder holds other files, or a result of other settings.
+        If the folder holds other files, or a result of other settings or of another version of surefoot.
     WorkerError
         If the workers of `on` cannot be reached, or were lost too often.
 
@@ -321,7 +345,7 @@ def _tasks(part: Part, folder: ResultFolder | None) -> Iterator[KeptChunk]:
 
 
 def _names(part: Part) -> Iterator[tuple[range, str]]:
-    text = json.dumps([FORMAT, native.SOURCES, part.describe()], sort_keys=True)
+    text = json.dumps([FORMAT, code_of_results(), part.describe()], sort_keys=True)
     described = hashlib.sha256(text.encode()).hexdigest()[:16]
     for chunk in chunks_of(part.runs):
         yield chunk, f"cells/{described}-{chunk.start:06d}.npy"

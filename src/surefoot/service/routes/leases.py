@@ -12,13 +12,15 @@ from surefoot.errors import DecisionError, InputError, JournalError, SurefootErr
 from surefoot.experiment import ShardedExperiment
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.lease_forms import form_of
+from surefoot.experiment.lift import earnings_of
 from surefoot.experiment.policy_by_name import new_policy
 from surefoot.journal import Journal
 from surefoot.leases import Coordinator, GuardCoordinator
 from surefoot.leases.merging import Member
 from surefoot.policies import Guard
-from surefoot.records import LeaseRecord
+from surefoot.records import LOST, LeaseRecord, Lost
 from surefoot.service.authorization import visit_of
+from surefoot.service.lift_models import LiftStanding, lift_standing
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.request_bodies import body_of
@@ -27,6 +29,7 @@ from surefoot.service.routes.route_options import ExperimentName, guarded, probl
 from surefoot.service.shards import sharded
 
 TAGS = ["monitoring"]
+MOST_LOSSES = 200  # that are looked up, the newest
 ShardName = Annotated[str, PathParameter(description="The shard's name.", max_length=200)]
 
 
@@ -34,6 +37,7 @@ class ShardRead(msgspec.Struct):
     """A shard: `amount` is what it may lose under its lease, `rounds` and `through` are what it has handed in.
 
     Of a guard, `amounts` says it for each metric, in its own units, and `amount` for the one whose bank holds least.
+    One that nobody waits for is away: it has left, or `lost_by` said so, for the reason `lost`.
     """
 
     name: str
@@ -43,6 +47,8 @@ class ShardRead(msgspec.Struct):
     through: float
     is_away: bool
     amounts: dict[str, float] = {}
+    lost: str | None = None
+    lost_by: str = ""
 
 
 class SharedBankRead(msgspec.Struct):
@@ -58,7 +64,9 @@ class ShardsRead(msgspec.Struct):
     `leased` is the sum of all leases, at most `pot`: what is proved of all rounds handed in, and a reserve. Of a guard
     `banks` says both for each metric, and the two are those of the one that holds least. `error` tells why this
     server's lease was not renewed when it was last tried. While the hub does not answer, `pot` and `leased` are null,
-    and of the shards there is but this server, as its newest lease has it.
+    and of the shards there is but this server, as its newest lease has it. `lift` is over the rounds of all servers, as
+    far as they are merged, where a server's own summary is about its newest lease; null for a guard, whose summary
+    says it, and before the learner's first round.
     """
 
     shard: str | None
@@ -67,6 +75,7 @@ class ShardsRead(msgspec.Struct):
     shards: list[ShardRead]
     error: str | None = None
     banks: dict[str, SharedBankRead] = {}
+    lift: LiftStanding | None = None
 
 
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
@@ -76,6 +85,8 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         error: SurefootError | None = None
         try:
             found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
+            if any(shard.is_away for shard in found.shards):
+                await registry.run(_tell_losses, registry.shards.hub, experiment.name, found)
         except JournalError as away:
             found, error = await registry.run(_own_lease, registry.journal, experiment), away
         found.shard = experiment.settings.shard
@@ -139,7 +150,19 @@ def shards_of(coordinator: Coordinator | GuardCoordinator) -> ShardsRead:
     if isinstance(coordinator, GuardCoordinator):
         return _banks_of(coordinator, members)
     shards = [ShardRead(name, one.lease, one.amount, one.rounds, one.through, one.is_away) for name, one in members]
-    return ShardsRead(None, coordinator.pot, coordinator.leased, shards)
+    lift = lift_standing(earnings_of(coordinator.policy).lift)
+    return ShardsRead(None, coordinator.pot, coordinator.leased, shards, lift=lift)
+
+
+def _tell_losses(hub: Journal, name: str, found: ShardsRead) -> None:
+    """Who said that nobody waits for a shard any more, and why."""
+    said = {}
+    for event in hub.view(name).newest_of(LOST, MOST_LOSSES):
+        record = decode(event, Lost)
+        said[record.shard] = record
+    for shard in found.shards:
+        if shard.name in said:
+            shard.lost, shard.lost_by = said[shard.name].reason, said[shard.name].by
 
 
 def _own_lease(journal: Journal, experiment: ShardedExperiment) -> ShardsRead:

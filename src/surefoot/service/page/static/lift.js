@@ -15,12 +15,24 @@ export function liftLine(standing, points) {
   const { lift, guard, rounds, learner_rounds: played } = standing;
   if (!rounds) return line("open", "No decisions yet.", "");
   if (standing.is_refuted && !guard) return line("no", "Not known whether it pays.", "The data contradict what was declared.");
+  if (standing.shared) return ofAllServers(standing);
   if (!played) return line("open", "Nothing gained and nothing lost:", "the learner has not played yet.");
   if (!lift && hasStartedOver(standing)) return line("open", ANSWERS.open, "The learner has not played since it started over.");
   if (!lift) return line("open", "Not known whether it pays.", "This policy has no interval for the lift over the baseline.");
   const answer = answerOf(lift);
   const sure = `${precisely(lift.confidence)} sure, however often you look`;
   return line(answer, ANSWERS[answer], `${guard ? ofProposals(lift) : ofDecisions(lift)}: ${sure}.${since(answer, standing, points)}`);
+}
+
+// A server that shares its floor knows of its newest lease; the rounds of all are counted where servers meet.
+function ofAllServers({ lift, shared }) {
+  if (shared.isBack) return line("open", "Looking back:", "what all servers together had earned then is not kept.");
+  if (shared.isAway) return line("open", "Not known whether it pays:", "the hub, which counts for all servers, does not answer.");
+  if (!lift) return line("open", "Nothing gained and nothing lost:", "no round of the learner has been handed in yet.");
+  const sure = `${precisely(lift.confidence)} sure, however often you look`;
+  const earns = `On average a decision of the learner, on all servers, earns ${between(lift, "less", "more")} than the baseline would have`;
+  const answer = answerOf(lift);
+  return line(answer, ANSWERS[answer], `${earns}: ${sure}.`);
 }
 
 // Only a policy with a floor has margins, and none of before a restart.
@@ -69,9 +81,9 @@ export const cardLift = ({ lift }) => (lift ? `, lift ${lift.estimate == null ? 
 export const PER_PROPOSAL = "Proposal less baseline, per proposal";
 
 // A guard's interval is about proposals, played or not, and about one of its metrics.
-export function liftTile({ lift, guard }, tile) {
+export function liftTile({ lift, guard, shared }, tile) {
   const name = !guard ? "Lift per decision" : lift ? `Lift of ${lift.metric}` : "Lift";
   if (!lift) return tile(name, "\u2013", guard ? PER_PROPOSAL : "learner less baseline");
-  const sure = `${precisely(lift.confidence)} sure`;
-  return guard ? tile(name, ends(lift), `${PER_PROPOSAL}, ${sure}`) : tile(name, signed(lift.estimate, largest(lift)), `${ends(lift)}, ${sure}`);
+  const sure = `${precisely(lift.confidence)} sure${shared ? ", all servers" : ""}`;
+  return guard ? tile(name, ends(lift), `${PER_PROPOSAL}, ${sure}`, "is-range") : tile(name, signed(lift.estimate, largest(lift)), `${ends(lift)}, ${sure}`);
 }

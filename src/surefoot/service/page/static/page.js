@@ -8,16 +8,17 @@ import { askForToken, confirmAnswer, confirmMode } from "./dialogs.js";
 import { liftLine, showLiftLine } from "./lift.js";
 import { recall, standingAt, stopRecalling } from "./look_back.js";
 import * as parts from "./parts.js";
-import { showShards } from "./shards.js";
+import { SHARED_WORDS, showShards, withoutSums } from "./shards.js";
 import { $, $set, clock, count, element, number, when } from "./words.js";
 
 const GLANCE_MS = 2000;
 const MOST_POINTS = 1024;
 const MOST_CHANGES = 12;
+const FEW_EXPERIMENTS = 8; // which need no finding
 const WORDS = { estimated: "Estimated; shaded: where it may lie", guaranteed: "Guaranteed", baseline: "Baseline alone, estimated", floor: "Floor", share: "Share of the learner", allowed: "Proved safe up to" };
 const STATES = { live: "live", asking: "live, by asking", lost: "connection lost, trying again", connecting: "connecting" };
 
-const page = { access: null, experiments: [], damaged: [], chosen: null, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], following: null };
+const page = { access: null, experiments: [], damaged: [], chosen: null, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null, following: null };
 // `at`: the event of the point that is looked back at, null for now; `peek`: the place of the one under the pointer
 const sight = { view: "above", at: null, peek: null, find: () => 0, isHeld: false };
 
@@ -49,29 +50,43 @@ async function glance() {
   if (document.hidden) return;
   try {
     ({ experiments: page.experiments, damaged: page.damaged } = await ask("/v1/experiments"));
+    page.experiments.sort((one, other) => other.is_refuted - one.is_refuted);
     if (!page.following) show("live");
     cards();
     choose();
     if (page.chosen && !page.declared) await declare(page.chosen);
     if (page.chosen && page.summary) await changes(page.chosen, page.summary.events);
     const { chosen } = page;
-    if (chosen) await showShards(chosen, () => page.chosen === chosen, page.access.roles.includes("admin"));
+    if (chosen) await shards(chosen);
   } catch (error) {
     if (isNoToken(error)) return restart();
-    if (error.status === 403) return nothing("This token may not read experiments: it needs the role “read”.");
-    show("lost");
+    show(error.status === 403 ? "live" : "lost");
+    if (error.status === 403) nothing("This token may not read experiments: it needs the role “read”.");
   }
 }
 
+async function shards(chosen) {
+  const found = await showShards(chosen, () => page.chosen === chosen, page.access.roles.includes("admin"));
+  if (!found || page.chosen !== chosen) return;
+  page.shared = found;
+  if (page.summary) render();
+}
+
+// Those that somebody should look at come first: damaged ones, then those with an alarm.
 function cards() {
   const focused = document.activeElement?.closest?.(".card")?.getAttribute("href");
-  const shown = page.experiments.map((summary) => parts.card(summary, summary.name === page.chosen));
-  $("experiments").replaceChildren(...shown, ...page.damaged.map(parts.damagedCard));
+  const wanted = $("find").value.trim().toLowerCase(), isWanted = ({ name }) => name.toLowerCase().includes(wanted);
+  const shown = page.experiments.filter(isWanted).map((summary) => parts.card(summary, summary.name === page.chosen));
+  const found = [...page.damaged.filter(isWanted).map(parts.damagedCard), ...shown];
+  $("finder").hidden = page.experiments.length + page.damaged.length <= FEW_EXPERIMENTS && !wanted;
+  $set("overview", parts.overview(page.experiments, page.damaged));
+  $("experiments").replaceChildren(...(found.length || !wanted ? found : [element("p", { class: "quiet" }, "No experiment has that in its name.")]));
   if (focused) $("experiments").querySelector(`[href="${CSS.escape(focused)}"]`)?.focus();
 }
 
 // Scroll the list of experiments, and nothing else, to the one that is chosen.
 function reveal(card) {
+  if (!card) return;
   const list = $("experiments"), above = card.offsetTop - list.offsetTop;
   if (above < list.scrollTop || above + card.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = above;
 }
@@ -80,20 +95,28 @@ function choose() {
   const names = page.experiments.map((summary) => summary.name);
   if (!names.length && page.damaged.length) return nothing("No experiment can be read: see the reasons above.");
   if (!names.length) return nothing("No experiments yet. Create one with the API: POST /v1/experiments.");
-  const chosen = names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) ?? page.chosen ?? names[0];
-  if (chosen !== page.chosen) begin(chosen);
+  const asked = location.hash.startsWith("#/") ? names.find((name) => location.hash === `#/${encodeURIComponent(name)}`) : (page.chosen ?? names[0]);
+  if (!asked) return nothing(`${unread(location.hash.slice(2))} Choose another above.`);
+  if (asked !== page.chosen) begin(asked);
+}
+
+// Why the experiment of an address cannot be shown: another one in its place would be taken for it.
+function unread(given) {
+  const found = page.damaged.find(({ name }) => encodeURIComponent(name) === given);
+  return found ? `${found.name} is damaged. ${found.reason}` : `No experiment is called ${given} here, or your token may not read it.`;
 }
 
 function nothing(text) {
   page.following?.abort();
   Object.assign(page, { chosen: null, following: null });
-  $("nothing").textContent = text;
+  document.title = "surefoot";
+  $set("nothing", text);
   $("nothing").hidden = false;
   $("detail").hidden = true;
 }
 
 function begin(name) {
-  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [] });
+  Object.assign(page, { chosen: name, summary: null, points: [], declared: null, decisions: [], beliefs: null, alarms: [], changes: [], shared: null });
   Object.assign(sight, { at: null, peek: null });
   stopRecalling();
   $("decisions").replaceChildren();
@@ -170,20 +193,27 @@ function decisions() {
 
 // A region that is announced must change only when there is something to announce.
 function alarms(found) {
+  const isAlarm = ({ level }) => level === "alarm";
+  tellOf("alarms", found.filter(isAlarm));
+  tellOf("notes", found.filter((one) => !isAlarm(one)));
+}
+
+function tellOf(place, found) {
   const text = JSON.stringify(found);
-  if ($("alarms").dataset.told === text) return;
-  $("alarms").dataset.told = text;
-  $("alarms").replaceChildren(...found.map(parts.alarm));
+  if ($(place).dataset.told === text) return;
+  $(place).dataset.told = text;
+  $(place).replaceChildren(...found.map(parts.alarm));
 }
 
 // Where the point that is looked back at stands among the points, which are thinned out as time passes.
 const placeOf = (events) => Math.max(0, page.points.findLastIndex((point) => point.events <= events));
 
 function render() {
+  if (!page.declared) return; // which says whether the floor is shared, and is on its way
   const { summary } = page, isBack = sight.at != null && page.points.length > 0;
   const place = isBack ? placeOf(sight.at) : page.points.length - 1;
   const points = page.points.slice(0, place + 1);
-  const standing = isBack ? standingAt(summary, page.points[place]) : summary;
+  const standing = isShared() ? ofAll(standingNow(isBack, place), isBack) : standingNow(isBack, place);
   frame(summary, standing, isBack);
   showLiftLine($("answer"), liftLine(standing, points));
   $set("verdict", parts.verdict(standing, page.declared));
@@ -193,6 +223,10 @@ function render() {
   else present(standing, points);
   picture();
 }
+
+const standingNow = (isBack, place) => (isBack ? standingAt(page.summary, page.points[place]) : page.summary);
+const isShared = () => page.declared.skew != null && !page.summary.guard; // a guard counts the rounds of all servers
+const ofAll = (standing, isBack) => ({ ...standing, lift: isBack ? null : (page.shared?.lift ?? null), shared: { isBack, isAway: page.shared != null && page.shared.pot == null } });
 
 function present(standing, points) {
   stopRecalling();
@@ -216,15 +250,19 @@ function frame(summary, standing, isBack) {
   document.title = `${summary.name} · surefoot`;
   $("detail").hidden = false;
   $set("name", summary.name);
-  $set("description", `${summary.description} ${parts.meaning(standing.mode, Boolean(summary.guard))}`);
+  const isStopped = standing.is_refuted && summary.floor != null;
+  $set("description", `${summary.description} ${isStopped ? parts.stopped : parts.meaning(standing.mode, Boolean(summary.guard))}`);
   $set("mode", standing.mode);
   $("mode").className = `mode ${standing.mode}`;
   $("back").hidden = !isBack;
   if (isBack) $set("back-when", `decision ${count(standing.rounds)}, ${when(standing.time)}`);
   $("receipt").hidden = isBack;
-  $("views").hidden = Boolean(summary.guard);
+  $("views").hidden = Boolean(summary.guard) || isShared();
+  $("picture").hidden = !summary.rounds;
+  $("hold").hidden = isBack || !summary.rounds;
+  $("no-decisions").hidden = summary.rounds > 0;
   modes(summary);
-  answers(summary);
+  answers(summary, isBack);
   $set("receipt-number", count(summary.events));
   $set("receipt-hash", summary.head_hash);
 }
@@ -239,9 +277,9 @@ function modes({ mode, allowed_modes: allowed }) {
 }
 
 // What a person may answer to the alarm, if this one may.
-function answers({ alarm, alarm_answer: given, alarm_responses: possible }) {
+function answers({ alarm, alarm_answer: given, alarm_responses: possible }, isBack) {
   const place = $("answers"), mayAnswer = page.access.roles.includes("admin");
-  const open = possible.filter((response) => response !== given);
+  const open = isBack ? [] : possible.filter((response) => response !== given);
   const key = `${page.chosen} ${alarm} ${open} ${mayAnswer}`;
   if (place.dataset.key === key) return; // buttons that stay keep their focus
   place.dataset.key = key;
@@ -253,6 +291,7 @@ function answers({ alarm, alarm_answer: given, alarm_responses: possible }) {
 function picture() {
   if (document.hidden) return;
   if (page.summary?.guard) return guardPicture();
+  if (page.declared?.skew != null) return leasePicture();
   const { points } = page, hasFloor = points.some((point) => point.floor != null);
   const at = placeShown();
   const view = sight.view === "above" && !hasFloor ? "total" : sight.view;
@@ -261,6 +300,13 @@ function picture() {
   if (!point) return;
   const size = Math.max(...SERIES.map((name) => Math.abs(read(point, name, view) ?? 0)));
   $("legend").replaceChildren(...SERIES.map((name) => legend(name, number(read(point, name, view), size))));
+}
+
+function leasePicture() {
+  const points = page.points.map(withoutSums), at = placeShown();
+  sight.find = draw($("chart"), points, { view: "above", at });
+  const point = slide(at);
+  if (point) $("legend").replaceChildren(legend("guaranteed", number(read(point, "guaranteed", "above")), SHARED_WORDS.guaranteed));
 }
 
 function guardPicture() {
@@ -286,8 +332,8 @@ function slide(at) {
 const bankLegend = (name, bank, binds) =>
   element("div", { class: "bank-legend" }, element("dt", {}, `Bank of ${name}`, binds ? element("span", { class: "binds" }, "binds") : null), element("dd", {}, number(bank)));
 
-const legend = (name, text) =>
-  element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), WORDS[name]), element("dd", {}, text));
+const legend = (name, text, word = WORDS[name]) =>
+  element("div", { class: name }, element("dt", {}, element("span", { class: "swatch" }), word), element("dd", {}, text));
 
 // The whole page goes to a point: by the slider, or by a click into the picture.
 function lookAt(index) {
@@ -322,6 +368,7 @@ async function again() {
 function wire() {
   addEventListener("hashchange", () => page.experiments.length && glance());
   addEventListener("resize", picture);
+  $("find").addEventListener("input", cards);
   document.addEventListener("visibilitychange", () => (listen(), picture()));
   $("views").addEventListener("change", (event) => ((sight.view = event.target.value), picture()));
   $("look").addEventListener("input", (event) => lookAt(Number(event.target.value)));

@@ -2,6 +2,7 @@
 
 import * as guards from "./guard_parts.js";
 import { cardLift, liftTile } from "./lift.js";
+import { floorWords, leaseTile, sharedVerdict } from "./shards.js";
 import { MODES, clock, count, element, number, percent, precisely, value, when } from "./words.js";
 
 export const MOST_DECISIONS = 12;
@@ -14,7 +15,7 @@ export function card(summary, isChosen) {
   return element(
     "a",
     { class: "card", href: `#/${encodeURIComponent(summary.name)}`, "aria-current": isChosen ? "true" : null },
-    element("span", { class: "card-name" }, summary.name),
+    element("span", { class: "card-name", title: summary.name }, summary.name),
     element("span", { class: `mode ${summary.mode}` }, summary.mode),
     element("span", { class: "card-line" }, `${count(summary.rounds)} decisions, ${percent(summary.learner_share)} learner`),
     element("span", { class: "card-line" }, `${margin}${cardLift(summary)}`, alarm),
@@ -31,22 +32,28 @@ export function damagedCard({ name, reason }) {
   );
 }
 
+// How many there are, and how many of them somebody should look at.
+export function overview(experiments, damaged) {
+  const alarmed = experiments.filter((summary) => summary.is_refuted).length, total = experiments.length + damaged.length;
+  return [`${count(total)} ${total === 1 ? "experiment" : "experiments"}`, alarmed ? `${count(alarmed)} with an alarm` : "", damaged.length ? `${count(damaged.length)} damaged` : ""].filter(Boolean).join(", ");
+}
+
 // Margins beside the floor that they are kept above; small ones with one decimal more than that.
-const marginOf = (summary, margin = summary.margin) => number(margin, (summary.floor || 1) / 10);
+const marginOf = (summary, margin = summary.margin) => number(margin, Math.max(Math.abs(summary.floor ?? 0), Math.abs(margin ?? 0)) / 10 || 0.1);
 
 export function tiles(summary, recentShare) {
   if (summary.guard) return guards.tiles(summary, recentShare, tile);
   return [
     liftTile(summary, tile),
-    tile("Margin above the floor", marginOf(summary), marginNote(summary), "is-margin"),
+    summary.shared ? leaseTile(summary, tile) : tile("Margin above the floor", marginOf(summary), marginNote(summary), "is-margin"),
     tile("With the learner", percent(recentShare), `lately; ${percent(summary.learner_share)} since the start`),
     tile("Rewards pending", count(summary.pending), pendingNote(summary)),
-    tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's`),
+    tile("Decisions", count(summary.rounds), `${count(summary.learner_rounds)} the learner's${summary.shared ? ", on this server" : ""}`),
   ];
 }
 
 function pendingNote({ waiting, held_up_by: id, learned }) {
-  if (waiting && id) return `${count(waiting)} have come, and wait for that of ${id}`;
+  if (waiting && id) return `${waiting === 1 ? "1 has come, and waits" : `${count(waiting)} have come, and wait`} for that of ${id}`;
   return `${count(learned)} learned so far`;
 }
 
@@ -63,12 +70,13 @@ function tile(title, text, note, kind = "") {
 // How it stands, in a sentence that a manager can repeat.
 export function verdict(summary, declared) {
   if (summary.guard) return guards.verdict(summary, declared);
+  if (summary.shared && declared) return sharedVerdict(summary, declared);
   if (!summary.rounds) return "No decisions yet.";
   if (summary.is_refuted) return "The data contradict what was declared. Only the baseline plays, and the floor is not proved any more.";
   if (summary.debt && summary.margin == null) return `The learner started over after an alarm. It must earn back ${number(summary.debt)}, the worst of what it spent, before it plays again, and may never manage to.`;
   if (!declared) return "";
   if (declared.alpha == null) return "This policy keeps no floor: nothing is guaranteed.";
-  const floor = `the floor, ${precisely(1 - declared.alpha)} of what the baseline would have earned`;
+  const floor = floorWords(declared);
   if (summary.margin != null) {
     return `In expectation we have earned at least ${marginOf(summary)} more than ${floor}. That is ${precisely(1 - declared.delta)} certain, if what was declared is true.${since(summary)}`;
   }
@@ -81,7 +89,7 @@ const since = ({ promise_round: first }) => (first > 1 ? ` A new promise was sta
 
 export function alarm({ level, text, runbook }) {
   const word = level === "alarm" ? "Alarm" : "Note";
-  const whatToDo = runbook ? element("span", { class: "runbook" }, "What to do: ", element("b", {}, runbook), " in the runbook") : null;
+  const whatToDo = runbook ? element("span", { class: "runbook" }, "What to do: ", element("b", {}, runbook), " in the runbook, docs/operations.md") : null;
   return element("p", { class: `alarm ${level}` }, element("strong", {}, `${word}: `), text, " ", whatToDo);
 }
 
@@ -127,7 +135,7 @@ export function beliefsNote({ kind, confidence, observations }) {
   if (kind === "none") return "What was believed then is not kept.";
   const what = kind === "arm" ? "The mean reward of each arm" : "The weight of each feature";
   const sure = confidence == null ? "" : ` All intervals hold at once, in every round, with ${precisely(confidence)} certainty.`;
-  return `${what}, from ${count(observations)} rewards.${sure}`;
+  return `${what}, from ${count(observations)} ${observations === 1 ? "reward" : "rewards"}.${sure}`;
 }
 
 export function beliefs({ kind, beliefs: found }) {
@@ -178,6 +186,7 @@ export const ANSWERS = {
   },
 };
 
+export const stopped = "An alarm is on: only the baseline plays, whatever the mode.";
 export const modeButton = (mode) => element("button", { type: "button", "data-mode": mode }, verb(mode));
 export const verb = (mode) => ({ guarded: "Let the learner play", paused: "Pause the learner", shadow: "Watch only" })[mode];
 export const meaning = (mode, isGuard = false) => (isGuard && mode === "guarded" ? guards.meaning : MODES[mode].means);

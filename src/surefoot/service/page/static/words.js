@@ -44,6 +44,9 @@ export const signed = (value, size) => (value == null ? "\u2013" : `${value > 0 
 
 export const when = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
 
+// The time alone for what was less than half a day ago, as a rule; else with its date.
+export const latest = (seconds) => (Math.abs(Date.now() / 1000 - seconds) < 43200 ? clock(seconds) : when(seconds));
+
 export function value(given) {
   if (given === null) return "none";
   if (Array.isArray(given)) return given.map(value).join(" to ");
