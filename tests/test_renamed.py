@@ -15,7 +15,9 @@ from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import ArrayLog
 from surefoot.replay.estimators import replay
 from surefoot.replay.replayed_policy import Declared
+from surefoot.simulation.guard_plan import plan_guard
 from surefoot.simulation.policy_specs import Spec
+from surefoot.simulation.rollout_plan import PlanWorld, plan
 
 SOURCE = Path(surefoot.__file__).parent
 
@@ -68,3 +70,17 @@ def test_importing_surefoot_warns_of_nothing_and_loads_no_policy() -> None:
     code = "import sys, surefoot; sys.exit(any(name.startswith('surefoot.policies') for name in sys.modules))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_lift_of_a_plan_is_still_read_by_its_old_name() -> None:
+    told: Any = {"baseline_reward": 0.3, "per_day": 100, "alphas": [0.2], "delta": 0.05, "days": 1, "runs": 2}
+    with pytest.warns(DeprecationWarning, match="`gain` is called `lift` now"):
+        before = plan_guard(gain=0.3, **told)  # type: ignore[call-arg]
+    assert before == plan_guard(lift=0.3, **told)
+    told = {"dim": 4, "actions": 5, "baseline_reward": 0.3}
+    with pytest.warns(DeprecationWarning, match="`gain` is called `lift` now"):
+        world = PlanWorld(gain=0.2, **told)  # type: ignore[call-arg]
+    assert world == PlanWorld(lift=0.2, **told)
+    more: Any = {"noise": 0.5, "per_day": 100, "days": 1, "alphas": [0.2], "policies": ["paper"], "runs": 2}
+    with pytest.warns(DeprecationWarning, match="`gain` is called `lift` now"):
+        assert plan(gain=0.2, **told, **more).settings["lift"] == 0.2  # type: ignore[call-arg]

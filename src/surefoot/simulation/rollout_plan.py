@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from surefoot import theory
+from surefoot._renamed import takes_old_name
 from surefoot.arrays import Vector, count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
@@ -36,6 +37,7 @@ KINDS = ("safe", "paper")
 MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolated from there
 
 
+@takes_old_name("gain", "lift")
 @dataclass(frozen=True)
 class PlanWorld(World):
     """Random actions of which one, the baseline, earns `baseline_reward` and the best one `lift` more, as a share."""
@@ -135,6 +137,7 @@ class Plan:
         return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": settings}
 
 
+@takes_old_name("gain", "lift")
 def plan(
     *,
     dim: int,
