@@ -71,6 +71,16 @@ def test_a_server_that_is_told_to_stop_ends_with_0(tmp_path: Path) -> None:
     assert (events.count("serving"), events[-1]) == (1, "stopped")
 
 
+def test_a_token_file_that_is_missing_is_said_at_once_and_read_when_it_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    with Apart(tmp_path, tokens=file) as server:
+        (said,) = (line for line in server.log.read_text().splitlines() if '"no token file"' in line)
+        assert json.loads(said)["tokens"] == str(file)
+        token = TokenFile(file).create(["read"])
+        headers = {"authorization": f"Bearer {token}"}
+        assert httpx.get(f"{server.address}/v1/experiments", headers=headers, trust_env=False).status_code == 200
+
+
 def checked(folder: Path, **settings: object) -> tuple[int, str]:
     file = folder / "service.toml"
     file.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in settings.items()))

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 from http import HTTPStatus
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -45,6 +46,10 @@ class Server(uvicorn.Server):
                     "asks_for_tokens": not settings.is_open,
                 },
             )
+            # It may still be made, and is read then; until that, everybody is refused.
+            if settings.tokens is not None and not Path(settings.tokens).is_file():
+                advice = "nobody can ask for anything: make one with `surefoot token create`"
+                log.warning("no token file", extra={"tokens": settings.tokens, "advice": advice})
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second; look for slow connections twice a second."""
