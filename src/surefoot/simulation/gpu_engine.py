@@ -20,7 +20,7 @@ from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant
-from surefoot.simulation.engine import MEASURES, check_owed, play_chunk, too_long
+from surefoot.simulation.engine import LEARNED, MEASURES, Played, check_owed, play_runs, too_long
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import seed_of_run
@@ -79,6 +79,7 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
             ("baselines", np.uint64),
             ("draws", np.uint64),
             ("kept", np.uint64),
+            ("learned", np.uint64),
             ("scale", np.float64),
             ("rewards", np.int32),
             ("is_told", np.int32),
@@ -161,6 +162,22 @@ class Device:
         checkpoints: NDArray[np.int64],
     ) -> list[NDArray[np.float64]]:
         """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
+        return self.play_all(
+            world, policies, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=checkpoints
+        ).counts
+
+    def play_all(
+        self,
+        world: World,
+        policies: Sequence[Entrant],
+        *,
+        runs: Sequence[int],
+        horizon: int,
+        seed: int,
+        watched: Sequence[float],
+        checkpoints: NDArray[np.int64],
+    ) -> Played:
+        """The same with what every run has learned in the end."""
         if (why := refusal(world, policies)) is not None:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
         specs = [spec for spec in policies if isinstance(spec, Spec)]
@@ -181,7 +198,7 @@ class Device:
             if not type(error).__module__.startswith("cupy"):
                 raise
             raise WorkerError(f"A GPU must play to the end, but it failed: {error}. Play with `on='local'`.") from error
-        return waves[0] if len(waves) == 1 else [np.concatenate(several) for several in zip(*waves, strict=True)]
+        return waves[0] if len(waves) == 1 else Played.joined(waves)
 
     def _try_out(
         self,
@@ -197,9 +214,9 @@ class Device:
         with self._cupy.cuda.Device(self.index):
             cast = set_up(world, specs, seed, runs, 1 if world.fixed else horizon)
             there = _Stage(self._cupy, world, horizon, watched, points).play(specs, cast)
-        here = play_chunk(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
-        for spec, found, expected in zip(specs, there, here, strict=True):
-            if not np.array_equal(found, expected):
+        here = play_runs(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
+        for spec, is_equal in zip(specs, there.equals(here), strict=True):
+            if not is_equal:
                 raise WorkerError(
                     f"A GPU must give the bits of a CPU, but of {spec.label} the first {horizon} rounds differ: its "
                     "compiler or driver cannot be relied on. Play with `on='local'`, and please report it."
@@ -267,13 +284,14 @@ class _Stage:
         together = max(1, together)
         return [slice(start, start + together) for start in range(0, runs, together)]
 
-    def play(self, specs: Sequence[Spec], cast: Cast) -> list[NDArray[np.float64]]:
+    def play(self, specs: Sequence[Spec], cast: Cast) -> Played:
         cupy, realisations = self._cupy, cast.realisations
         rounds = self._rounds_of(realisations, cast.blocks, cast.kinds)
         kept = cupy.zeros((len(specs), len(realisations), self._checkpoints.size, self._columns))
+        learned = cupy.zeros((len(specs), len(realisations), LEARNED))
         by_kind: dict[Kind, list[NDArray[np.void]]] = {}
-        for spec, kind, told, counts in zip(specs, cast.kinds, cast.settings, kept, strict=True):
-            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, told, realisations, rounds, counts))
+        for spec, kind, told, *ends in zip(specs, cast.kinds, cast.settings, kept, learned, strict=True):
+            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, told, realisations, rounds, *ends))
         starts = [self._prepare(kind, np.concatenate(several)) for kind, several in by_kind.items()]
         cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
         streams = [cupy.cuda.Stream(non_blocking=True) for _ in starts]
@@ -283,7 +301,7 @@ class _Stage:
         for stream, (_, failed) in zip(streams, starts, strict=True):
             stream.synchronize()
             self._check(failed, realisations)
-        return list(cupy.asnumpy(kept))
+        return Played(list(cupy.asnumpy(kept)), list(cupy.asnumpy(learned)))
 
     def _rounds_of(self, realisations: list[Realisation], blocks: list[Block], kinds: list[Kind]) -> tuple[Any, ...]:
         """Features, means, baselines and draws of all runs on the device."""
@@ -311,7 +329,14 @@ class _Stage:
         return features, arranged, means, [played[row] for row in rows], draws
 
     def _tasks(
-        self, spec: Spec, kind: Kind, told: list[bytes], realisations: list[Realisation], rounds: Any, kept: Any
+        self,
+        spec: Spec,
+        kind: Kind,
+        told: list[bytes],
+        realisations: list[Realisation],
+        rounds: Any,
+        kept: Any,
+        learned: Any,
     ) -> NDArray[np.void]:
         features, arranged, means, baselines, draws = rounds
         tasks = np.zeros(len(told), dtype=task_dtype(len(told[0])))
@@ -322,6 +347,7 @@ class _Stage:
             ("means", means),
             ("draws", draws),
             ("kept", kept),
+            ("learned", learned),
         ):
             tasks[name] = array.data.ptr + np.arange(len(told), dtype=np.uint64) * np.uint64(array.strides[0])
         tasks["baselines"] = [array.data.ptr for array in baselines]
