@@ -31,7 +31,7 @@ CHUNK = 20  # runs that one task plays
 MOST = 2**31 - 1  # runs, and rounds of a run: what a GPU counts with
 # In the order of the core's `Tally`; violations follow, one column per watched alpha.
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
-LEARNED = (5 + FIXED) * FIXED  # numbers of `learned_by`
+LEARNED = (5 + FIXED) * FIXED + 1  # numbers of `learned_by`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +177,9 @@ class Played(NamedTuple):
     @classmethod
     def joined(cls, several: Sequence["Played"]) -> "Played":
         """The runs of several, one after the other."""
-        return cls(*([np.concatenate(parts) for parts in zip(*lists, strict=True)] for lists in zip(*several, strict=True)))
+        return cls(
+            *([np.concatenate(parts) for parts in zip(*lists, strict=True)] for lists in zip(*several, strict=True))
+        )
 
     def equals(self, other: "Played") -> list[bool]:
         """For each policy, whether both have the same bits."""
@@ -188,10 +190,13 @@ class Played(NamedTuple):
 
 
 def learned_by(core: Any) -> NDArray[np.float64]:
-    """Theta, M, b, and z, v and w of a policy of the paper's dimension: any rounding of any round shows in them."""
+    """Theta, M, b, z, v and w of a policy of the paper's dimension, and the UCB of the row that it proposed last.
+
+    Any rounding of any round shows in them.
+    """
     ridge, ledger = core.ridge, core.ledger
     parts = (ridge.theta, ridge.whitener, ridge.moment, ledger.played, ledger.displaced, ledger.conserved)
-    return np.concatenate([np.ravel(part) for part in parts])
+    return np.concatenate([*(np.ravel(part) for part in parts), [core.last_optimism]])
 
 
 def play_chunk(

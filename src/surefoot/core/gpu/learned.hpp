@@ -4,9 +4,10 @@
 
 namespace surefoot::gpu {
 
-// In the order of `learned_by` in `surefoot.simulation.engine`: theta, M row by row, b, and z, v and w.
+// In the order of `learned_by` in `surefoot.simulation.engine`: theta, M row by row, b, z, v and w, and the UCB of what
+// was proposed last.
 template <int D>
-void write_learned(const LinearState<D>& state, double* out) {
+void write_learned(const LinearState<D>& state, const Record<D>& record, double* out) {
   const auto write = [&](double number) { *out++ = number; };
   for (int i = 0; i < D; ++i) write(state.ridge.theta[i]);
   for (int i = 0; i < D; ++i) {
@@ -17,6 +18,7 @@ void write_learned(const LinearState<D>& state, double* out) {
        {&state.ridge.moment, &state.ledger.played, &state.ledger.displaced, &state.ledger.conserved}) {
     for (int i = 0; i < D; ++i) write(sums->value[i] + sums->carry[i]);
   }
+  write(record.optimism);
 }
 
 }  // namespace surefoot::gpu
