@@ -45,7 +45,10 @@ struct PaperPolicy {
   // What the gates have in common once, and in a loop that is not unrolled: they are asked in few rounds, and what all
   // rounds need should not make room for them.
   static bool judge(State& state, const Offer& offer, Record& record) {
-    if (state.which == Which::lucb) return true;  // and nobody reads what it notes
+    if (state.which == Which::lucb) {
+      if constexpr (MAY_BE<Radius::dual>) return Lucb<D>::judge(state, offer, record);  // V is looked at for its set
+      return true;                                                                      // nobody reads what it notes
+    }
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
     const int asked = state.which == Which::clucb ? 1 : 3;
