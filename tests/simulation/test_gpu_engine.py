@@ -11,14 +11,14 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from surefoot.core import gpu_program
+from surefoot.core import gpu_program, native
 from surefoot.core.gpu_program import Compiler, program, source, sources
 from surefoot.errors import ConfigError, WorkerError
 from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, engine_of, refusal, set_up
+from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, are_ordinary, engine_of, is_ordinary, refusal, set_up
 from surefoot.simulation.gpu_executor import GpuExecutor
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
@@ -57,7 +57,9 @@ def test_the_core_compiles_for_a_gpu(policy: str, actions: int) -> None:
     made = Compiler().compile(source(), sources(dealt=engine.dealt), options, kind="PTX").decode()
     assert ".entry play" in made
     assert ".entry draw" in made
-    assert "fma.rn.f64" not in made  # nothing is fused, for a CPU fuses nothing
+    # Nothing is fused but what says so, for a CPU fuses nothing.
+    assert all("// exact" in line for line in made.splitlines() if "fma.rn.f64" in line)
+    assert ("// exact" in made) == engine.dealt
 
 
 def test_what_does_not_compile_says_why() -> None:
@@ -224,6 +226,39 @@ def test_runs_are_set_up_alone_as_among_others() -> None:
     assert [one.noise_seed for one in some.realisations] == [one.noise_seed for one in alone.realisations]
 
 
+TINY, HUGE = 2.0**-61, 2.0**61
+
+
+@pytest.mark.parametrize(
+    ("features", "told", "is_dealt"),
+    [
+        ([0.0, -0.5, 1e-12, 1e12], {}, True),
+        ([0.0, TINY, 1.0, 1.0], {}, False),
+        ([0.0, -HUGE, 1.0, 1.0], {}, False),
+        ([0.0, 1.0, np.inf, 1.0], {}, False),
+        ([0.0, 1.0, np.nan, 1.0], {}, False),
+        ([0.0, 1.0, 1.0, 1.0], {"ridge": TINY}, False),
+        ([0.0, 1.0, 1.0, 1.0], {"ridge": HUGE}, False),
+        ([0.0, 1.0, 1.0, 1.0], {"misfit": 0.1}, False),
+        ([0.0, 1.0, 1.0, 1.0], {"exploration": 1.0}, False),
+    ],
+)
+def test_vectors_are_dealt_where_numbers_and_settings_are_ordinary(
+    features: list[float], told: dict[str, float], is_dealt: bool
+) -> None:
+    settings = native.LinearSettings()
+    for name, value in told.items():
+        setattr(settings, name, value)
+    block = MagicMock(features=np.array([[features]]))
+    ordinary = are_ordinary([block, block]) and is_ordinary(settings)
+    assert engine_of("PaperPolicy", 0, ordinary).dealt == is_dealt
+
+
+def test_a_lucb_that_explores_by_its_own_width_is_played_with_whole_vectors() -> None:
+    specs = [Spec("LUCB"), Spec("LUCB", exploration=1.0)]
+    assert [kind.is_ordinary for kind in set_up(PaperWorld(), specs, 3, range(2), 1).kinds] == [True, False]
+
+
 class Off:
     """In the place of a simulation on a device: the CPU's, which a compiler that cannot be relied on has bent."""
 
@@ -231,14 +266,19 @@ class Off:
         self.given: Any = {"horizon": horizon, "watched": watched, "checkpoints": points}
         self.world = world
 
+    bent = "counts"
+
     def play(self, specs: Any, cast: Any) -> Any:
         runs = range(len(cast.realisations))
-        kept = cpu.play_chunk(self.world, specs, runs=runs, seed=0, **self.given)
-        kept[-1][0, 0, 0] = np.nextafter(kept[-1][0, 0, 0], 1e9)
-        return kept
+        played = cpu.play_runs(self.world, specs, runs=runs, seed=0, **self.given)
+        numbers = getattr(played, self.bent)[-1].reshape(-1)
+        numbers[0] = np.nextafter(numbers[0], 1e9)
+        return played
 
 
-def test_a_device_whose_bits_differ_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bent", ["counts", "learned"])
+def test_a_device_whose_bits_differ_is_not_believed(bent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Off, "bent", bent)
     monkeypatch.setattr("surefoot.simulation.gpu_engine._Stage", Off)
     monkeypatch.setattr(Device, "__post_init__", lambda _: None)
     monkeypatch.setattr(Device, "_cupy", MagicMock())
@@ -249,12 +289,8 @@ def test_a_device_whose_bits_differ_is_not_believed(monkeypatch: pytest.MonkeyPa
 
 def equal(world: Any, specs: list[Spec], runs: int, horizon: int) -> None:
     points = cpu.default_checkpoints(horizon)
-    there = Device(0).play(world, specs, runs=range(runs), horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points)
-    here = simulate(world, specs, runs=runs, horizon=horizon, seed=3, watched=ALPHAS, checkpoints=points)
-    for counts, outcome in zip(there, here, strict=True):
-        measures = np.stack([outcome.measures[name] for name in cpu.MEASURES], axis=-1)
-        assert np.array_equal(counts[:, :, : len(cpu.MEASURES)], measures)
-        assert np.array_equal(counts[:, :, len(cpu.MEASURES) :], outcome.violations)
+    given: Any = {"runs": range(runs), "horizon": horizon, "seed": 3, "watched": ALPHAS, "checkpoints": points}
+    assert all(Device(0).play_all(world, specs, **given).equals(cpu.play_runs(world, specs, **given)))
 
 
 @needs_gpu

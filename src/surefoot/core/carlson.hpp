@@ -49,7 +49,7 @@ class Carlson {
     int i = block.begin;
     for (; i + 4 <= block.end; i += 4) {
       const Quad entries = take<Quad>(projected + i);
-      const std::array<double, 4> squares = spread(entries * entries);
+      const std::array<double, 4> squares = squares_of(projected + i);
       const double first = before + squares[0], second = first + squares[1], third = second + squares[2];
       const Quad befores{before, first, second, third};
       before = third + squares[3];

@@ -29,12 +29,17 @@ struct Clucb {
     const bool is_odd = is_too_high(state, offer.displaced(record.action), offer.known);
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
-    const Range earned = state.range(record.radius, record.played);
+    record.on_played = state.range(record.radius, record.played);
+    return settle(state.settings, claim(state, offer, record), record) && !is_odd;
+  }
+
+  // What follows from that range.
+  [[gnu::always_inline]] static Claim claim(const State& state, const Offer& offer, Record& record) {
+    const Range& earned = record.on_played;
     record.kept = state.ledger.conserved_reward.total();
     record.owed = state.ledger.displaced_reward.with(offer.known);
-    const double required = (1.0 - state.settings.alpha) * (record.kept + record.owed);
-    const double size = std::fabs(earned.mean) + earned.spread + record.kept + record.owed;
-    return settle(state.settings, earned.low() + record.kept, required, size, record) && !is_odd;
+    return {earned.low() + record.kept, (1.0 - state.settings.alpha) * (record.kept + record.owed),
+            std::fabs(earned.mean) + earned.spread + record.kept + record.owed};
   }
 
   [[gnu::always_inline]] static void book(State& state, const Offer& offer, Record& record) {

@@ -27,16 +27,23 @@ struct Clucb2 {
   }
 
   // LCB(z + phi_a) + alpha max{LCB(w), n r_l} >= (1 - alpha) UCB(v + phi_b).  (Algorithm 2)
-  static bool weigh_up(const State& state, double lower_played, double lower_conserved, double upper_displaced,
-                       Record& record) {
+  [[gnu::always_inline]] static Claim claim(const State& state, double lower_played, double lower_conserved,
+                                            double upper_displaced, Record& record) {
     const LinearSettings& s = state.settings;
     const double floor = state.ledger.baseline_rounds * s.reward_floor;
     // Here these two are the bounds of w, from which a proof takes the better one.
     record.kept = floor;
     record.owed = lower_conserved;
-    const double guaranteed = lower_played + s.alpha * larger(lower_conserved, floor);
-    const double size = std::fabs(lower_played) + std::fabs(lower_conserved) + floor + std::fabs(upper_displaced);
-    return settle(s, guaranteed, (1.0 - s.alpha) * upper_displaced, size, record);
+    return {lower_played + s.alpha * larger(lower_conserved, floor), (1.0 - s.alpha) * upper_displaced,
+            std::fabs(lower_played) + std::fabs(lower_conserved) + floor + std::fabs(upper_displaced)};
+  }
+  [[gnu::always_inline]] static Claim claim(const State& state, const Offer&, Record& record) {
+    return claim(state, record.on_played.low(), record.on_conserved.low(), record.on_displaced.high(), record);
+  }
+
+  static bool weigh_up(const State& state, double lower_played, double lower_conserved, double upper_displaced,
+                       Record& record) {
+    return settle(state.settings, claim(state, lower_played, lower_conserved, upper_displaced, record), record);
   }
 
   [[gnu::always_inline]] static bool judge(State& state, const Offer& offer, Record& record) {
@@ -44,10 +51,10 @@ struct Clucb2 {
     pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
     // One set for all three pieces, chosen for the first: any choice is valid (docs, "Radius dual").
     choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
-    const Range played = state.range(record.radius, record.played);
-    const Range conserved = state.range(record.radius, record.conserved);
-    const Range displaced = state.range(record.radius, record.displaced);
-    return weigh_up(state, played.low(), conserved.low(), displaced.high(), record) && !is_odd;
+    record.on_played = state.range(record.radius, record.played);
+    record.on_conserved = state.range(record.radius, record.conserved);
+    record.on_displaced = state.range(record.radius, record.displaced);
+    return settle(state.settings, claim(state, offer, record), record) && !is_odd;
   }
 
   [[gnu::always_inline]] static void book(State& state, const Offer& offer, Record& record) {

@@ -10,6 +10,8 @@
 
 namespace surefoot {
 
+inline constexpr int DRAWS_AHEAD = 16;  // rounds in which what lies far away has come
+
 // Consecutive rounds of one realisation; fixed features and means have one entry for all rounds.
 struct Block {
   int rounds, actions, dim;
@@ -21,6 +23,7 @@ struct Block {
   bool is_told;
   Rewards rewards;
   double scale;
+  bool has_one_baseline = false;  // in all rounds
 
   const double* rows(int t) const { return features + (is_fixed ? 0 : static_cast<std::ptrdiff_t>(t) * actions * dim); }
   const double* means_of(int t) const { return means + (is_fixed ? 0 : static_cast<std::ptrdiff_t>(t) * actions); }
@@ -90,20 +93,27 @@ struct Player {
   template <class Team>
   std::int64_t play(const Block& block, Tally& tally, const Checkpoints& points, std::int64_t* trace,
                     const Team& team) {
+    if (block.rounds <= 0) return -1;
     const bool is_late = block.has_delays || !late.empty();
     int place = 0;
     // A run comes block by block, and continues behind the checkpoints of earlier ones.
     while (place < points.count && static_cast<double>(points.rounds[place]) <= tally.round) ++place;
     double checkpoint = points.round(place);
     double best = block.best(0);
+    auto baseline = static_cast<int>(block.baselines[0]);
+    double owed = block.means_of(0)[baseline];
     auto lead = lead_in<Team>(block, is_late);  // NOLINT(misc-const-correctness): only none could be constant
     for (int t = 0; t < block.rounds; ++t) {
       const double round = tally.round + 1.0;
       if (!block.is_fixed) best = block.best(t);
       if (is_late) learn_due(round, team);
       const double *rows = block.rows(t), *means = block.means_of(t);
-      const int baseline = static_cast<int>(block.baselines[t]);
-      const double owed = means[baseline];
+      const double draw = block.draws[t];
+      fetch_ahead(block.draws + (t + DRAWS_AHEAD < block.rounds ? t + DRAWS_AHEAD : t));
+      if (!(block.is_fixed && block.has_one_baseline)) {
+        baseline = static_cast<int>(block.baselines[t]);
+        owed = means[baseline];
+      }
       const Situation now{
           rows,  block.actions,        block.dim, block.is_catalogue, baseline, owed, block.is_told, round, 0,
           t > 0, t + 1 == block.rounds};
@@ -111,7 +121,7 @@ struct Player {
       if (record.action < 0) return static_cast<std::int64_t>(round);
       const int row = record.is_learner ? record.action : baseline;
       const double* played = rows + static_cast<std::ptrdiff_t>(row) * block.dim;
-      const double reward = reward_of(block.rewards, block.scale, means[row], block.draws[t]);
+      const double reward = reward_of(block.rewards, block.scale, means[row], draw);
       if (P::teaches(state, record.is_learner)) {
         if (is_late) {  // even an immediate reward waits for those decided before
           late.push_back({round + static_cast<double>(block.delays[t]),

@@ -80,7 +80,7 @@ struct SumVector {
     put(carries, take<Number>(carries) + lost);
   }
   void add(View<D> terms) {
-    side_by_side(value.size(), [&]<class Number>(int i) { add(i, take<Number>(terms.data() + i)); });
+    side_by_side(value.size(), [&]<class Number>(int i) { add(i, part<Number>(terms, i)); });
   }
   void subtract(View<D> terms) {
     for (int i = 0; i < value.size(); ++i) add(i, -terms[static_cast<std::size_t>(i)]);

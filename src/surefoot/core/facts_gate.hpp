@@ -266,7 +266,7 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   }
   const Range whole = state.range(record.radius, record.question);
   const double value = whole.low();
-  if (settle(s, value, required, std::fabs(whole.mean) + whole.spread, record)) return true;
+  if (settle(s, {value, required, std::fabs(whole.mean) + whole.spread}, record)) return true;
   const bool is_searching = s.gate == Gate::facts && memory.pause == 0.0;
   if (is_free(state, offer, required, record)) return true;
   const auto [found, error] = improve(state, offer, required, value, record);
@@ -276,7 +276,7 @@ bool ask_facts(LinearState<D>& state, const Offer<D>& offer, Record<D>& record) 
   }
   bool is_safe = false;
   if (found - error > value) {
-    is_safe = settle(s, found - error, required, 0.0, record);  // `error` has covered the sizes
+    is_safe = settle(s, {found - error, required, 0.0}, record);  // `error` has covered the sizes
     keep_points(state, record);
   } else {
     record.split.clear();

@@ -55,6 +55,11 @@ Number absolute(Number x) {
 }
 
 inline double root(double x) { return std::sqrt(x); }
+// Asks for what is read later; a CPU sees by itself what is read one after the other.
+inline void fetch_ahead(const double*) {}
+
+// Named for lanes of a GPU, which have it without a branch (`gpu/dealt/quotient.hpp`).
+inline double quotient(double x, double y) { return x / y; }
 
 template <class Number>
 inline Number root(Number x) {
@@ -78,6 +83,12 @@ inline double total(const Number (&x)[Parts]) {
 
 // Its numbers one by one.
 [[gnu::always_inline]] inline std::array<double, 4> spread(Quad x) { return {x[0], x[1], x[2], x[3]}; }
+
+// Of four numbers in memory.
+[[gnu::always_inline]] inline std::array<double, 4> squares_of(const double* x) {
+  const Quad numbers = take<Quad>(x);
+  return spread(numbers * numbers);
+}
 
 inline SingleQuad narrowed(Quad x) { return __builtin_convertvector(x, SingleQuad); }
 

@@ -58,18 +58,17 @@ class Lead {
     if (!is_apt_ || floor_ == Floor::none || !record.is_learner || !(margin > 4.0 * record.radius * widest_)) return;
     if (state.ridge.count == 0.0 || !is_precise(state.ridge, record.beta)) return;
     const View<D> proposal = offer.proposal(record.action), displaced = offer.displaced(record.action);
-    Range sum = state.range(record.radius, record.played);
+    Range sum = record.on_played;
     double size = std::fabs(sum.mean) + sum.spread + std::fabs(record.kept) + std::fabs(record.owed);
     const double mean = dot(state.ridge.theta.data(), proposal.data(), state.dim());
     if (floor_ == Floor::unknown) {
-      const auto add = [&](double share, const Vector<D>& question) {
-        const Range found = state.range(record.radius, question);
+      const auto add = [&](double share, const Range& found) {
         sum.spread += share * found.spread;
         size += std::fabs(found.mean) + found.spread;
       };
-      add(share_, record.displaced);
+      add(share_, record.on_displaced);
       // The better one of two bounds on what the baseline earned itself; the other needs no width.
-      add(record.owed > record.kept ? 1.0 - share_ : 0.0, record.conserved);
+      add(record.owed > record.kept ? 1.0 - share_ : 0.0, record.on_conserved);
       const Range today = state.range(record.radius, displaced);
       today_ = offer.baseline;
       mean_today_ = today.mean + GUARD * (std::fabs(today.mean) + today.spread);
@@ -82,7 +81,7 @@ class Lead {
 
   // After the reward of the round came.
   [[gnu::always_inline]] void learn(const typename Ridge<D>::Change& change, double reward) {
-    const double width = change.width(), mean = reward - change.error * (1.0 / change.gain);
+    const double width = change.width(), mean = reward - change.error * quotient(1.0, change.gain);
     const double moved = std::fabs(change.error) * width;
     width_ += width;
     level_ += mean - GUARD * (std::fabs(mean) + std::fabs(reward)) - moved * width_;

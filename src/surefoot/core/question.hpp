@@ -23,7 +23,8 @@ struct Record {
   double beta = 0.0, radius = 0.0;         // of the set, and with room for rounding
   double kept = 0.0, owed = 0.0;           // known rewards of the baseline; of an unknown one the two bounds of w
   Vector<D> played, conserved, displaced;  // z + phi_a, w, v + phi_b
-  Vector<D> features;                      // what was played
+  Range on_played{0.0, 0.0}, on_conserved{0.0, 0.0}, on_displaced{0.0, 0.0};  // <theta, .> of those that were asked for
+  Vector<D> features;                                                         // what was played
   Vector<D> question;
   std::vector<Fact<D>> split;     // facts that carry a part of the question; the confidence set carries the rest
   std::vector<Vector<D>> points;  // where tangents of the likelihood set among them touch it, in their order
@@ -80,16 +81,21 @@ template <int D>
   }
 }
 
+// What a gate compares, and the size of what both are made of.
+struct Claim {
+  double guaranteed, required, size;
+};
+
 // Subtracts the rounding error of the sums, and judges.
 template <int D>
-[[gnu::always_inline]] inline bool settle(const LinearSettings& s, double guaranteed, double required, double size,
-                                          Record<D>& record) {
+[[gnu::always_inline]] inline bool settle(const LinearSettings& s, const Claim& claim, Record<D>& record) {
   const auto [played, conserved, displaced] = square_lengths<D>(record.played, record.conserved, record.displaced);
   const double square = (played + conserved) + displaced;
   const double length = std::sqrt(square);
-  record.guaranteed = guaranteed - 4.0 * EPS * (s.theta_bound * (2.0 * length + s.feature_bound) + 2.0 * size);
-  record.required = required;
-  return record.guaranteed >= required;
+  record.guaranteed =
+      claim.guaranteed - 4.0 * EPS * (s.theta_bound * (2.0 * length + s.feature_bound) + 2.0 * claim.size);
+  record.required = claim.required;
+  return record.guaranteed >= claim.required;
 }
 
 }  // namespace surefoot

@@ -125,7 +125,7 @@ struct Ridge {
     double gain, error;
 
     // ||x||_{V^-1} of the observation, before it came: 1 / gain - 1 is the leverage, which rounding could take below 0.
-    double width() const { return std::sqrt(1.0 / gain - 1.0 + 4.0 * EPS); }
+    double width() const { return root(quotient(1.0, gain) - 1.0 + 4.0 * EPS); }
   };
 
   // Never inlined: loops that play many rounds have registers for themselves alone.
@@ -146,6 +146,7 @@ struct Ridge {
       leverage += entry * entry;
     });
     const double surprise = reward - dot(theta.data(), x.data(), d);
+    const Change change{quotient(1.0, 1.0 + leverage), quotient(surprise, 1.0 + leverage)};
     // Before theta and M change: what counts is the error of the prediction made without this reward.
     if constexpr (COUNTS_SURPRISES) {
       book_surprise(x, surprise, std::fabs(reward) + size_of_dot(theta.data(), x.data(), d), leverage, team);
@@ -160,10 +161,10 @@ struct Ridge {
     growth *= 1.0 + leverage;
     // Each update adds rounding errors that the conditioning of M amplifies; that may have grown since it was
     // measured, at most as fast as the root of det V.
-    drift += (d + 4.0) * EPS * condition * std::sqrt(growth * (1.0 + leverage));
+    drift += (d + 4.0) * EPS * condition * root(growth * (1.0 + leverage));
     if (age >= REFRESH_EVERY || drift > larger(DRIFT_ALLOWED, 2.0 * fresh_drift)) refresh(team);
     estimate(std::exchange(is_new_, false) ? Span{0, d} : block);
-    return {1.0 / (1.0 + leverage), surprise / (1.0 + leverage)};
+    return change;
   }
 
   // V, once the rows that wait have entered it.

@@ -8,9 +8,12 @@ namespace surefoot {
 
 inline constexpr double SLACK = 1e-12;  // relative rounding of the sums that a violation is judged by
 
-struct Tally {
+struct Counts {
   double round = 0.0, regret = 0.0, earned = 0.0, owed = 0.0, baseline_rounds = 0.0, last_baseline = 0.0;
-  double worst_share = INFINITE;   // of what the baseline would have earned
+  double worst_share = INFINITE;  // of what the baseline would have earned
+};
+
+struct Tally : Counts {
   std::vector<double> watched;     // alphas by which violations are counted
   std::vector<double> violations;  // rounds below (1 - alpha) of the baseline's, for each of them
 

@@ -51,6 +51,12 @@ View<D> view(const double* first, int dim) {
   return View<D>(first, static_cast<std::size_t>(dim));
 }
 
+// Of a row in memory, the numbers from place i on.
+template <class Number, std::size_t N>
+Number part(std::span<const double, N> row, int i) {
+  return take<Number>(row.data() + i);
+}
+
 template <int D, bool IsDealt = IS_DEALT<D>>
 class Matrix {
  public:

@@ -8,7 +8,7 @@ horizon.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from surefoot.arrays import Matrix, count
 from surefoot.core import native
 from surefoot.errors import ConfigError
+from surefoot.linear.ridge import FIXED
 from surefoot.simulation.contestants import Entrant, Entry, entrants
 from surefoot.simulation.object_runner import BlockRunner, ObjectRunner, policy_of
 from surefoot.simulation.policy_specs import Spec
@@ -30,6 +31,7 @@ CHUNK = 20  # runs that one task plays
 MOST = 2**31 - 1  # runs, and rounds of a run: what a GPU counts with
 # In the order of the core's `Tally`; violations follow, one column per watched alpha.
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
+LEARNED = (5 + FIXED) * FIXED + 1  # numbers of `learned_by`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +168,37 @@ def new_runner(entrant: Entrant, problem: Problem, rows: Matrix | None, run: int
     return ObjectRunner(entrant, problem, rows, run=run)
 
 
+class Played(NamedTuple):
+    """What some runs came to: for each policy the counts (runs, checkpoints, tally), and what every run learned."""
+
+    counts: list[NDArray[np.float64]]
+    learned: list[NDArray[np.float64]]
+
+    @classmethod
+    def joined(cls, several: Sequence["Played"]) -> "Played":
+        """The runs of several, one after the other."""
+        return cls(
+            *([np.concatenate(parts) for parts in zip(*lists, strict=True)] for lists in zip(*several, strict=True))
+        )
+
+    def equals(self, other: "Played") -> list[bool]:
+        """For each policy, whether both have the same bits."""
+        return [
+            all(np.array_equal(mine, its) for mine, its in zip(own, others, strict=True))
+            for own, others in zip(zip(*self, strict=True), zip(*other, strict=True), strict=True)
+        ]
+
+
+def learned_by(core: Any) -> NDArray[np.float64]:
+    """Theta, M, b, z, v and w of a policy of the paper's dimension, and the UCB of the row that it proposed last.
+
+    Any rounding of any round shows in them.
+    """
+    ridge, ledger = core.ridge, core.ledger
+    parts = (ridge.theta, ridge.whitener, ridge.moment, ledger.played, ledger.displaced, ledger.conserved)
+    return np.concatenate([*(np.ravel(part) for part in parts), [core.last_optimism]])
+
+
 def play_chunk(
     world: World,
     specs: Sequence[Entrant],
@@ -178,8 +211,33 @@ def play_chunk(
     blocks: int = BLOCK,
 ) -> list[NDArray[np.float64]]:
     """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
+    return play_runs(
+        world,
+        specs,
+        runs=runs,
+        horizon=horizon,
+        seed=seed,
+        watched=watched,
+        checkpoints=checkpoints,
+        blocks=blocks,
+    ).counts
+
+
+def play_runs(
+    world: World,
+    specs: Sequence[Entrant],
+    *,
+    runs: Sequence[int],
+    horizon: int,
+    seed: int,
+    watched: Sequence[float],
+    checkpoints: NDArray[np.int64],
+    blocks: int = BLOCK,
+) -> Played:
+    """The same with what the runs of linear policies in the paper's dimension have learned in the end."""
     alphas = [float(alpha) for alpha in watched]
     kept = [np.zeros((len(runs), checkpoints.size, len(MEASURES) + len(alphas))) for _ in specs]
+    learned = [np.zeros((len(runs), LEARNED)) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
         runners: list[BlockRunner] = []
@@ -192,7 +250,10 @@ def play_chunk(
                 runners = [new_runner(spec, problem, rows, runs[place]) for spec in specs]
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
                 runner.play(block, realisation, tally, checkpoints, counts[place], nothing)
-    return kept
+        for spec, runner, ends in zip(specs, runners, learned, strict=True):
+            if isinstance(runner, Runner) and isinstance(spec, Spec) and spec.is_linear and world.dim == FIXED:
+                ends[place] = learned_by(runner.core)
+    return Played(kept, learned)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant
-from surefoot.simulation.engine import MEASURES, check_owed, play_chunk, too_long
+from surefoot.simulation.engine import LEARNED, MEASURES, Played, check_owed, play_runs, too_long
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import seed_of_run
@@ -36,10 +36,11 @@ TEAMS = {"PaperPolicy": 4, "SafeLucb": 4}
 BLOCKS = {"PaperPolicy": 8, "SafeLucb": 1}  # that a multiprocessor must have registers for
 BLOCK = 32  # threads that are started together
 ARENA_BYTES = 32 * BLOCK  # of a block's shared memory: where its threads take room from
-BOARD_BYTES = 9216  # and what they tell each other where vectors are dealt
-CARVEOUT, DEALT_CARVEOUT = 14, 40  # percent of the memory of a multiprocessor that is not to be a cache
+BOARD_BYTES = 14240  # and what they tell each other where vectors are dealt
+CARVEOUT, DEALT_CARVEOUT = 14, 58  # percent of the memory of a multiprocessor that is not to be a cache
 MOST_DEALT = 128  # rows that a warp scores together
-SLICES = 16  # of the rounds of dealt runs: more blocks than a device plays at once take turns, and all end together
+ORDINARY = 2.0**60  # the largest number that their quotients are made for
+SLICES = 8  # of the rounds of dealt runs: more blocks than a device plays at once take turns, and all end together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
 MEMORY_SHARE = 0.7  # of what the device has free
@@ -79,6 +80,7 @@ def task_dtype(settings: int) -> np.dtype[np.void]:
             ("baselines", np.uint64),
             ("draws", np.uint64),
             ("kept", np.uint64),
+            ("learned", np.uint64),
             ("scale", np.float64),
             ("rewards", np.int32),
             ("is_told", np.int32),
@@ -92,19 +94,39 @@ DEALT_RADII = {RADII[name] for name in ("paper", "logdet", "amm")}
 
 
 class Kind(NamedTuple):
-    """What a program is compiled for: a policy's type in the core, and a radius."""
+    """What a program is compiled for: a policy's type in the core, a radius, and whether its runs are ordinary."""
 
     policy: str
     radius: int
+    is_ordinary: bool
 
 
-def engine_of(policy: str, radius: int = 0, *, fixed: bool = True, actions: int = MOST_DEALT) -> Engine:
+def engine_of(
+    policy: str, radius: int = 0, is_ordinary: bool = True, *, fixed: bool = True, actions: int = MOST_DEALT
+) -> Engine:
     """The engine for a policy's type and radius in the core, in worlds whose rows stay the same or not."""
     task = task_dtype(len(native.LinearSettings().raw())).itemsize
     team = team_of(policy, radius, fixed=fixed)
-    dealt = policy == "PaperPolicy" and fixed and radius in DEALT_RADII and actions <= MOST_DEALT
+    dealt = policy == "PaperPolicy" and is_ordinary and fixed and radius in DEALT_RADII and actions <= MOST_DEALT
     shared = ARENA_BYTES + BOARD_BYTES * dealt
     return Engine(policy, radius, fixed, FIXED, team, BLOCK, BLOCKS[policy], task, ROUNDS.itemsize, shared, dealt)
+
+
+def are_ordinary(blocks: Sequence[Block]) -> bool:
+    """Whether all features lie between 1/ORDINARY and ORDINARY, or are zero.
+
+    Where vectors are dealt, quotients and roots are rounded correctly as long as nothing on the way leaves the normal
+    numbers. With such features, and a ridge within the same bounds, a row's leverage stays below 2^182, and det V
+    grows by less than 2^800 between two factorisations of 1,024 observations.
+    """
+    sizes = np.abs(np.concatenate([block.features.ravel() for block in blocks]))
+    return bool(np.all((sizes == 0.0) | ((sizes >= 1 / ORDINARY) & (sizes <= ORDINARY))))
+
+
+def is_ordinary(settings: Any) -> bool:
+    """Whether a ridge lies within those bounds, and nothing is declared that programs with dealt vectors leave out."""
+    within = 1 / ORDINARY <= settings.ridge <= ORDINARY
+    return bool(within and settings.misfit == 0.0 and settings.exploration == 0.0)
 
 
 def team_of(policy: str, radius: int, *, fixed: bool) -> int:
@@ -161,6 +183,22 @@ class Device:
         checkpoints: NDArray[np.int64],
     ) -> list[NDArray[np.float64]]:
         """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
+        return self.play_all(
+            world, policies, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=checkpoints
+        ).counts
+
+    def play_all(
+        self,
+        world: World,
+        policies: Sequence[Entrant],
+        *,
+        runs: Sequence[int],
+        horizon: int,
+        seed: int,
+        watched: Sequence[float],
+        checkpoints: NDArray[np.int64],
+    ) -> Played:
+        """The same with what every run has learned in the end."""
         if (why := refusal(world, policies)) is not None:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
         specs = [spec for spec in policies if isinstance(spec, Spec)]
@@ -181,7 +219,7 @@ class Device:
             if not type(error).__module__.startswith("cupy"):
                 raise
             raise WorkerError(f"A GPU must play to the end, but it failed: {error}. Play with `on='local'`.") from error
-        return waves[0] if len(waves) == 1 else [np.concatenate(several) for several in zip(*waves, strict=True)]
+        return waves[0] if len(waves) == 1 else Played.joined(waves)
 
     def _try_out(
         self,
@@ -197,9 +235,9 @@ class Device:
         with self._cupy.cuda.Device(self.index):
             cast = set_up(world, specs, seed, runs, 1 if world.fixed else horizon)
             there = _Stage(self._cupy, world, horizon, watched, points).play(specs, cast)
-        here = play_chunk(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
-        for spec, found, expected in zip(specs, there, here, strict=True):
-            if not np.array_equal(found, expected):
+        here = play_runs(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
+        for spec, is_equal in zip(specs, there.equals(here), strict=True):
+            if not is_equal:
                 raise WorkerError(
                     f"A GPU must give the bits of a CPU, but of {spec.label} the first {horizon} rounds differ: its "
                     "compiler or driver cannot be relied on. Play with `on='local'`, and please report it."
@@ -230,12 +268,13 @@ def set_up(world: World, specs: Sequence[Spec], seed: int, runs: Sequence[int], 
         one.problem(block, seed=seed_of_run(seed, run))
         for one, block, run in zip(realisations, blocks, runs, strict=True)
     ]
+    rows_are_ordinary = world.fixed and are_ordinary(blocks)
     kinds, told = [], []
     for spec in specs:
         several = [policy_of(spec, problem).core.settings for problem in problems]
         for settings in several:
             settings.watchful = False  # the means are those of the world: no row can contradict what was declared
-        kinds.append(Kind(TYPES[spec.policy], several[0].radius))
+        kinds.append(Kind(TYPES[spec.policy], several[0].radius, rows_are_ordinary and all(map(is_ordinary, several))))
         told.append([settings.raw() for settings in several])
     return Cast(realisations, blocks, kinds, told)
 
@@ -267,13 +306,14 @@ class _Stage:
         together = max(1, together)
         return [slice(start, start + together) for start in range(0, runs, together)]
 
-    def play(self, specs: Sequence[Spec], cast: Cast) -> list[NDArray[np.float64]]:
+    def play(self, specs: Sequence[Spec], cast: Cast) -> Played:
         cupy, realisations = self._cupy, cast.realisations
         rounds = self._rounds_of(realisations, cast.blocks, cast.kinds)
         kept = cupy.zeros((len(specs), len(realisations), self._checkpoints.size, self._columns))
+        learned = cupy.zeros((len(specs), len(realisations), LEARNED))
         by_kind: dict[Kind, list[NDArray[np.void]]] = {}
-        for spec, kind, told, counts in zip(specs, cast.kinds, cast.settings, kept, strict=True):
-            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, told, realisations, rounds, counts))
+        for spec, kind, told, *ends in zip(specs, cast.kinds, cast.settings, kept, learned, strict=True):
+            by_kind.setdefault(kind, []).append(self._tasks(spec, kind, told, realisations, rounds, *ends))
         starts = [self._prepare(kind, np.concatenate(several)) for kind, several in by_kind.items()]
         cupy.cuda.Stream.null.synchronize()  # the others wait for nobody
         streams = [cupy.cuda.Stream(non_blocking=True) for _ in starts]
@@ -283,7 +323,7 @@ class _Stage:
         for stream, (_, failed) in zip(streams, starts, strict=True):
             stream.synchronize()
             self._check(failed, realisations)
-        return list(cupy.asnumpy(kept))
+        return Played(list(cupy.asnumpy(kept)), list(cupy.asnumpy(learned)))
 
     def _rounds_of(self, realisations: list[Realisation], blocks: list[Block], kinds: list[Kind]) -> tuple[Any, ...]:
         """Features, means, baselines and draws of all runs on the device."""
@@ -311,7 +351,14 @@ class _Stage:
         return features, arranged, means, [played[row] for row in rows], draws
 
     def _tasks(
-        self, spec: Spec, kind: Kind, told: list[bytes], realisations: list[Realisation], rounds: Any, kept: Any
+        self,
+        spec: Spec,
+        kind: Kind,
+        told: list[bytes],
+        realisations: list[Realisation],
+        rounds: Any,
+        kept: Any,
+        learned: Any,
     ) -> NDArray[np.void]:
         features, arranged, means, baselines, draws = rounds
         tasks = np.zeros(len(told), dtype=task_dtype(len(told[0])))
@@ -322,6 +369,7 @@ class _Stage:
             ("means", means),
             ("draws", draws),
             ("kept", kept),
+            ("learned", learned),
         ):
             tasks[name] = array.data.ptr + np.arange(len(told), dtype=np.uint64) * np.uint64(array.strides[0])
         tasks["baselines"] = [array.data.ptr for array in baselines]
@@ -337,12 +385,13 @@ class _Stage:
         All memory is taken before anything starts: a device takes some only between kernels.
         """
         cupy, world = self._cupy, self._world
-        team = team_of(*kind, fixed=world.fixed)
+        team = team_of(kind.policy, kind.radius, fixed=world.fixed)
         grid = (tasks.size * team + BLOCK - 1) // BLOCK
         teams = grid * BLOCK // team
         memory = cupy.empty(teams * (team * LANE_ROOM + self._team_room), dtype=np.uint8)
         turns = cupy.zeros(1 + grid, dtype=np.uint32)  # taken, and slices that each group has behind it
-        slices = SLICES if self._engine(kind).dealt else 1
+        length = -(-self._horizon // (SLICES if self._engine(kind).dealt else 1))
+        slices = -(-self._horizon // length)  # of which none is empty
         all_ = np.zeros(1, dtype=ROUNDS)
         all_[0] = (
             self._horizon,

@@ -58,6 +58,8 @@ void bind_linear_policy(nb::module_& module) {
   type.def_prop_ro("ridge", [](B& b) -> Ridge<D>& { return b.state().ridge; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("ledger", [](B& b) -> Ledger<D>& { return b.state().ledger; }, nb::rv_policy::reference_internal);
   type.def_prop_ro("memory", [](B& b) -> Memory<D>& { return b.state().memory; }, nb::rv_policy::reference_internal);
+  type.def_prop_ro(
+      "last_optimism", [](B& b) { return b.player.record.optimism; }, "The UCB of the row that was proposed last.");
   type.def_prop_ro("radius", [](B& b) { return b.state().radius(); });
   type.def_prop_ro("optimism", [](B& b) { return b.state().likelihood ? b.state().optimism() : b.state().radius(); });
   type.def_prop_ro("scoring", [](B& b) -> Ridge<D>& { return b.state().scoring(); }, nb::rv_policy::reference_internal);

@@ -110,9 +110,14 @@ void put(double* to, const Number& values) {
   }
 }
 
+inline void fetch_ahead(const double* there) {
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(there));
+#endif
+}
+
 inline double larger(double x, double y) { return x > y ? x : y; }
 inline double absolute(double x) { return fabs(x); }
-inline double root(double x) { return std::sqrt(x); }
 template <int N>
 Several<N> larger(const Several<N>& x, const Several<N>& y) {
   return Several<N>::by([&](int i) { return larger(x.x[i], y.x[i]); });
@@ -148,6 +153,9 @@ using Register = Quad;
 struct Square {
   Quad a, b, c, e;
 };
+inline std::array<double, 4> squares_of(const double* x) {
+  return {x[0] * x[0], x[1] * x[1], x[2] * x[2], x[3] * x[3]};
+}
 // Rows as columns.
 inline Square turned(const Square& x) { return turn<Square>(x); }
 

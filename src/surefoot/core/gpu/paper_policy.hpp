@@ -42,12 +42,31 @@ struct PaperPolicy {
     return most_optimistic(state, offer, record, team);
   }
 
+  // What the gates have in common once, and in a loop that is not unrolled: they are asked in few rounds, and what all
+  // rounds need should not make room for them.
   static bool judge(State& state, const Offer& offer, Record& record) {
-    return as(state, [&]<class P>(P) { return P::judge(state, offer, record); });
+    if (state.which == Which::lucb) {
+      if constexpr (MAY_BE<Radius::dual>) return Lucb<D>::judge(state, offer, record);  // V is looked at for its set
+      return true;                                                                      // nobody reads what it notes
+    }
+    pose(state.ridge, state.ledger, offer.proposal(record.action), offer.displaced(record.action), record);
+    choose_set<D>(state.settings, state.ridge, state.memory, record.played, record);
+    const int asked = state.which == Which::clucb ? 1 : 3;
+#pragma unroll 1
+    for (int i = 0; i < asked; ++i) {
+      const Vector<D> question = i == 0 ? record.played : i == 1 ? record.conserved : record.displaced;
+      const Range found = state.range(record.radius, question);
+      if (i == 0) record.on_played = found;
+      if (i == 1) record.on_conserved = found;
+      if (i == 2) record.on_displaced = found;
+    }
+    const Claim claim =
+        state.which == Which::clucb ? Clucb<D>::claim(state, offer, record) : Clucb2<D>::claim(state, offer, record);
+    return settle(state.settings, claim, record);
   }
 
   static void book(State& state, const Offer& offer, Record& record) {
-    as(state, [&]<class P>(P) { P::book(state, offer, record); });
+    book_linear(state, offer, record, state.which == Which::clucb ? offer.known : 0.0);
   }
 
   static bool teaches(const State& state, bool is_learner) {

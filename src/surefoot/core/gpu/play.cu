@@ -2,6 +2,7 @@
 #include "arena.hpp"
 #include "arranged_rows.hpp"
 #include "engine.hpp"
+#include "learned.hpp"
 #include "paper_policy.hpp"
 #include "philox.hpp"
 #include "safe_lucb.hpp"
@@ -16,7 +17,7 @@ struct Task {
   const double *features, *columns, *means;
   const std::int64_t* baselines;
   const double* draws;
-  double* kept;
+  double *kept, *learned;
   double scale;
   int rewards;
   int is_told;
@@ -69,6 +70,7 @@ void play_slice(const Task& task, const Rounds& all, int slice, std::int64_t* fa
     catalogue.columns.actions = rows.count;
     catalogue.columns.places = padded(rows.count);
     catalogue.columns.values.refer_to(task.columns, numbers_for(rows.count));
+    if constexpr (requires { catalogue.find_room(); }) catalogue.find_room();
     if (slice == 0) catalogue.begin(player.state.scoring());
   }
   Tally tally(std::vector<double>(all.watched, all.watched + all.watched_count));
@@ -93,10 +95,15 @@ void play_slice(const Task& task, const Rounds& all, int slice, std::int64_t* fa
                     false,
                     task.is_told != 0,
                     static_cast<Rewards>(task.rewards),
-                    task.scale};
+                    task.scale,
+                    IS_FIXED};
   const Checkpoints points{all.checkpoints, all.checkpoint_count, task.kept};
   *failed = player.play(block, tally, points, nullptr, team);
-  if (slice + 1 < all.slices) kept->keep(player.state, tally);
+  if (slice + 1 < all.slices) {
+    kept->keep(player.state, tally);
+  } else {
+    write_learned(player.state, player.record, task.learned);
+  }
 }
 
 // Takes the next turn. Whoever has an earlier one is at work or done, so nobody waits for a block that has not begun.

@@ -5,6 +5,9 @@ namespace surefoot {
 
 using Quad = Several<4>;
 
+inline double root(double x) { return std::sqrt(x); }
+inline double quotient(double x, double y) { return x / y; }
+
 template <int D>
 inline constexpr bool IS_DEALT = false;
 

@@ -15,14 +15,43 @@ inline constexpr int LISTED = 16;        // the most rows of a list
 inline constexpr int SLABS = 4;          // of 32 rows each: the most that a program has
 inline constexpr int TEAMS = 32 / TEAM;  // of a warp
 inline constexpr int GIVEN = 22;
+inline constexpr int RADII = 32;  // of the next observations of a run
+
+// The rows of short lists, dealt to the lanes of their teams.
+struct Lists {
+  Two x01[LISTED / TEAM][32], x23[LISTED / TEAM][32], score[LISTED / TEAM][32];
+  double reach[TEAMS], bar[TEAMS];  // as in `short_list.hpp`
+  unsigned char names[LISTED][TEAMS];
+};
+
+// All that lasts from round to round.
+struct Lasting {
+  double gram[8][32];  // each lane's column of V, and its carry
+  Lists lists;
+};
+
+// What a run tells the warp that is to search among all its rows, and what it is told.
+struct Search {
+  double given[GIVEN][TEAMS];
+  const Two* rows[TEAMS];
+  Two* scores[TEAMS];
+  int told[TEAMS];
+  int place[TEAMS], listed[TEAMS];
+  double value[TEAMS];
+};
 
 struct Board {
   static constexpr int APART = 20;  // numbers from one team's square to the next, so that they lie in different banks
-  double square[TEAMS * APART];
-  double four[32];
-  Two x01[LISTED / TEAM][32], x23[LISTED / TEAM][32], score[LISTED / TEAM][32];
-  double given[GIVEN][TEAMS];
-  unsigned char names[LISTED][TEAMS];
+  union {
+    struct {
+      double square[TEAMS * APART];
+      double four[32];
+    };
+    Two scores[32 * SLABS];  // of the run that is searched, when nobody needs the others
+  };
+  Lasting lasting;
+  Search search;
+  double radii[TEAMS][RADII];
 
   // The numbers of all lanes of the team.
   __forceinline__ std::array<double, 4> spread(double own, unsigned team) {

@@ -15,19 +15,14 @@ struct Gram {
   static_assert(D == 4);
   int waiting = 0;
 
-  Gram(int, double ridge) : kept_(static_cast<Column*>(gpu::take_room<gpu::Room::own>(sizeof(Column)))) {
-    *kept_ = {};
-    for (int i = 0; i < D; ++i) kept_->sum[i] = own_place() == i ? ridge : 0.0;
+  Gram(int, double ridge) {
+    for (int i = 0; i < D; ++i) {
+      sum(i) = own_place() == i ? ridge : 0.0;
+      carry(i) = 0.0;
+    }
   }
 
-  // With what lies in memory.
-  void copy(const Gram& other) {
-    waiting = other.waiting;
-    for (int i = 0; i < D; ++i) waits_[i] = other.waits_[i];
-    *kept_ = *other.kept_;
-  }
-
-  double at(int i, int j) const { return of_lane(kept_->sum[i] + kept_->carry[i], j); }
+  double at(int i, int j) const { return of_lane(sum(i) + carry(i), j); }
 
   template <class Team>
   __forceinline__ void add(View<D> x, const Blocks<D>& blocks, const Team& team) {
@@ -42,20 +37,20 @@ struct Gram {
   void fold(const Blocks<D>&, const Team&) {
 #pragma unroll
     for (int i = 0; i < D; ++i) {
-      const auto [value, lost] = two_sum(kept_->sum[i], waits_[i]);
-      kept_->sum[i] = value;
-      kept_->carry[i] += lost;
+      const auto [value, lost] = two_sum(sum(i), waits_[i]);
+      sum(i) = value;
+      carry(i) += lost;
       waits_[i] = 0.0;
     }
     waiting = 0;
   }
 
  private:
-  struct Column {
-    double sum[D], carry[D];
-  };
-  Column* kept_;
   double waits_[D] = {};
+
+  // On the board: they are looked at in one round of sixteen.
+  static double& sum(int i) { return gpu::board().lasting.gram[i][threadIdx.x % 32]; }
+  static double& carry(int i) { return gpu::board().lasting.gram[D + i][threadIdx.x % 32]; }
 };
 
 }  // namespace surefoot

@@ -2,6 +2,7 @@
 // numbers side by side, as a CPU's vector unit does, a team of four lanes then shares, with the same bits.
 #pragma once
 #include "board.hpp"
+#include "quotient.hpp"
 
 namespace surefoot {
 
@@ -29,14 +30,14 @@ struct Quad {
   friend Quad operator+(const Quad& a, const Quad& b) { return Quad(a.own + b.own); }
   friend Quad operator-(const Quad& a, const Quad& b) { return Quad(a.own - b.own); }
   friend Quad operator*(const Quad& a, const Quad& b) { return Quad(a.own * b.own); }
-  friend Quad operator/(const Quad& a, const Quad& b) { return Quad(a.own / b.own); }
+  friend Quad operator/(const Quad& a, const Quad& b) { return Quad(quotient(a.own, b.own)); }
   friend Quad operator*(double a, const Quad& b) { return Quad(a * b.own); }
   friend Quad operator*(const Quad& a, double b) { return Quad(a.own * b); }
 };
 template <>
 inline constexpr int WIDTH<Quad> = 4;
 
-inline Quad root(const Quad& x) { return Quad(std::sqrt(x.own)); }
+inline Quad root(const Quad& x) { return Quad(root(x.own)); }
 inline Quad larger(const Quad& x, const Quad& y) { return Quad(larger(x.own, y.own)); }
 inline Quad absolute(const Quad& x) { return Quad(absolute(x.own)); }
 

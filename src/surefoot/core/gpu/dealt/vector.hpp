@@ -5,6 +5,13 @@
 
 namespace surefoot {
 
+// A lane reads its own number alone.
+template <class Number>
+  requires std::is_same_v<Number, Quad>
+__forceinline__ Number part(View<4> row, int) {
+  return Quad(row.data()[own_place()]);
+}
+
 // A coordinate that may be written.
 struct Coordinate {
   double& own;
