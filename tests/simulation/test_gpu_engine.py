@@ -18,8 +18,9 @@ from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import TYPES, WHICH, Device, are_ordinary, engine_of, is_ordinary, refusal, set_up
+from surefoot.simulation.gpu_engine import Device, refusal, set_up
 from surefoot.simulation.gpu_executor import GpuExecutor
+from surefoot.simulation.gpu_programs import TYPES, WHICH, are_ordinary, engine_of, is_ordinary
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
 ALPHAS = (0.05, 0.4)

@@ -13,14 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.core import native
 from surefoot.core.gpu_program import Engine, program
 from surefoot.errors import ConfigError, WorkerError
-from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant
 from surefoot.simulation.engine import LEARNED, MEASURES, Played, check_owed, play_runs, too_long
+from surefoot.simulation.gpu_programs import (
+    ARENA_BYTES,
+    BLOCK,
+    MOST_DEALT,
+    ROUNDS,
+    TEAMS,
+    TYPES,
+    WHICH,
+    Kind,
+    are_ordinary,
+    engine_of,
+    is_ordinary,
+    task_dtype,
+    team_of,
+)
 from surefoot.simulation.object_runner import policy_of
 from surefoot.simulation.policy_specs import Spec
 from surefoot.simulation.problem import seed_of_run
@@ -28,18 +41,7 @@ from surefoot.simulation.realisations import Block, Realisation
 from surefoot.simulation.rewards import GAUSSIAN
 from surefoot.simulation.worlds import World
 
-# Their types in `core/gpu/play.cu`: the paper's are one, and each is one `Which` of it.
-TYPES = {"LUCB": "PaperPolicy", "CLUCB": "PaperPolicy", "CLUCB2": "PaperPolicy", "SafeLUCB": "SafeLucb"}
-WHICH = ("LUCB", "CLUCB", "CLUCB2")
-# Lanes that play one run. More would share its rows, and repeat the rest of its rounds.
-TEAMS = {"PaperPolicy": 4, "SafeLucb": 4}
-BLOCKS = {"PaperPolicy": 8, "SafeLucb": 1}  # that a multiprocessor must have registers for
-BLOCK = 32  # threads that are started together
-ARENA_BYTES = 32 * BLOCK  # of a block's shared memory: where its threads take room from
-BOARD_BYTES = 14240  # and what they tell each other where vectors are dealt
 CARVEOUT, DEALT_CARVEOUT = 14, 58  # percent of the memory of a multiprocessor that is not to be a cache
-MOST_DEALT = 128  # rows that a warp scores together
-ORDINARY = 2.0**60  # the largest number that their quotients are made for
 SLICES = 8  # of the rounds of dealt runs: more blocks than a device plays at once take turns, and all end together
 LANE_ROOM = 32 * 1024  # bytes that a lane may take for itself
 TRIAL_RUNS, TRIAL_ROUNDS = 8, 512  # which a CPU plays as well, every time
@@ -47,91 +49,6 @@ MEMORY_SHARE = 0.7  # of what the device has free
 MOST_TOGETHER = 65_535  # runs: the most that CUDA numbers in a second dimension
 DRAW_THREADS = 256
 WIDE = 8  # places that the core pads actions to
-
-# The structs of `gpu/play.cu`.
-ROUNDS = np.dtype(
-    [
-        ("rounds", np.int32),
-        ("actions", np.int32),
-        ("checkpoints", np.uint64),
-        ("checkpoint_count", np.int32),
-        ("watched", np.uint64),
-        ("watched_count", np.int32),
-        ("memory", np.uint64),
-        ("lane_room", np.uint64),
-        ("team_room", np.uint64),
-        ("groups", np.int32),
-        ("slices", np.int32),
-        ("tickets", np.uint64),
-        ("done", np.uint64),
-    ],
-    align=True,
-)
-
-
-def task_dtype(settings: int) -> np.dtype[np.void]:
-    """One run as the kernel reads it, with so many bytes of settings."""
-    return np.dtype(
-        [
-            ("settings", np.void, settings),
-            ("features", np.uint64),
-            ("columns", np.uint64),
-            ("means", np.uint64),
-            ("baselines", np.uint64),
-            ("draws", np.uint64),
-            ("kept", np.uint64),
-            ("learned", np.uint64),
-            ("scale", np.float64),
-            ("rewards", np.int32),
-            ("is_told", np.int32),
-            ("which", np.int64),
-        ]
-    )
-
-
-# The others look at more than an ellipsoid and its widths.
-DEALT_RADII = {RADII[name] for name in ("paper", "logdet", "amm")}
-
-
-class Kind(NamedTuple):
-    """What a program is compiled for: a policy's type in the core, a radius, and whether its runs are ordinary."""
-
-    policy: str
-    radius: int
-    is_ordinary: bool
-
-
-def engine_of(
-    policy: str, radius: int = 0, is_ordinary: bool = True, *, fixed: bool = True, actions: int = MOST_DEALT
-) -> Engine:
-    """The engine for a policy's type and radius in the core, in worlds whose rows stay the same or not."""
-    task = task_dtype(len(native.LinearSettings().raw())).itemsize
-    team = team_of(policy, radius, fixed=fixed)
-    dealt = policy == "PaperPolicy" and is_ordinary and fixed and radius in DEALT_RADII and actions <= MOST_DEALT
-    shared = ARENA_BYTES + BOARD_BYTES * dealt
-    return Engine(policy, radius, fixed, FIXED, team, BLOCK, BLOCKS[policy], task, ROUNDS.itemsize, shared, dealt)
-
-
-def are_ordinary(blocks: Sequence[Block]) -> bool:
-    """Whether all features lie between 1/ORDINARY and ORDINARY, or are zero.
-
-    Where vectors are dealt, quotients and roots are rounded correctly as long as nothing on the way leaves the normal
-    numbers. With such features, and a ridge within the same bounds, a row's leverage stays below 2^182, and det V
-    grows by less than 2^800 between two factorisations of 1,024 observations.
-    """
-    sizes = np.abs(np.concatenate([block.features.ravel() for block in blocks]))
-    return bool(np.all((sizes == 0.0) | ((sizes >= 1 / ORDINARY) & (sizes <= ORDINARY))))
-
-
-def is_ordinary(settings: Any) -> bool:
-    """Whether a ridge lies within those bounds, and nothing is declared that programs with dealt vectors leave out."""
-    within = 1 / ORDINARY <= settings.ridge <= ORDINARY
-    return bool(within and settings.misfit == 0.0 and settings.exploration == 0.0)
-
-
-def team_of(policy: str, radius: int, *, fixed: bool) -> int:
-    """How many lanes play a run; one alone prepares new rows, and chooses the sets of the `dual` radius."""
-    return TEAMS[policy] if fixed and radius != RADII["dual"] else 1
 
 
 def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:

@@ -1,5 +1,5 @@
 // In the place of the core's `declared_apart.hpp`: where vectors are dealt nobody declares it (`is_ordinary` in
-// `surefoot.simulation.gpu_engine`), and no round looks for it in memory.
+// `surefoot.simulation.gpu_programs`), and no round looks for it in memory.
 #pragma once
 
 namespace surefoot {

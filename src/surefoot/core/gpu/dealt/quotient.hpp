@@ -1,6 +1,6 @@
 // Roots and quotients without a branch: where each has one of its own for numbers that are not ordinary, a compiler
 // works on one after the other. Both are rounded correctly wherever nothing on the way leaves the normal numbers, which
-// the host sees to (`are_ordinary` in `surefoot.simulation.gpu_engine`).  (Markstein 1990)
+// the host sees to (`are_ordinary` in `surefoot.simulation.gpu_programs`).  (Markstein 1990)
 #pragma once
 #include <cmath>
 
