@@ -14,6 +14,7 @@ import pytest
 from surefoot.errors import DecisionConflictError, InputError, JournalUnavailableError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
 from surefoot.experiment.answer import or_raise
+from surefoot.experiment.async_experiment import LARGEST_GROUP, BatchQueue
 from surefoot.experiment.snapshots import pack
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.in_memory import MemoryJournal
@@ -270,3 +271,24 @@ def test_an_executor_that_is_shut_down_leaves_nobody_waiting() -> None:
         assert (len(done), len(late)) == (3, 0)
 
     asyncio.run(main())
+
+
+def test_a_group_that_is_full_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = list[float]()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        later = loop.call_later
+
+        def noted(delay: float, *args: Any) -> Any:
+            moments.append(delay)
+            return later(delay, *args)
+
+        monkeypatch.setattr(loop, "call_later", noted)
+        with ThreadPoolExecutor(1) as pool:
+            queue = BatchQueue(lambda entries: pool.submit(list, entries))
+            await asyncio.gather(*(queue.put([0] * (LARGEST_GROUP // 2)) for _ in range(20)))  # two fill a group
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert len(moments) <= 1  # after the last group alone

@@ -2,12 +2,17 @@
 
 import select
 import socket
+import struct
 import threading
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 SOCKET = ".s.PGSQL.5432"
 COMMIT = b"COMMIT\x00"
+
+_FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+STOPPING = b"E" + struct.pack("!I", len(_FIELDS) + 4) + _FIELDS
 
 
 class Proxy:
@@ -15,6 +20,8 @@ class Proxy:
 
     lose = "request": the next commit never reaches the server
     lose = "answer":  the next commit reaches the server, its answer never comes back
+    lose = "rest":    its answer comes back, and then, as of a server that is told to stop, an error that ends the
+                      session; the end itself is a moment late
     """
 
     def __init__(self, url: str, folder: Path) -> None:
@@ -52,8 +59,13 @@ class Proxy:
             while self._is_open:
                 for source in select.select([client, server], [], [], 0.02)[0]:
                     data, target = source.recv(65536), server if source is client else client
-                    if source is client and COMMIT in data and self.lose is not None:
+                    if source is client and COMMIT in data and self.lose in ("request", "answer"):
                         self._lose(server, data)
+                        return
+                    if source is server and COMMIT in data and self.lose == "rest":
+                        self.lose = None
+                        client.sendall(data[: data.index(COMMIT) + len(COMMIT)] + STOPPING)
+                        time.sleep(0.1)
                         return
                     if not data:
                         return

@@ -34,7 +34,7 @@ def proxy(url: str) -> Iterator[Proxy]:
 
 @pytest.mark.parametrize("stop", [signal.SIGQUIT, signal.SIGINT], ids=["crash", "fast stop"])
 def test_a_server_that_stops_and_comes_back_loses_nothing(stop: signal.Signals) -> None:
-    told, halt = Told(), threading.Event()
+    told, refused, halt = Told(), set[str](), threading.Event()
 
     def keep_sending(journal: PostgresJournal, worker: int) -> None:
         for n in range(100_000):
@@ -43,7 +43,10 @@ def test_a_server_that_stops_and_comes_back_loses_nothing(stop: signal.Signals) 
             try:
                 append(journal, key)
                 told.done.add(key)
-            except (JournalUnavailableError, OutcomeUnknownError):
+            except JournalUnavailableError:
+                refused.add(key)
+                halt.wait(0.02)
+            except OutcomeUnknownError:
                 halt.wait(0.02)
             if halt.is_set():
                 return
@@ -63,6 +66,30 @@ def test_a_server_that_stops_and_comes_back_loses_nothing(stop: signal.Signals) 
         for thread in threads:
             thread.join()
         nothing_lost_nothing_twice(journal, told)
+        assert not refused & set(told.kept)  # who was told that nothing was written plays the baseline
+
+
+COMMITTING = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT'"
+
+
+def test_a_session_that_is_ended_while_it_commits_leaves_nobody_in_doubt() -> None:
+    with running_server() as server, psycopg.connect(server.get_uri(), autocommit=True) as operator:
+        # So that there is time to end it.
+        operator.execute("ALTER SYSTEM SET commit_delay = 100000")
+        operator.execute("ALTER SYSTEM SET commit_siblings = 0")
+        operator.execute("SELECT pg_reload_conf()")
+        with PostgresJournal(server.get_uri()) as journal:
+            journal.create(NAME, b"{}", time=0.0)
+
+            def end() -> None:
+                _wait_until(lambda: operator.execute(COMMITTING).rowcount > 0)
+                operator.execute(f"SELECT pg_terminate_backend(pid) FROM ({COMMITTING}) AS found")
+
+            for n in range(3):
+                thread = threading.Thread(target=end)
+                thread.start()
+                assert append(journal, f"d{n}") == journal.find(NAME, f"d{n}")
+                thread.join()
 
 
 def _wait_for_more(told: Told) -> None:
@@ -77,12 +104,13 @@ def _wait_until(is_so: Callable[[], bool], seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
-def test_a_commit_whose_answer_is_lost_was_written_once(postgres: PostgresJournal, proxy: Proxy) -> None:
+@pytest.mark.parametrize("lost", ["answer", "rest"])
+def test_a_commit_whose_answer_is_lost_was_written_once(postgres: PostgresJournal, proxy: Proxy, lost: str) -> None:
     with PostgresJournal(proxy.url) as remote:
         append(remote, "before")
-        proxy.lose = "answer"
+        proxy.lose = lost
         assert append(remote, "d") == postgres.find(NAME, "d")
-        proxy.lose = "answer"
+        proxy.lose = lost
         assert remote.create("other", b"{}", time=0.0).head == postgres.head("other")
         assert append(remote, "after").number == 4
 

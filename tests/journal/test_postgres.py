@@ -161,3 +161,12 @@ def test_a_commit_is_flushed_even_where_the_server_would_not(url: str) -> None:
         journal.create(NAME, b"", time=0.0)
         with pytest.raises(JournalConflictError):
             journal.create(NAME, b"", time=0.0)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=["zero", "half a letter"])
+def test_a_name_that_no_experiment_can_have_is_not_found(postgres: PostgresJournal, name: str) -> None:
+    with pytest.raises(JournalNotFoundError):
+        postgres.view(name)
+    with pytest.raises(JournalNotFoundError):
+        postgres.transact(name, lambda transaction: transaction.head)
+    assert append(postgres, "d").number == 2

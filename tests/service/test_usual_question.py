@@ -130,6 +130,7 @@ ODD = [
     b'{"actions":[{"id":"a","features":[+1]}]}',
     b'{"actions":[{"id":"a","features":[-]}]}',
     b'{"actions":[{"id":"a","features":[1e]}]}',
+    b'{"actions":[{"id":"a","features":[-0]}]}',
     b'{"actions":[{"id":"a","features":[NaN]}]}',
     b'{"actions":[{"id":"a","features":["1"]}]}',
     b'{"actions":[{"id":"a","features":[null]}]}',
@@ -146,6 +147,7 @@ ODD = [
     b'{"actions":[{"id":"a","features":[0.1]}],"catalogue":null}',
     b'{"actions":[{"id":"a","features":[0.1]}],"context":{"a":}}',
     b'{"actions":[{"id":"a","features":[0.1]}],"context":{"a":1}',
+    b'{"actions":[{"id":"a","features":[0.1]}],"context":{"a":' + b"[" * 60 + b"]" * 60 + b"}}",
     b'{"actions":[{"id":"a","features":[0.1]}],"context":' + b'{"a":' * 2000 + b"1" + b"}" * 2001,
 ]
 

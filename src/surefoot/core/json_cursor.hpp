@@ -36,7 +36,7 @@ class JsonCursor {
     return std::nullopt;
   }
 
-  // A number that a double has room for.
+  // A number that a double has room for. Whether -0 is one of two zeros, readers do not agree.
   std::optional<double> number() {
     skip_blanks();
     const char* const first = at_;
@@ -52,14 +52,16 @@ class JsonCursor {
       if (at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
       if (!digits()) return std::nullopt;
     }
+    if (std::string_view(first, static_cast<std::size_t>(at_ - first)) == "-0") return std::nullopt;
     double value = 0.0;
     const auto [until, error] = std::from_chars(first, at_, value);
     if (error != std::errc() || until != at_ || !std::isfinite(value)) return std::nullopt;
     return value;
   }
 
-  // An object from brace to brace, as its bytes; what is within is for another reader to judge.
-  std::optional<std::string_view> object() {
+  // An object from brace to brace, as its bytes, unless it is nested more deeply than that; what is within is for
+  // another reader to judge.
+  std::optional<std::string_view> object(int deepest) {
     skip_blanks();
     if (at_ == end_ || *at_ != '{') return std::nullopt;
     const char* const first = at_;
@@ -71,9 +73,9 @@ class JsonCursor {
         is_text = *at_ != '"';
       } else if (*at_ == '"') {
         is_text = true;
-      } else if (*at_ == '{') {
-        ++depth;
-      } else if (*at_ == '}' && --depth == 0) {
+      } else if (*at_ == '{' || *at_ == '[') {
+        if (++depth > deepest) return std::nullopt;
+      } else if ((*at_ == '}' || *at_ == ']') && --depth == 0) {
         return std::string_view(first, static_cast<std::size_t>(++at_ - first));
       }
     }

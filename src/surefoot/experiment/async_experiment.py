@@ -307,7 +307,7 @@ class EventLoopQueue:
         self.size += len(ready)
         if self._task is None:
             self._task = self.loop.create_task(self._work())
-        elif self._bell is not None and len(self._waiting) >= self._wanted:
+        elif self._bell is not None and self._has(self._wanted):
             _ring(self._bell)
         return answers
 
@@ -329,12 +329,16 @@ class EventLoopQueue:
         finally:
             self._task = None
 
+    def _has(self, callers: int) -> bool:
+        """Whether so many wait for the next group, or as many as it can take."""
+        return len(self._waiting) >= callers or self.size >= LARGEST_GROUP
+
     async def _gather(self, callers: int, seconds: float) -> None:
         """Give callers that were just answered a moment to come back, so that they form one group again."""
         # The moment begins when their answers are made and sent, each in a turn of the loop.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        if len(self._waiting) >= callers:
+        if self._has(callers):
             return
         # Asleep meanwhile: to look again and again would take the core from those who are to come back.
         self._wanted, self._bell = callers, self.loop.create_future()

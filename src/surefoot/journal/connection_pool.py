@@ -90,11 +90,17 @@ class PooledConnection:
         """Statements are sent together: one round trip in place of one each. Their rows are there at the end.
 
         What the server refuses is raised at the end, and the session is not lent again: the server skips whatever
-        follows, also what psycopg then believes to be prepared.
+        follows, also what psycopg then believes to be prepared. After anything else than a refusal it is lost: a server
+        that ends a session may have done what it was sent, and psycopg may not have heard of the end yet.
         """
         self._is_in_doubt = True
-        with explaining(), self._connection.pipeline():
-            yield lambda statement, values: self._connection.execute(statement.replace("?", "%s"), values)
+        try:
+            with explaining(), self._connection.pipeline():
+                yield lambda statement, values: self._connection.execute(statement.replace("?", "%s"), values)
+        except JournalError as error:
+            if _ends_session(error.__cause__):
+                self.close()
+            raise
         self._is_in_doubt = False
 
     def copy(self, table: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]]) -> None:
@@ -176,8 +182,8 @@ class ConnectionPool:
             try:
                 session.ask_ahead(opening)
                 return session
-            except JournalError:
-                was_lost = session.is_lost
+            except BaseException as error:
+                was_lost = isinstance(error, JournalError) and session.is_lost
                 session.close()
                 # Another one may still be alive; what a server refuses it would refuse again.
                 if is_new or not was_lost:
@@ -194,6 +200,11 @@ class ConnectionPool:
             self._idle.append(session)
         else:
             session.close()
+
+
+def _ends_session(error: BaseException | None) -> bool:
+    """Whether it is more than the refusal of a statement by a server that goes on."""
+    return isinstance(error, psycopg.OperationalError) and error.diag.severity_nonlocalized != "ERROR"
 
 
 def _rows(cursor: psycopg.Cursor[Any]) -> Rows:

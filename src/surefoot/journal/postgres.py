@@ -121,6 +121,7 @@ class PostgresJournal(Journal):
 
     def transact(self, name: str, work: Callable[[Transaction], T], *, keys: Sequence[str] = ()) -> T:
         """Run `work` while the experiment's row is locked, and return when the server has flushed its commit."""
+        sql.refuse_name(name)
         opening = PostgresView.opening(name, self._ids.get(name), keys)
         with self._alone(name), self._sessions.lend(*opening) as session:
             view = PostgresView(name, session.query, lock=LOCK)

@@ -90,6 +90,7 @@ class SqlView(View):
     most_values = 8 * MOST_AT_ONCE  # in one statement
 
     def __init__(self, name: str, query: Query, *, lock: str = "", has_private: bool = True) -> None:
+        refuse_name(name)
         rows = query(FIND + lock, (name,))
         if not rows:
             raise not_found(name)
@@ -230,6 +231,12 @@ class SqlView(View):
     def _one(self, statement: str, value: str) -> Event | None:
         rows = self._query(statement, (self._id, value)) if _is_possible(value) else []
         return next(verified(self.name, [_event(self.name, rows[0])])) if rows else None
+
+
+def refuse_name(name: str) -> None:
+    """Refuse a name that no experiment can have, before a database is asked for it, which may not take it."""
+    if not _is_possible(name):
+        raise not_found(name)
 
 
 def create(query: Query, name: str, payload: bytes, time: float) -> Event:

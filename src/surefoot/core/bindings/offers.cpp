@@ -17,6 +17,8 @@ namespace {
 
 nb::bytes as_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
+constexpr int DEEPEST = 60;  // levels of a context: more are for a reader that counts on its stack
+
 // The most actions, numbers of one, and characters of a text.
 struct Sizes {
   Py_ssize_t actions, dimensions, text;
@@ -97,7 +99,7 @@ struct Offers {
       return number.has_value();
     }
     if (field == "context" && context.is_none()) {
-      const auto found = body.object();
+      const auto found = body.object(DEEPEST);
       if (found) context = as_bytes(*found);
       return found.has_value();
     }
