@@ -271,7 +271,7 @@ class Off:
 
     def play(self, specs: Any, cast: Any) -> Any:
         runs = range(len(cast.realisations))
-        played = cpu.play_runs(self.world, specs, runs=runs, seed=0, **self.given)
+        played = cpu.play_chunk(self.world, specs, runs=runs, seed=0, **self.given)
         numbers = getattr(played, self.bent)[-1].reshape(-1)
         numbers[0] = np.nextafter(numbers[0], 1e9)
         return played
@@ -291,7 +291,7 @@ def test_a_device_whose_bits_differ_is_not_believed(bent: str, monkeypatch: pyte
 def equal(world: Any, specs: list[Spec], runs: int, horizon: int) -> None:
     points = cpu.default_checkpoints(horizon)
     given: Any = {"runs": range(runs), "horizon": horizon, "seed": 3, "watched": ALPHAS, "checkpoints": points}
-    assert all(Device(0).play_all(world, specs, **given).equals(cpu.play_runs(world, specs, **given)))
+    assert all(Device(0).play(world, specs, **given).equals(cpu.play_chunk(world, specs, **given)))
 
 
 @needs_gpu

@@ -209,32 +209,11 @@ def play_chunk(
     watched: Sequence[float],
     checkpoints: NDArray[np.int64],
     blocks: int = BLOCK,
-) -> list[NDArray[np.float64]]:
-    """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
-    return play_runs(
-        world,
-        specs,
-        runs=runs,
-        horizon=horizon,
-        seed=seed,
-        watched=watched,
-        checkpoints=checkpoints,
-        blocks=blocks,
-    ).counts
-
-
-def play_runs(
-    world: World,
-    specs: Sequence[Entrant],
-    *,
-    runs: Sequence[int],
-    horizon: int,
-    seed: int,
-    watched: Sequence[float],
-    checkpoints: NDArray[np.int64],
-    blocks: int = BLOCK,
 ) -> Played:
-    """The same with what the runs of linear policies in the paper's dimension have learned in the end."""
+    """Play some runs to the horizon: for each policy the counts (runs, checkpoints, tally).
+
+    And, of linear policies in the paper's dimension, what every run has learned in the end.
+    """
     alphas = [float(alpha) for alpha in watched]
     kept = [np.zeros((len(runs), checkpoints.size, len(MEASURES) + len(alphas))) for _ in specs]
     learned = [np.zeros((len(runs), LEARNED)) for _ in specs]
@@ -284,7 +263,7 @@ class ChunkTask(VersionedTask):
             seed=self.seed,
             watched=self.watched,
             checkpoints=self.checkpoints,
-        )
+        ).counts
 
     def hand_in(self, kept: list[NDArray[np.float64]]) -> Any:
         """What becomes of the counts: here they are the answer."""

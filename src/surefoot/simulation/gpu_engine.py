@@ -18,7 +18,7 @@ from surefoot.errors import ConfigError, WorkerError
 from surefoot.linear.ridge import FIXED
 from surefoot.simulation.available_memory import available_memory
 from surefoot.simulation.contestants import Entrant
-from surefoot.simulation.engine import LEARNED, MEASURES, Played, check_owed, play_runs, too_long
+from surefoot.simulation.engine import LEARNED, MEASURES, Played, check_owed, play_chunk, too_long
 from surefoot.simulation.gpu_programs import (
     ARENA_BYTES,
     BLOCK,
@@ -98,24 +98,8 @@ class Device:
         seed: int,
         watched: Sequence[float],
         checkpoints: NDArray[np.int64],
-    ) -> list[NDArray[np.float64]]:
-        """Play some runs to the horizon; returns for each policy the counts (runs, checkpoints, tally)."""
-        return self.play_all(
-            world, policies, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=checkpoints
-        ).counts
-
-    def play_all(
-        self,
-        world: World,
-        policies: Sequence[Entrant],
-        *,
-        runs: Sequence[int],
-        horizon: int,
-        seed: int,
-        watched: Sequence[float],
-        checkpoints: NDArray[np.int64],
     ) -> Played:
-        """The same with what every run has learned in the end."""
+        """Play some runs to the horizon, as `surefoot.simulation.engine.play_chunk` does."""
         if (why := refusal(world, policies)) is not None:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
         specs = [spec for spec in policies if isinstance(spec, Spec)]
@@ -152,7 +136,7 @@ class Device:
         with self._cupy.cuda.Device(self.index):
             cast = set_up(world, specs, seed, runs, 1 if world.fixed else horizon)
             there = _Stage(self._cupy, world, horizon, watched, points).play(specs, cast)
-        here = play_runs(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
+        here = play_chunk(world, specs, runs=runs, horizon=horizon, seed=seed, watched=watched, checkpoints=points)
         for spec, is_equal in zip(specs, there.equals(here), strict=True):
             if not is_equal:
                 raise WorkerError(

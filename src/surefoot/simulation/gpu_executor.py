@@ -100,7 +100,7 @@ class GpuExecutor(Executor):
                 seed=task.seed,
                 watched=task.watched,
                 checkpoints=task.checkpoints,
-            )
+            ).counts
         except BaseException as error:
             for _, future in jobs:
                 future.set_exception(error)
