@@ -13,6 +13,8 @@ from surefoot.errors import ConfigError, JournalUnavailableError
 from surefoot.experiment import ShardedExperiment
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import open_journal
+from surefoot.records import LOST, Lost, encode
+from surefoot.service.routes.leases import ShardRead, ShardsRead, tell_losses
 from surefoot.service.settings import Settings, load
 from tests.edge.edges import new_keys
 from tests.journal.servers import new_database, running_server
@@ -287,3 +289,17 @@ def test_a_server_that_does_not_reach_the_hub_says_why_and_what_it_is_leased(
     (told,) = before["shards"]
     assert {**own, "through": told["through"]} == told
     assert own["amount"] > 0
+
+
+def test_of_a_shard_that_was_lost_twice_the_newest_word_is_told_and_of_one_that_is_back_none() -> None:
+    def lost(shard: str, reason: str) -> None:
+        payload = encode(Lost(shard=shard, reason=reason, by="ops"))
+        journal.transact("shop", lambda transaction: transaction.append(LOST, payload, time=1.0))
+
+    with open_journal("memory:") as journal:
+        journal.create("shop", b"{}", time=0.0)
+        for shard, reason in (("a", "fire"), ("b", "flood"), ("a", "frost")):
+            lost(shard, reason)
+        shards = [ShardRead(name, 1, 0.0, 0, 0.0, is_away=name == "a") for name in "ab"]
+        tell_losses(journal, "shop", ShardsRead(None, 0.0, 0.0, shards))
+    assert [shard.lost for shard in shards] == ["frost", None]

@@ -86,7 +86,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         try:
             found: ShardsRead = await registry.run(experiment.coordinator, shards_of)
             if any(shard.is_away for shard in found.shards):
-                await registry.run(_tell_losses, registry.shards.hub, experiment.name, found)
+                await registry.run(tell_losses, registry.shards.hub, experiment.name, found)
         except JournalError as away:
             found, error = await registry.run(_own_lease, registry.journal, experiment), away
         found.shard = experiment.settings.shard
@@ -154,14 +154,14 @@ def shards_of(coordinator: Coordinator | GuardCoordinator) -> ShardsRead:
     return ShardsRead(None, coordinator.pot, coordinator.leased, shards, lift=lift)
 
 
-def _tell_losses(hub: Journal, name: str, found: ShardsRead) -> None:
+def tell_losses(hub: Journal, name: str, found: ShardsRead) -> None:
     """Who said that nobody waits for a shard any more, and why."""
-    said = {}
+    said = dict[str, Lost]()
     for event in hub.view(name).newest_of(LOST, MOST_LOSSES):
         record = decode(event, Lost)
-        said[record.shard] = record
+        said.setdefault(record.shard, record)  # the newest word of each comes first
     for shard in found.shards:
-        if shard.name in said:
+        if shard.is_away and shard.name in said:
             shard.lost, shard.lost_by = said[shard.name].reason, said[shard.name].by
 
 
