@@ -82,8 +82,8 @@ class PostgresView(sql.SqlView):
         texts = [key for key in keys if isinstance(key, str)]
         return [*locked, (sql.HEAD, (experiment,)), *cls.lookups(experiment, texts)]
 
-    def send(self, pending: "StagedTransaction[PostgresView]", session: PooledConnection) -> None:
-        """Write what a transaction gathered and commit, with few round trips; many rows as a copy."""
+    def copy(self, pending: "StagedTransaction[PostgresView]", session: PooledConnection) -> bool:
+        """Write many rows that a transaction gathered as a copy; false where there are few, or their order matters."""
         events, texts = pending.events, pending.texts
         # A text that is erased must go before its alias is used again, and a copy has no order of that kind.
         copies = len(events) >= MANY and None not in texts.values()
@@ -92,7 +92,7 @@ class PostgresView(sql.SqlView):
         if copies and texts:
             new = ((self._id, number, *astuple(text)) for number, text in texts.items() if text is not None)
             session.copy("private", TEXTS, new)
-        session.commit(lambda write: self.keep(pending, write, has_rows=copies))
+        return copies
 
 
 class PostgresJournal(Journal):
@@ -132,7 +132,8 @@ class PostgresJournal(Journal):
             pending.finish()
             # Otherwise the session's ROLLBACK ends it, and saves a flush.
             if pending.events or pending.attachments or pending.texts:
-                self._commit(session, name, pending.head, lambda: view.send(pending, session))
+                has_rows = view.copy(pending, session)
+                self._commit(session, name, pending.head, lambda write: view.keep(pending, write, has_rows=has_rows))
             return result
 
     def remove(self, name: str, *, head: Head, note: Callable[[Transaction], object]) -> None:
@@ -248,10 +249,11 @@ class PostgresJournal(Journal):
             return session.query(*question)
 
     def _commit(
-        self, session: PooledConnection, name: str, head: Head, commit: Callable[[], None] | None = None
+        self, session: PooledConnection, name: str, head: Head, write: Callable[[sql.Query], None] | None = None
     ) -> None:
+        """Commit, with what `write` sends; where the answer is lost, look whether it was written."""
         try:
-            (commit or session.commit)()
+            session.commit(write)
         except JournalError as error:
             # A server that answers with an error has not written.
             if not session.is_lost:
