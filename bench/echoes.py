@@ -17,11 +17,11 @@ uvicorn.run(Litestar([echo], openapi_config=None), port=int(sys.argv[1]), http="
             log_level="warning")
 """
 _SERVICE = """
-import asyncio, gc, os, sys
+import asyncio, os, sys
 from surefoot.service import request_models
 from surefoot.service.app import Service
 from surefoot.service.request_bodies import decoder, read_body
-from surefoot.service.server import Server, config_of
+from surefoot.service.server import Server, calm_collector, config_of
 from surefoot.service.settings import Settings
 settings = Settings(database=sys.argv[2], port=int(sys.argv[1]))
 service = Service(settings)
@@ -29,7 +29,7 @@ read = decoder(request_models.Decide)
 """
 _RUN = """
 service.handlers.decide = echo
-gc.collect(), gc.freeze(), gc.set_threshold(20_000, 20, 50)  # as the service does
+calm_collector()
 Server(config_of(settings, service), service).run()
 """
 ECHO = f"""{_SERVICE}

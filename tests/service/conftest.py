@@ -1,4 +1,4 @@
-"""A server that tests share, and one with tokens."""
+"""What tests of the service share: a server, and a browser with a tab."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from surefoot.service.settings import Settings
+from tests.service.page_browser import Browser, Tab, browser
 from tests.service.servers import create, running
 
 
@@ -29,3 +30,16 @@ def client(address: str) -> Iterator[httpx.Client]:
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     return str(tmp_path / "shop.journal")
+
+
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(chrome: Browser) -> Iterator[Tab]:
+    with chrome.tab() as found:
+        found.size(1280, 900)
+        yield found

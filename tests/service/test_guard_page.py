@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from surefoot.service.settings import Settings
-from tests.service.page_browser import Browser, Tab, browser
+from tests.service.page_browser import Browser, Tab
 from tests.service.servers import create, running
 
 METRICS = {
@@ -19,12 +19,6 @@ PATH = "/v1/experiments/models"
 VERDICT = "document.getElementById('verdict').textContent"
 POINTS = "document.querySelector('#chart .line.share').points.length"
 NEWEST = "document.querySelector('#decisions li')?.dataset.id"
-
-
-@pytest.fixture(scope="module")
-def chrome() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

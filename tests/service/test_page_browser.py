@@ -11,7 +11,7 @@ import pytest
 from surefoot.service.demo_shop import CHOICES
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
-from tests.service.page_browser import Browser, Tab, browser
+from tests.service.page_browser import Browser, Tab
 from tests.service.servers import ACTIONS, Apart, create, running
 from tests.service.test_demo import demo
 from tests.service.test_health import damage
@@ -24,12 +24,6 @@ GUARDED, SHADOW = (choice.name for choice in CHOICES)
 
 
 @pytest.fixture(scope="module")
-def chrome() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def shop(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The demo, with more visitors than usual; only where there is a browser to look at it."""
     folder = tmp_path_factory.mktemp("demo")
@@ -38,13 +32,6 @@ def shop(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.terminate()
         assert process.wait(60) == 0
     assert list(folder.iterdir()) == []
-
-
-@pytest.fixture
-def tab(chrome: Browser) -> Iterator[Tab]:
-    with chrome.tab() as found:
-        found.size(1280, 900)
-        yield found
 
 
 def mode_of(address: str, name: str) -> str:

@@ -1,7 +1,6 @@
 """The page says who did what, gives the newest receipt, and names the runbook's line of every alarm."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,11 @@ from surefoot.service.coefficients import NO_BELIEFS
 from surefoot.service.history import StatusHistory, replayed
 from surefoot.service.settings import Settings
 from surefoot.service.tokens import TokenFile
-from tests.service.page_browser import Browser, Tab, browser
+from tests.service.page_browser import Tab
 from tests.service.servers import ACTIONS, POLICY, create, running
 
 SHOP = "/v1/experiments/shop"
 RUNBOOK = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
-
-
-@pytest.fixture(scope="module")
-def chrome() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture
-def tab(chrome: Browser) -> Iterator[Tab]:
-    with chrome.tab() as found:
-        found.size(1280, 900)
-        yield found
 
 
 def story(client: httpx.Client) -> None:

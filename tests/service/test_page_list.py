@@ -6,19 +6,13 @@ import httpx
 import pytest
 
 from surefoot.service.settings import Settings
-from tests.service.page_browser import Browser, Tab, browser
+from tests.service.page_browser import Browser, Tab
 from tests.service.servers import ACTIONS, create, running
 from tests.service.test_health import damage
 
 LONG = "homepage-banner.winter-campaign.returning-visitors.mobile_app.germany-austria-switzerland"
 NAMES = "[...document.querySelectorAll('.card-name')].map((name) => name.textContent)"
 NOTHING = "document.getElementById('nothing').textContent"
-
-
-@pytest.fixture(scope="module")
-def chrome() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +26,6 @@ def many(chrome: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         client.post("/v1/experiments/zoo/decisions", json={"decision_id": "a", "actions": ACTIONS}).raise_for_status()
         client.post("/v1/experiments/zoo/decisions/a/reward", json={"value": 7}).raise_for_status()
         yield address
-
-
-@pytest.fixture
-def tab(chrome: Browser) -> Iterator[Tab]:
-    with chrome.tab() as found:
-        found.size(1280, 900)
-        yield found
 
 
 @pytest.mark.parametrize("width", [1280, 360])

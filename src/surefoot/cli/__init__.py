@@ -28,8 +28,7 @@ def main() -> None:
         print(f"surefoot: {hint}", file=sys.stderr)
         sys.exit(2)
     except SurefootError as error:
-        text = str(error).replace("`names()` lists", "`surefoot experiment list` lists")
-        print("\n".join([f"surefoot: {text}", *getattr(error, "__notes__", ())]), file=sys.stderr)
+        print("\n".join([f"surefoot: {error}", *getattr(error, "__notes__", ())]), file=sys.stderr)
         sys.exit(2)
     except (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         what = error if error.filename is None else f"`{error.filename}`: {error.strerror}"

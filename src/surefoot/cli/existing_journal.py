@@ -19,6 +19,8 @@ def open_existing(journal: str) -> Journal:
     try:
         return open_journal(journal)
     except JournalBusyError:
+        if file is None:  # another database has words of its own
+            raise
         raise JournalBusyError(
             f"One process may write a SQLite journal, but another has {file} open. Stop the server that uses it, or "
             "ask it over HTTP."

@@ -310,7 +310,9 @@ class Journal(ABC):
 
 def not_found(name: str) -> JournalNotFoundError:
     """The error for an experiment that does not exist."""
-    return JournalNotFoundError(f"The journal has no experiment {name!r}; `names()` lists those it has.")
+    return JournalNotFoundError(
+        f"The journal has no experiment {name!r}; `names()` or `surefoot experiment list` lists those it has."
+    )
 
 
 def taken(name: str) -> JournalConflictError:

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from surefoot.experiment.experiment_name import LONGEST_NAME, NAME_PATTERN, NAME_RULE
 from surefoot.experiment.policy_by_name import PolicyName
+from surefoot.experiment.question import LONGEST_ID
 from surefoot.records import ModeName, Response
 
-LONGEST_ID = 200
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@=+~-]*$"
 Identifier: TypeAlias = Annotated[
     str,

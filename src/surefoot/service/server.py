@@ -247,7 +247,7 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
             one.close()
         raise
     server = Server(config_of(settings, service), service)
-    _calm_collector()
+    calm_collector()
     server.run(sockets=listening)
     # uvicorn logs what kept it from starting, and returns.
     if not server.started:
@@ -255,7 +255,7 @@ def serve(settings: Settings, *, sockets: list[socket.socket] | None = None) -> 
     log.info("stopped")
 
 
-def _calm_collector() -> None:
+def calm_collector() -> None:
     """What was loaded at the start lives as long as the process: searching it again and again costs half the speed."""
     gc.collect()
     gc.freeze()

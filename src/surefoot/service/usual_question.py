@@ -11,10 +11,10 @@ import numpy as np
 
 from surefoot.arrays import Matrix
 from surefoot.core import native
-from surefoot.experiment.question import Read, key_of, read_baseline_reward, read_context
+from surefoot.experiment.question import LONGEST_ID, Read, key_of, read_baseline_reward, read_context
 from surefoot.ids import new_id
 from surefoot.records import Asked
-from surefoot.service.request_models import ID_PATTERN, LONGEST_ID
+from surefoot.service.request_models import ID_PATTERN
 
 _is_id = re.compile(ID_PATTERN).fullmatch
 
