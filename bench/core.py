@@ -115,8 +115,6 @@ FIRST = {
     "UCB": f"p = surefoot.UCB(arms=2); {ROUND}",
     "ConservativeUCB": f"p = surefoot.ConservativeUCB(arms=2, alpha=.1, delta=.1); {ROUND}",
     "Guard": f"p = surefoot.Guard(alpha=.1, delta=.05); {GUARDED}",
-    "LinearGuard": f"from surefoot.policies import LinearGuard; m = surefoot.SafeLUCB({LINEAR}, alpha=.1); "
-    f"p = LinearGuard(also=m, alpha=.1, delta=.2); {GUARDED}",
 }
 
 

@@ -77,6 +77,7 @@ def test_what_was_handed_in_stands_and_teaches_nothing(shop: Shop) -> None:
         assert edge.void(kept.decision_id) is False  # it was the baseline's
         with pytest.raises(DecisionError, match="handed in"):
             edge.void(made.decision_id)
+        edge.abandon(made.decision_id)
         assert edge.reward(made.decision_id, 0.8).refused == "conflict"
         assert edge.reward(kept.decision_id, 0.5).is_accepted
         edge.renew()

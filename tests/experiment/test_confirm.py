@@ -130,20 +130,52 @@ def one_learner_round() -> tuple[Experiment, str, Clock]:
     raise AssertionError("the learner never played")
 
 
-@pytest.mark.parametrize("word", ["confirm", "reward", "void"])
-def test_a_reward_and_a_void_are_a_word_too(word: str) -> None:
+@pytest.mark.parametrize("word", ["confirm", "reward"])
+def test_a_late_reward_is_a_word_too(word: str) -> None:
     shop, id_, clock = one_learner_round()
     clock.now += 10.0
     shop.close_windows()
     assert shop.status().unconfirmed == 1
     if word == "confirm":
         assert shop.confirm([id_]) == 1
-    elif word == "reward":
-        assert shop.reward(id_, 0.3).is_accepted
     else:
-        assert shop.void(id_)
+        assert shop.reward(id_, 0.3).is_accepted
     assert shop.status().unconfirmed == 0
     assert shop.status().debt == 0.0
+    assert audit(shop._journal, "shop").is_clean
+
+
+def test_a_void_in_time_moves_the_round() -> None:
+    shop, id_, _ = one_learner_round()
+    assert shop.void(id_)
+    assert shop.status().unconfirmed == 0
+    assert shop.status().alarm is None
+    assert shop.find(id_).source == "baseline"
+    assert audit(shop._journal, "shop").is_clean
+
+
+@pytest.mark.parametrize("way", ["void", "book"])
+def test_a_late_void_is_taken_charged_for_good_and_raises_the_alarm(way: str) -> None:
+    """Whoever voids after rewards may have come could choose by them: the report counts, and proves nothing."""
+    shop, id_, clock = one_learner_round()
+    clock.now += 10.0
+    if way == "void":
+        assert shop.void(id_)
+    else:
+        asked: Any = shop.find(id_).record.asked
+        assert shop.book(asked.features, baseline=asked.baseline, decision_id=id_).source == "baseline"
+    status = shop.status()
+    assert status.alarm is not None
+    assert "was voided" in status.alarm
+    assert (status.unconfirmed, status.debt > 0.0) == (1, True)
+    assert shop.confirm([id_]) == 0  # no word takes that back
+    assert shop.reward(id_, 0.3).refused == "too_late"
+    assert shop.status().unconfirmed == 1
+    again = Experiment.open(shop._journal, "shop", clock=clock).status()
+    assert (again.alarm, again.debt, again.voided) == (status.alarm, status.debt, status.voided)
+    assert audit(shop._journal, "shop").is_clean
+    shop.acknowledge("renew", reason="The mailer is mended.")
+    assert shop.status().unconfirmed == 0
     assert audit(shop._journal, "shop").is_clean
 
 

@@ -61,7 +61,8 @@ def test_the_audits_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) ->
         share = min(0.98, float(rng.random()) * ours.allowed)
         assert ours.allowed <= theirs.largest_share() + 1e-9
         is_ours, reward = bool(rng.random() < share), float(rng.random())
-        booked = ours.book(share, None, True, is_ours)
+        booked = ours.plan(share, None, True)
+        ours.charge(share, is_ours)
         ours.enter(booked, is_ours, math.nan if number % 40 == 39 else reward)
         theirs.enter(share, booked.balance, is_ours, None if number % 40 == 39 else reward)
         assert ours.log_wealth == pytest.approx(theirs.wealth, rel=1e-9, abs=1e-9)

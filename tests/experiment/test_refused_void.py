@@ -17,11 +17,11 @@ ROWS = np.array([[0.6, 0.1], [0.9, 0.3]])
 TOLD: dict[str, Any] = {"dim": 2, "delta": 0.01, "noise": 0.1, "theta_bound": 1.0, "feature_bound": 1.0}
 
 
-def overdue(features: Any) -> tuple[Experiment, list[str]]:
+def overdue(features: Any, within: float = 20.0) -> tuple[Experiment, list[str]]:
     """An experiment in which the learner's rounds were never confirmed, and their ids."""
     clock, journal = Clock(), open_journal("memory:")
     policy = surefoot.SafeLUCB(alpha=0.1, reward_range=(0.0, 1.0), **TOLD)
-    shop = Experiment.create(journal, "shop", policy, mode="guarded", confirm_within=20.0, clock=clock)
+    shop = Experiment.create(journal, "shop", policy, mode="guarded", confirm_within=within, clock=clock)
     found = list[str]()
     for n in range(80):
         clock.now += 1.0
@@ -48,7 +48,7 @@ def test_a_refused_void_leaves_the_charge(features: Any, action: Any) -> None:
 
 
 def test_what_the_policy_itself_refuses_leaves_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
-    shop, late = overdue(ROWS)
+    shop, late = overdue(ROWS, within=200.0)
     before = shop.status()
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -57,10 +57,10 @@ def test_what_the_policy_itself_refuses_leaves_the_charge(monkeypatch: pytest.Mo
     with monkeypatch.context() as patched:
         patched.setattr(surefoot.SafeLUCB, "void", refuse)
         with pytest.raises(InputError, match="too long"):
-            shop.void(late[0])
-    assert (shop.status().unconfirmed, shop.status().debt) == (before.unconfirmed, before.debt)
-    assert shop.void(late[0])
-    assert shop.status().unconfirmed == before.unconfirmed - 1
+            shop.void(late[-1])
+    assert (shop.status().voided, shop.status().events) == (0, before.events)
+    assert shop.void(late[-1])
+    assert shop.status().voided == 1
 
 
 def test_an_arm_that_there_is_not_cannot_have_been_played() -> None:

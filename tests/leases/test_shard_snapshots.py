@@ -223,7 +223,7 @@ def test_a_proposal_by_the_shard_s_own_rewards_that_was_refused_is_judged_again_
     fleet = Fleet(tmp_path, hub, **told, reward_range=(0.05, 1.0))
     shop, rows = fleet.join("a", every=10**6), [[0.1, 0.5], [0.5, 0.1], [0.3, 0.3]]
     for visit in ("x", "y", "z"):
-        shop.book(rows, baseline=0, decision_id=visit)
+        shop.decide(rows[:1], baseline=0, decision_id=visit)
     for visit in ("x", "y", "z"):
         shop.reward(visit, 0.5)
     refused = shop.decide(rows, baseline=0).record

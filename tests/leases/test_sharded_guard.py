@@ -196,7 +196,7 @@ def test_the_hub_s_snapshot_goes_on_to_the_bit(tmp_path: Path, hub: Journal, mon
             told["members"],
             told["rounds"],
             told["early"],
-            told["costs"],
+            told["plans"],
             it.pot,
             it.policy.state()["banks"].tolist(),
         )

@@ -189,7 +189,7 @@ class Auditor:
             self.tally.alarms.append((event.number, "the data contradict what was declared"))
         self.tally.is_refuted = self._book.is_alarmed
         # After `judge`: whether the baseline has moved is known once this round is counted.
-        teaches = self._book.teaches(round_.is_learner)
+        teaches = self._book.teaches(round_.is_learner) and not decision.is_fallback
         is_new = self._learning.wait(
             decision,
             event.time,
@@ -234,6 +234,14 @@ class Auditor:
     def _take_voided(self, event: Event, voided: records.Voided) -> None:
         assert self._book is not None
         assert self._learning is not None
+        assert self.created is not None
+        if self._learning.is_late(event, voided.decision_id, self.created.confirm_within):
+            assert self._confirmations is not None
+            self._learning.void_late(event, voided)
+            self._confirmations.condemn(voided.decision_id)
+            self._book.is_alarmed = self.tally.is_refuted = True
+            self.tally.alarms.append((event.number, "a round was voided so late that rewards may have influenced it"))
+            return
         moved = self._learning.void(event, voided)
         if moved is not None:
             self._book.move(*moved)

@@ -20,6 +20,7 @@ class ConfirmationChecks:
         self._book = book if isinstance(book, LinearChecks) else None
         self._due: dict[str, tuple[int, float]] = {}  # in the order of the decisions: round, and when it is due
         self._charged: set[str] = set()
+        self._condemned: set[str] = set()  # voided too late: charged whatever is said of them
 
     def take(self, event: Event, record: records.Record) -> None:
         """Check what one event means for them, before the event itself is judged."""
@@ -36,10 +37,16 @@ class ConfirmationChecks:
             if self._within is not None and record.source == "learner":
                 self._due[record.decision_id] = record.round, event.time + self._within
 
+    def condemn(self, decision_id: str) -> None:
+        """Charge a round for good, of which something was said so late that rewards may have influenced it."""
+        self._condemned.add(decision_id)
+        self._tell()
+
     def restart(self) -> None:
         """After a restart all rounds before it are charged, or forgotten."""
         self._due.clear()
         self._charged.clear()
+        self._condemned.clear()
         self._tell()
 
     def _overdue(self, event: Event, record: records.Overdue) -> None:
@@ -69,4 +76,4 @@ class ConfirmationChecks:
 
     def _tell(self) -> None:
         if self._book is not None:
-            self._book.unplayed = len(self._charged)
+            self._book.unplayed = len(self._charged) + len(self._condemned)

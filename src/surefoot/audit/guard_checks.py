@@ -74,9 +74,10 @@ class GuardChecks:
         if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
             self._findings.add(event.number, "coins", unfair(self.coins))
         booked = [
-            bank.book(record.share, *predicted(record.asked.prediction, bank, self._declared), is_learner=is_learner)
-            for bank in self._banks
+            bank.plan(record.share, *predicted(record.asked.prediction, bank, self._declared)) for bank in self._banks
         ]
+        for bank in self._banks:
+            bank.charge(record.share, is_learner)
         self._rewards.decided(OpenRound(record, event.time, teaches, booked))
 
     def _enter(self, entry: OpenRound, values: Values) -> None:

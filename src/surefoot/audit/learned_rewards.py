@@ -184,6 +184,23 @@ class LearnedRewards:
             text = f"a reward of {reward.decision_id!r} was refused as {reward.refused}, which it is not"
             self._findings.add(event.number, "refused", text)
 
+    def is_late(self, event: Event, decision_id: str, within: float | None) -> bool:
+        """Whether what is said of a round comes after the time within which no reward had come yet."""
+        waiting = self._waiting.get(decision_id)
+        return within is not None and waiting is not None and event.time > waiting.time + within
+
+    def void_late(self, event: Event, voided: records.Voided) -> None:
+        """A round that was voided after that time: it stands as decided, and is not learned."""
+        waiting = self._waiting[voided.decision_id]
+        text = self._void_fault(event, voided, waiting)
+        if text is not None:
+            self._findings.add(event.number, "voided", f"{voided.decision_id!r} was voided, but {text}")
+            return
+        del self._waiting[voided.decision_id]
+        self._tally.voided += 1
+        self._tally.pending = len(self._waiting)
+        self._learn_settled()
+
     def abandon(self, event: Event, abandoned: records.Abandoned) -> None:
         """A decision whose reward will never be learned; one that has come must not be dropped."""
         waiting = self._waiting.get(abandoned.decision_id)

@@ -211,7 +211,8 @@ class LinearChecks:
         kept = max(abs(sums.kept_low.value), abs(sums.kept_high.value)) + epsilon * sums.baseline_rounds
         parts = (sums.played + a, (most + epsilon) * rounds), (sums.displaced + b, owed), (sums.conserved, kept)
         worth = math.fsum(min(bound, self._reach(vector)) for vector, bound in parts)
-        return Tolerances(worth, declared.knowledge.theta_bound * size)
+        # One row more, for a policy gives rounding away even where all rows so far were 0.
+        return Tolerances(worth, declared.knowledge.theta_bound * (size + declared.knowledge.feature_bound))
 
     def _reach(self, x: Vector) -> float:
         """What |<theta, x>| is at most, by the ball or by the newest set, but for rounding."""

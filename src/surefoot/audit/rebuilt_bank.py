@@ -18,12 +18,13 @@ BELOW_ONE = 1.0 - 2.0**-50
 
 @dataclass(frozen=True, slots=True)
 class BookedRound:
-    """What a round is settled by, fixed before its coin: its share, h, its worst, and the baseline's prediction."""
+    """What a round is settled by, fixed before its coin: its share, h, its worst, and what both sides should bring."""
 
     share: float
     balance: float
     worst: float
-    prediction: float
+    baseline: float
+    learner: float
 
 
 @dataclass(slots=True)
@@ -112,10 +113,15 @@ class RebuiltBank:
             for rate in rates
         )
 
-    def book(self, share: float, prediction: float | None, is_balanced: bool, is_learner: bool) -> BookedRound:
-        """Charge a round at its worst, and fix what it will be settled by."""
-        predicted = self.baseline.mean if prediction is None else prediction
-        balance = self._balance(share, predicted) if is_balanced else 0.0
+    def plan(self, share: float, prediction: float | None, is_balanced: bool) -> BookedRound:
+        """Fix what a round will be settled by, from what is known before its coin."""
+        baseline = self.baseline.mean if prediction is None else prediction
+        learner = min(max(baseline + self.learner.mean - self.baseline.mean, self.metric.low), 1.0)
+        balance = self._balance(share, baseline, learner) if is_balanced else 0.0
+        return BookedRound(share, balance, self.worst(share), baseline, learner)
+
+    def charge(self, share: float, is_learner: bool) -> None:
+        """Charge a round at its worst."""
         worst = self.worst(share)
         self.owed += worst
         self.carried = max(self.carried - worst, self.bound + self.metric.reserve - self.owed)
@@ -123,16 +129,12 @@ class RebuiltBank:
             self.coin_variance += share * (1.0 - share)
             self.played -= self.worst_of_playing if is_learner else 0.0
             self.played = max(self.played, self.carried - self.coin_luck)
-        return BookedRound(share, balance, worst, predicted)
 
-    def _balance(self, share: float, predicted: float) -> float:
+    def _balance(self, share: float, baseline: float, learner: float) -> float:
         metric = self.metric
         if share == 0.0 or (metric.sign > 0.0 and share <= metric.alpha):
             return 0.0
-        return predicted * self._slope(share) - metric.sign * self._expected_learner(predicted)
-
-    def _expected_learner(self, predicted: float) -> float:
-        return min(max(predicted + self.learner.mean - self.baseline.mean, self.metric.low), 1.0)
+        return baseline * self._slope(share) - metric.sign * learner
 
     def _slope(self, share: float) -> float:
         return (self.metric.alpha - self.metric.sign * share) / (1.0 - share)
@@ -165,7 +167,7 @@ class RebuiltBank:
         if self.metric.is_played:
             self.played = max(self.played, self.carried - self.coin_luck)
         if not math.isnan(reward):
-            expected = self._expected_learner(booked.prediction) if is_learner else booked.prediction
+            expected = booked.learner if is_learner else booked.baseline
             (self.learner if is_learner else self.baseline).add(reward, expected)
 
     def _bet(self, estimate: float, loss: float, worst: float) -> None:

@@ -149,6 +149,8 @@ class FloorShardAuditor(ShardAuditor):
                 baseline_reward=asked.baseline_reward,
             )
         )
+        if decision.is_fallback:
+            self._rewards.append((decision.round, None))
 
     def _take_reward(self, event: Event, reward: records.RewardRecord) -> None:
         super()._take_reward(event, reward)

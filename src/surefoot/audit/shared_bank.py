@@ -4,6 +4,7 @@ A round is charged to the banks at its worst once it is handed in, and enters in
 """
 
 import math
+from typing import Any
 
 from surefoot import records
 from surefoot.audit.bank_shard_checks import BankShardAuditor, frozen_banks
@@ -27,7 +28,6 @@ class SharedBank(SharedChain):
         if any(metric.is_played for metric in self._declared.metrics):
             self.findings.add(1, "settings", "the banks of the actions played cannot be shared")
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
-        self._booked: dict[int, list[BookedRound]] = {}  # by the identity of the round, until it enters
         self._entered = 0
         self.coins = CoinFairness()
 
@@ -42,7 +42,7 @@ class SharedBank(SharedChain):
         if len(lease.amounts) != len(self._banks) or not all(amount >= 0.0 for amount in lease.amounts):
             self.findings.add(event.number, "leases", "a lease must grant an amount of each metric, at least 0")
             return
-        shard.amounts = tuple(lease.amounts)
+        shard.amounts, shard.frozen = tuple(lease.amounts), frozen_banks(self._banks, lease).banks
         for i, bank in enumerate(self._banks):
             leased = math.fsum(other.amounts[i] for other in self.shards.values() if other.amounts)
             waiting = (_coin(merged).share for other in self.shards.values() for merged in other.waiting)
@@ -81,21 +81,23 @@ class SharedBank(SharedChain):
                 text = f"its rounds may cost {cost:.12g} of {bank.metric.name!r}, but {amount:.12g} was leased"
                 problems.add("gate", text)
 
+    def _booked(self, shard: AuditedShard, made: Any) -> list[BookedRound]:
+        if not shard.frozen:  # it had no lease, which is found apart
+            return [bank.plan(made.share, None, is_balanced=False) for bank in self._banks]
+        return [bank.plan(made.share, *predicted(made.prediction, bank, self._declared)) for bank in shard.frozen]
+
     def _count(self, merged: MergedRound) -> None:
         made = _coin(merged)
         merged.teaches = made.teaches
-        booked = [
-            bank.book(made.share, *predicted(made.prediction, bank, self._declared), is_learner=made.is_learner)
-            for bank in self._banks
-        ]
+        for bank in self._banks:
+            bank.charge(made.share, made.is_learner)
         if made.teaches:
-            self._booked[id(merged)] = booked
             self._order.append(merged)
 
     def _learn(self) -> None:
         while self._order and self._order[0].is_settled:
             merged = self._order.popleft()
-            for bank, booked in zip(self._banks, self._booked.pop(id(merged)), strict=True):
+            for bank, booked in zip(self._banks, merged.booked, strict=True):
                 bank.enter(booked, merged.made.is_learner, self._value(bank, merged.reward))
             self._entered += 1
             self.tally.learned += 1

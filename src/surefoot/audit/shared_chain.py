@@ -4,7 +4,7 @@ import heapq
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ class MergedRound:
     """A round in the order of learning, and its reward once it has one."""
 
     made: records.HandedRound | records.HandedCoin
+    booked: Sequence[Any]  # what a guard's banks settle it by, fixed before its coin
     teaches: bool = False
     is_settled: bool = False
     reward: Any = None
@@ -48,6 +49,7 @@ class AuditedShard:
     lease: int = 0
     modes_before: int = 0  # of all shards, when the lease was granted
     amounts: tuple[float, ...] = ()  # that it may lose
+    frozen: Sequence[Any] = ()  # a guard's banks, as its newest lease knew them
     is_away: bool = False
     has_left: bool = False
     waiting: deque[MergedRound] = field(default_factory=deque)
@@ -210,7 +212,7 @@ class SharedChain(ABC):
         shard.is_away = shard.has_left = given.leaves
         shard.handed_in = shard.handed_in + len(given.rounds)
         for made in given.rounds:
-            merged = MergedRound(made)
+            merged = MergedRound(made, self._booked(shard, made))
             shard.rounds[made.number] = merged
             if made.moment < self._watermark:  # it was not waited for: it counts, and is not learned
                 self._count(merged)
@@ -241,7 +243,6 @@ class SharedChain(ABC):
                 ready.append((merged.made.moment, name, merged.made.number, merged))
         heapq.heapify(ready)
         while ready:
-            # One by one: what is known of a round before may be what the next is booked by.
             self._count(heapq.heappop(ready)[3])
             self._learn()
 
@@ -261,6 +262,10 @@ class SharedChain(ABC):
     @abstractmethod
     def _auditor(self, view: View) -> ShardAuditor:
         """The audit of a shard's own chain."""
+
+    def _booked(self, shard: AuditedShard, made: Any) -> Sequence[Any]:
+        """What a guard's round is settled by, from what its lease knew."""
+        return ()
 
     @abstractmethod
     def _count(self, merged: MergedRound) -> None:

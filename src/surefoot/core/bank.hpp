@@ -117,9 +117,9 @@ constexpr double predicted_learner(const MetricSettings& s, const Bank& bank, do
 
 // h: what takes the coin's own luck out of g, as far as means can be predicted. At p <= alpha a floor needs no balance:
 // there g >= 0, and no bet can be lost.
-constexpr double balance_of(const MetricSettings& s, const Bank& bank, double p, double prediction) {
+constexpr double balance_of(const MetricSettings& s, double p, double baseline, double learner) {
   if (p == 0.0 || (is_floor(s) && p <= s.alpha)) return 0.0;
-  return prediction * slope_of(s, p) - s.sign * predicted_learner(s, bank, prediction);
+  return baseline * slope_of(s, p) - s.sign * learner;
 }
 
 // The least that g can be once the coin has fallen: what a round counts whose reward is missing.
@@ -224,9 +224,10 @@ constexpr void remember(SideEstimate& side, double reward, double expected) {
   side.spread += ((reward - expected) * (reward - expected) - side.spread) / side.count;
 }
 
-// What was fixed of a round before its coin fell: h, its worst, and what was predicted of the baseline.
+// What a round is settled by: h, its worst, and what was predicted of both sides. All of it is fixed before the coin
+// falls, and never computed again: what has entered by then may depend on the coin (docs/mathematics.md, "The guard").
 struct Booked {
-  double balance, worst, prediction;
+  double balance, worst, baseline, learner;
 };
 
 // Let every rate bet on g: ln(1 + rate g), or -rate worst where it could be ruined.
@@ -251,8 +252,7 @@ inline void enter(const MetricSettings& s, Bank& bank, double p, const Booked& b
   bank.rate = working_rate(bank.wealth, s.event);
   carry(s, bank, bank.carried);
   if (is_missing) return;
-  const double expected = is_learner ? predicted_learner(s, bank, booked.prediction) : booked.prediction;
-  remember(is_learner ? bank.learner : bank.baseline, reward, expected);
+  remember(is_learner ? bank.learner : bank.baseline, reward, is_learner ? booked.learner : booked.baseline);
 }
 
 }  // namespace surefoot

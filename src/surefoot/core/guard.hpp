@@ -29,21 +29,26 @@ inline double share_of(std::span<const MetricSettings> settings, std::span<const
   return share;
 }
 
-// What one metric settles a round by. It is kept: h must be fixed before the coin, so it is never computed again.
+// What one metric will settle a round by, from the means of a bank that is known before the coin: the guard's own, or
+// the one that a lease froze.
 inline Booked booked_of(const MetricSettings& s, const Bank& bank, double share, double predicted) {
   // Needed even where nothing is balanced: the spread of rewards is taken around it.
-  const double prediction = std::isfinite(predicted) ? predicted : bank.baseline.mean;
-  const double balance = predicted == NOT_PREDICTED ? 0.0 : balance_of(s, bank, share, prediction);
-  return {balance, worst_of(s, share), prediction};
+  const double baseline = std::isfinite(predicted) ? predicted : bank.baseline.mean;
+  const double learner = predicted_learner(s, bank, baseline);
+  const double balance = predicted == NOT_PREDICTED ? 0.0 : balance_of(s, share, baseline, learner);
+  return {balance, worst_of(s, share), baseline, learner};
 }
 
-// Charge a round to every bank at its worst, and write down what it will be settled by.
-inline void book_round(std::span<const MetricSettings> settings, std::span<Bank> banks, double share,
-                       std::span<const double> predicted, bool is_learner, std::span<Booked> booked) {
-  for (std::size_t i = 0; i < banks.size(); ++i) {
-    booked[i] = booked_of(settings[i], banks[i], share, predicted[i]);
-    charge(settings[i], banks[i], share, is_learner);
-  }
+// The same of every metric.
+inline void plan_round(std::span<const MetricSettings> settings, std::span<const Bank> banks, double share,
+                       std::span<const double> predicted, std::span<Booked> booked) {
+  for (std::size_t i = 0; i < banks.size(); ++i) booked[i] = booked_of(settings[i], banks[i], share, predicted[i]);
+}
+
+// Charge a round to every bank at its worst.
+inline void charge_round(std::span<const MetricSettings> settings, std::span<Bank> banks, double share,
+                         bool is_learner) {
+  for (std::size_t i = 0; i < banks.size(); ++i) charge(settings[i], banks[i], share, is_learner);
 }
 
 // Take the rewards of the next round in, one for each metric; NaN where it is missing.
@@ -52,13 +57,11 @@ inline void enter_round(std::span<const MetricSettings> settings, std::span<Bank
   for (std::size_t i = 0; i < banks.size(); ++i) enter(settings[i], banks[i], share, booked[i], is_learner, rewards[i]);
 }
 
-// The same for what is told of the lift; before the means of the banks move on.
-inline void enter_lifts(std::span<const MetricSettings> settings, std::span<const Bank> banks, std::span<Lift> lifts,
-                        double share, std::span<const Booked> booked, bool is_learner,
-                        std::span<const double> rewards) {
-  for (std::size_t i = 0; i < banks.size(); ++i) {
-    const double baseline = booked[i].prediction, learner = predicted_learner(settings[i], banks[i], baseline);
-    enter_lift(lifts[i], settings[i].low, share, learner, baseline, is_learner, rewards[i]);
+// The same for what is told of the lift.
+inline void enter_lifts(std::span<const MetricSettings> settings, std::span<Lift> lifts, double share,
+                        std::span<const Booked> booked, bool is_learner, std::span<const double> rewards) {
+  for (std::size_t i = 0; i < lifts.size(); ++i) {
+    enter_lift(lifts[i], settings[i].low, share, booked[i].learner, booked[i].baseline, is_learner, rewards[i]);
   }
 }
 

@@ -58,8 +58,9 @@ struct GuardRuns {
     now.is_learner.assign(is_learner.begin(), is_learner.end());
     now.rewards.assign(rewards.begin(), rewards.end());
     for (std::size_t run = 0; run < runs; ++run) {
-      book_round(settings.metrics, banks_of(run), shares[run], settings.unpredicted, is_learner[run],
+      plan_round(settings.metrics, banks_of(run), shares[run], settings.unpredicted,
                  std::span(now.booked).subspan(run * metrics(), metrics()));
+      charge_round(settings.metrics, banks_of(run), shares[run], is_learner[run]);
     }
     round += 1;
     if (round >= rounds.size()) enter(rounds[round % rounds.size()]);

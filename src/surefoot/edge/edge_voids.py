@@ -5,7 +5,7 @@ from typing import Any
 
 from surefoot.arrays import LARGEST
 from surefoot.edge.base_edge import BaseEdge
-from surefoot.edge.edge_entries import Rewarded, VoidedEntry
+from surefoot.edge.edge_entries import VoidedEntry
 from surefoot.edge.edge_journal import EdgeJournal
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError
 from surefoot.experiment.void import read_played
@@ -20,7 +20,9 @@ class EdgeVoids(BaseEdge[EdgeJournal]):
         """Say that something else was played than was decided, before its reward is known.
 
         From then on the round counts as it was played. That is possible under the lease that it was decided under. A
-        round that was handed in stands, for others have been leased what it earned: its reward is not learned then.
+        round that was handed in stands, for others have been leased what it earned: abandon it. Valid only if nothing
+        has influenced this call that the round's reward, or the reward of a round decided after it, can have
+        influenced.
 
         Parameters
         ----------
@@ -72,11 +74,10 @@ class EdgeVoids(BaseEdge[EdgeJournal]):
         if decided is None or played is None or not self._journal.is_leased(round_):
             if decided is None and action is None and not self._journal.shard.policy.settlement.find(round_)[1]:
                 return False  # it was the baseline's
-            self._journal.settle(Rewarded(round_, now, None))
             raise DecisionError(
                 f"A round must be voided under the lease that it was decided under, but {decision_id!r} was handed in. "
-                "It counts as decided, its reward is not learned, and nothing is left to do for it. Void rounds "
-                "sooner, or let leases last longer (`every` and `seconds` of the edge)."
+                "It counts as decided. Abandon it, or its reward is learned for an action that was not played. Void "
+                "rounds sooner, or let leases last longer (`every` and `seconds` of the edge)."
             )
         self._journal.void(decided, VoidedEntry(round_, now, played))
         return True

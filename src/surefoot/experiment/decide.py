@@ -16,7 +16,7 @@ from surefoot.experiment.question import Read
 from surefoot.experiment.sealing import is_sealed, new_reference, opened, reference, seal, sealed_question
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import UnitOfWork
-from surefoot.experiment.void import FALLBACK, find_voided, void
+from surefoot.experiment.void import fall_back, find_voided
 from surefoot.journal import Event
 from surefoot.journal.private_text import PrivateText
 from surefoot.linear.actions import Catalogue
@@ -58,8 +58,7 @@ def _again(turn: UnitOfWork, found: Event, question: Read) -> Answer | SurefootE
             "features, actions, baseline or context. Use a new id for a new question."
         )
     if question.is_fallback:
-        # The caller did not hear of the decision in time, and played the baseline.
-        moved = void(turn, question.decision_id, None, FALLBACK, question.by)
+        moved = fall_back(turn, question.decision_id, record.round, question.by)
         if isinstance(moved, SurefootError):
             return moved
     ref = reference(found)

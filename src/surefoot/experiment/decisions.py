@@ -137,8 +137,9 @@ class Decisions(TransactedState):
     def book(self, features: Any = None, *, by: str = "", **kwargs: Any) -> AnyAnswer:
         """Record a round in which the caller played the baseline on its own, while the experiment could not be reached.
 
-        It counts and teaches like any baseline round; its window opens now. Booking twice is booking once. If the
-        experiment decided it after all, and the caller did not hear of it, the round is moved to the baseline (`void`).
+        It counts, its window opens now, and its reward is taken. It does not teach a linear policy: callers book in an
+        order of their own, which may follow the rewards (a guard takes it in, for it can only add). Booking twice is
+        booking once. If the experiment decided it after all, and the caller did not hear of it, that is a `void`.
 
         Parameters
         ----------

@@ -107,7 +107,9 @@ class Experiment(Afterwards):
             Keep ids, names and contexts beside the chain, so that they can be erased (`erase`).
         confirm_within : float, optional
             Seconds within which callers confirm that a learner's action was played, by `confirm`, its reward or `void`;
-            a round that nobody confirms counts at its worst until somebody does. For SafeLUCB, without a window.
+            a round that nobody confirms counts at its worst until somebody does. Less time than any reward takes: a
+            `void` that comes later may follow from rewards, so it counts the round at its worst and raises the alarm.
+            For SafeLUCB, without a window.
         by : str
             Who creates it; kept in the journal.
         origin : surefoot.records.Forked, optional

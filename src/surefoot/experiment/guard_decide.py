@@ -9,7 +9,7 @@ from surefoot.experiment.guard_answer import GuardAnswer
 from surefoot.experiment.guard_question import ReadGuarded
 from surefoot.experiment.sealing import is_sealed, new_reference, opened, read_decision, reference, seal_guarded
 from surefoot.experiment.unit_of_work import UnitOfWork
-from surefoot.experiment.void import FALLBACK, find_voided, void
+from surefoot.experiment.void import fall_back, find_voided
 from surefoot.journal import Event, View
 from surefoot.journal.private_text import PrivateText
 from surefoot.policies import GuardDecision
@@ -82,7 +82,7 @@ def _again(turn: UnitOfWork, found: Event, question: ReadGuarded) -> GuardAnswer
             "baseline, proposal, unit, prediction or context. Use a new id for a new question."
         )
     if question.is_fallback:
-        moved = void(turn, question.decision_id, None, FALLBACK, question.by)
+        moved = fall_back(turn, question.decision_id, record.round, question.by)
         if isinstance(moved, SurefootError):
             return moved
     assert isinstance(record, records.Visit)

@@ -146,9 +146,9 @@ class LinearShardState(ShardState):
         """Only under the lease that it counts in: once handed in, it stands in the shared ledger as it was decided."""
         return self.due is None and self.is_whole and bool(self.since) and round_ >= self.since[0].number
 
-    def voided(self, record: records.Voided, decision: Event, view: View) -> None:
+    def voided(self, record: records.Voided, decision: Event, view: View, time: float) -> None:
         """Move a round of the present lease, and what is handed in of it."""
-        super().voided(record, decision, view)
+        super().voided(record, decision, view, time)
         asked = decode(decision, records.DecisionRecord).asked
         place, played = round_of(decision) - self.since[0].number, int(record.action)
         rows: Any = asked.features

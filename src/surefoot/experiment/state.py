@@ -94,6 +94,9 @@ class State:
     def decided(self, record: AnyRound, time: float, ref: str | None = None) -> None:
         """Count a round that the policy has decided; `ref` is its id in the chain, where the record has another."""
         ref = record.decision_id if ref is None else ref
+        if record.is_fallback and not self._is_guard:
+            # Clients report such rounds in an order of their own, which may follow the rewards.
+            self.policy.exclude(record.round)
         self.tally.decided(record)
         if record.source == "learner":
             self.unconfirmed.begin(ref, record.round, time)
@@ -202,12 +205,16 @@ class State:
         """Whether a round can be moved to what was really played."""
         return True
 
-    def voided(self, record: records.Voided, decision: Event, view: View) -> None:
+    def voided(self, record: records.Voided, decision: Event, view: View, time: float) -> None:
         """Move a round to what was really played; a guard's stays where its coin put it."""
         if decision.kind != records.DECISION:
             self.tally.voided += 1
             return
         made = decode(decision, records.DecisionRecord)
+        within = self.created.confirm_within
+        if within is not None and time > decision.time + within:
+            self._voided_late(record.decision_id, made.round, time - decision.time, within)
+            return
         asked = made.asked
         self.linear.void(
             made.round,
@@ -220,6 +227,18 @@ class State:
         )
         self.unconfirmed.confirm([record.decision_id])  # not before the policy took it: a refusal must change nothing
         self.tally.moved(was_learner=made.source == "learner", is_learner=record.action != asked.baseline)
+
+    def _voided_late(self, ref: str, round_: int, seconds: float, within: float) -> None:
+        """Count a round at its worst, and raise the alarm: what is said of it may follow from later rewards."""
+        self.policy.abandon(round_)
+        self.open_ids.pop(round_, None)
+        self.unconfirmed.condemn(ref, round_)
+        self.tally.voided += 1
+        self.policy.report_breach(
+            "void",
+            f"Round {round_} was voided {seconds:.6g} seconds after it was decided, but {within:g} were declared to be "
+            "less time than any reward takes: later rewards may have influenced what is said of it.",
+        )
 
     def acknowledged(self, record: records.Acknowledged) -> None:
         """Apply the answer to the alarm."""
@@ -353,7 +372,7 @@ def _abandoned(state: State, event: Event, view: View) -> None:
 
 def _voided(state: State, event: Event, view: View) -> None:
     record = decode(event, records.Voided)
-    state.voided(record, _decision_of(state, record.decision_id, view), view)
+    state.voided(record, _decision_of(state, record.decision_id, view), view, event.time)
 
 
 def _corrected(state: State, event: Event, view: View) -> None:

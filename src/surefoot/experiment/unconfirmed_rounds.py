@@ -23,6 +23,7 @@ class UnconfirmedRound(msgspec.Struct):
     round: int
     due: float
     is_overdue: bool = False
+    is_condemned: bool = False  # it counts at its worst whatever is said of it
 
 
 class UnconfirmedRounds:
@@ -53,7 +54,8 @@ class UnconfirmedRounds:
 
     def awaits(self, decision_id: str) -> bool:
         """Whether it was not confirmed yet."""
-        return decision_id in self._waiting or decision_id in self._overdue
+        late = self._overdue.get(decision_id)
+        return decision_id in self._waiting or (late is not None and not late.is_condemned)
 
     def due(self, now: float) -> list[OverdueRound]:
         """The rounds that count at their worst from now on; times never run backwards, so the oldest are due first."""
@@ -77,9 +79,17 @@ class UnconfirmedRounds:
         before = len(self._overdue)
         for decision_id in decision_ids:
             self._waiting.pop(decision_id, None)
-            self._overdue.pop(decision_id, None)
+            late = self._overdue.get(decision_id)
+            if late is not None and not late.is_condemned:
+                del self._overdue[decision_id]
         if len(self._overdue) != before:
             self._tell()
+
+    def condemn(self, decision_id: str, round_: int) -> None:
+        """Count a round at its worst for good."""
+        self._waiting.pop(decision_id, None)
+        self._overdue[decision_id] = UnconfirmedRound(decision_id, round_, 0.0, is_overdue=True, is_condemned=True)
+        self._tell()
 
     def clear(self) -> None:
         """Wait for nothing more: a restart has charged, or forgotten, all rounds before it."""

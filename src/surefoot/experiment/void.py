@@ -26,6 +26,15 @@ def find_voided(view: View, ref: str) -> Voided | None:
     return None if found is None else read_voided(found, view)
 
 
+def fall_back(turn: UnitOfWork, decision_id: str, round_: int, by: str) -> bool | SurefootError:
+    """A caller did not hear of a decision in time, and played the baseline."""
+    moved = void(turn, decision_id, None, FALLBACK, by)
+    if isinstance(moved, SurefootError) and not turn.state.may_move(round_):
+        # It stands as decided; but its reward would be learned for a row that was not played.
+        moved = abandon(turn, decision_id, FALLBACK, by)
+    return moved
+
+
 def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) -> bool | SurefootError:
     """Move a round to what was played (None: the baseline); false where nothing is to be moved."""
     decision = find_decision(turn.state.created, turn.transaction, decision_id)
@@ -51,12 +60,10 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
             "its window has closed. Moving it now could choose the data by their values."
         )
     if not turn.state.may_move(round_of(decision)):
-        # Its reward would be learned for a row that was not played.
-        abandon(turn, decision_id, reason, by)
         return DecisionError(
             f"A round of a shard must be voided under the lease that it was decided under, but {decision_id!r} was "
-            "handed in: others have been leased what it earned. It counts as decided, its reward is not learned, and "
-            "nothing is left to do for it. Void rounds sooner, or raise `lease_seconds`."
+            "handed in: others have been leased what it earned. It counts as decided. Abandon it, or its reward is "
+            "learned for an action that was not played. Void rounds sooner, or raise `lease_seconds`."
         )
     record, text = Voided(decision_id=ref, action=played, reason=reason, by=by), None
     if not isinstance(made, DecisionRecord):
@@ -68,7 +75,7 @@ def void(turn: UnitOfWork, decision_id: str, action: Any, reason: str, by: str) 
             )
         record, text = seal_voided(record, private)
     try:
-        turn.state.voided(record, decision, turn.transaction)
+        turn.state.voided(record, decision, turn.transaction, turn.now)
     except InputError as error:  # nothing has changed
         return error
     turn.write(records.VOIDED, record, f"v:{ref}", text)

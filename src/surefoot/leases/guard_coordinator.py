@@ -59,14 +59,15 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
         if guard.rounds:
             raise InputError(f"`guard` must be new, but this one has decided {guard.rounds} rounds.")
         super().__init__(guard, skew=skew)
-        self._scratch = GuardBooks(guard.step_settings)  # where a round is booked to see what it costs
-        self._costs: dict[tuple[str, int], Amounts] = {}  # of rounds beyond the watermark, not charged yet
+        # What rounds that are handed in and not charged yet will be settled by, as their lease fixed it.
+        self._plans: dict[tuple[str, int], bytes] = {}
 
     @property
     def pot(self) -> Amounts:
         """What each bank holds beyond the rounds that wait to be merged; leases add up to this at most."""
+        waiting = [_costs(plan) for plan in self._plans.values()]
         return tuple(
-            available(settings, bank) - math.fsum(costs[i] for costs in self._costs.values())
+            available(settings, bank) - math.fsum(costs[i] for costs in waiting)
             for i, (settings, bank) in enumerate(self._banks())
         )
 
@@ -81,7 +82,7 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
 
     def state(self) -> dict[str, Any]:
         """See `BaseCoordinator.state`."""
-        return {**self._merged_state(), "costs": [[*key, list(costs)] for key, costs in self._costs.items()]}
+        return {**self._merged_state(), "plans": [[*key, plan] for key, plan in self._plans.items()]}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -91,14 +92,17 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
         found._restore_merged(policy, state, lambda told: GuardRound(*told))
         for member in found.members.all.values():
             member.amounts = tuple(member.amounts)
-        found._costs = {(shard, number): tuple(costs) for shard, number, costs in state["costs"]}
+        found._plans = {(shard, number): bytes(plan) for shard, number, plan in state["plans"]}
         return found
 
     def receive(self, given: GuardHandIn, *, leaves: bool = False) -> None:
         """See `BaseCoordinator.receive`: the lease is given back, and the rounds are charged at their worst."""
-        waiting = (made for made in given.rounds if made.moment >= self.watermark)
-        self._costs |= {(given.shard, made.number): self._cost(made) for made in waiting}
-        self.members.find(given.shard).amounts = ()
+        member = self.members.find(given.shard)
+        books = self._frozen(member)
+        # Never from the bank of now: which rewards have entered it by now may depend on the coins of these rounds.
+        for made in given.rounds:
+            self._plans[given.shard, made.number] = self._plan(books, made)
+        member.amounts = ()
         self._receive(given, leaves=leaves)
 
     def _check_values(self, given: GuardHandIn) -> None:
@@ -118,9 +122,9 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
 
     def _check_claims(self, given: GuardHandIn, member: Member) -> None:
         """Raise where a share was more than what was left of the lease."""
-        left = list(member.amounts)
+        left, books = list(member.amounts), self._frozen(member)
         for made in given.rounds:
-            for i, cost in enumerate(self._cost(made)):
+            for i, cost in enumerate(_costs(self._plan(books, made))):
                 if cost > left[i] + ROUNDING * (1.0 + member.amounts[i]):
                     raise InputError(
                         f"A shard must stay within its lease, but round {made.number} of {given.shard!r} has a share "
@@ -128,15 +132,18 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
                     )
                 left[i] -= cost
 
-    def _cost(self, made: GuardRound) -> Amounts:
-        """What a round may cost at its worst, of each metric."""
-        record, _ = self._scratch.book(made.share, made.is_learner, None)
-        _, *booked = np.frombuffer(record).tolist()  # of each metric its balance, its worst and what was predicted
-        return tuple(booked[1::3])
+    def _frozen(self, member: Member) -> GuardBooks:
+        """The banks as the newest lease of a shard knew them."""
+        books = GuardBooks(self.policy.step_settings)
+        books.load(np.array(member.frozen))
+        return books
 
-    def _count(self, name: str, made: Any) -> None:
-        self._costs.pop((name, made.number), None)
-        super()._count(name, made)
+    def _plan(self, books: GuardBooks, made: GuardRound) -> bytes:
+        """What a round is settled by, from what its lease knew before its coin."""
+        return books.plan(made.share, read_prediction(made.prediction, self.policy.metrics))
+
+    def _recall(self, name: str, made: Any) -> Any:
+        return made.recall(self.policy, self._plans.pop((name, made.number)))
 
     def _amount(self, member: Member) -> Amounts:
         free = (whole - out - CUSHION for whole, out in zip(self.pot, self.leased, strict=True))
@@ -144,8 +151,14 @@ class GuardCoordinator(BaseCoordinator[Guard, GuardHandIn, GuardLease, Amounts])
         return tuple(max(0.0, min(left, part * whole)) for left, whole in zip(free, self.pot, strict=True))
 
     def _charge(self, member: Member, amount: Amounts) -> None:
-        member.amounts = amount
+        member.amounts, member.frozen = amount, self.policy.state()["banks"].tolist()
 
     def _lease(self, shard: str, member: Member, amount: Amounts) -> GuardLease:
         state = leased_state(self.policy, amount)
         return GuardLease(shard, member.lease, amount, member.through, self.watermark, member.merged, state)
+
+
+def _costs(plan: bytes) -> Amounts:
+    """What a round may cost at its worst, of each metric."""
+    _, *settled_by = np.frombuffer(plan).tolist()  # of each metric its balance, its worst, and two predictions
+    return tuple(settled_by[1::4])

@@ -99,13 +99,15 @@ class GuardRound(Value, frozen=True):
         """Who played."""
         return "learner" if self.is_learner else "baseline"
 
-    def recall(self, policy: Guard) -> GuardDecision:
+    def recall(self, policy: Guard, plan: bytes) -> GuardDecision:
         """Charge it to the bank of another guard, as it was played.
 
         Parameters
         ----------
         policy : Guard
             The guard.
+        plan : bytes
+            What its bets are settled by, as the bank of its lease fixed it.
 
         Returns
         -------
@@ -119,6 +121,7 @@ class GuardRound(Value, frozen=True):
             draw=self.draw,
             source=self.source,
             prediction=self.prediction,
+            plan=plan,
         )
 
 

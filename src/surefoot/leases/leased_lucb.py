@@ -131,6 +131,17 @@ class LeasedLUCB(SafeLUCB):
         super().abandon(decision)
         self._settled.append((round_of(decision, self._id), None))
 
+    def exclude(self, decision: Any) -> None:
+        """Let the round that was decided last teach nothing, as `Policy.exclude`; that is handed in, too.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or the number of its round.
+        """
+        super().exclude(decision)
+        self._settled.append((round_of(decision, self._id), None))
+
     def take_settled(self) -> list[tuple[int, float | None]]:
         """Rewards since this was asked last, by the number of their round; None where it was abandoned."""
         taken, self._settled = self._settled, []

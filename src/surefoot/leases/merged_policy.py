@@ -94,9 +94,9 @@ class MergedPolicy(Generic[P, H]):
     def lose(self, shard: str) -> None:
         """Stop waiting for a shard that is gone: its lease stays charged, and its open rounds are abandoned.
 
-        Valid only if nothing that its open rewards can have influenced has influenced this call (`Policy.abandon`): a
-        server that crashed is fine. What it did may still be handed in, which gives the lease back; rounds that were
-        not waited for are counted then, and not learned.
+        Valid only if nothing has influenced this call that the rewards of its open rounds, or of rounds decided after
+        them, can have influenced (`Policy.abandon`): a server that crashed is fine. What it did may still be handed in,
+        which gives the lease back; rounds that were not waited for are counted then, and not learned.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class MergedPolicy(Generic[P, H]):
         # Whoever was not waited for has nothing to add to what was merged meanwhile.
         late = [made for made in given.rounds if made.moment < self.watermark]
         for made in late:
-            self.policy.abandon(made.recall(self.policy))
+            self.policy.abandon(self._recall(given.shard, made))
         member.merged += len(late)
         member.waiting += given.rounds[len(late) :]
         member.since, member.through = given.through, max(given.through, self.watermark)
@@ -168,9 +168,13 @@ class MergedPolicy(Generic[P, H]):
 
     def _count(self, name: str, made: AnyRound) -> None:
         key = (name, made.number)
-        self._rounds[key] = made.recall(self.policy).round
+        self._rounds[key] = self._recall(name, made).round
         if key in self._early:
             self._reward(self.members.all[name], key, self._early.pop(key))
+
+    def _recall(self, name: str, made: Any) -> Any:
+        """Count a round of a shard as it was played."""
+        return made.recall(self.policy)
 
     def _reward(self, member: Member, key: tuple[str, int], reward: Any) -> None:
         round_ = self._rounds.pop(key, None)

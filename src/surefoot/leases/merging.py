@@ -15,7 +15,7 @@ from surefoot.errors import AssumptionError, InputError
 
 
 class AnyRound(Protocol):
-    """A round of a shard, which another policy can count as it was played."""
+    """A round of a shard."""
 
     @property
     def number(self) -> int:
@@ -24,9 +24,6 @@ class AnyRound(Protocol):
     @property
     def moment(self) -> float:
         """When it was decided."""
-
-    def recall(self, policy: Any) -> Any:
-        """Count it there; its decision."""
 
 
 class Handed(Protocol):
@@ -64,6 +61,7 @@ class Member:
     through: every round that it decided before has been handed in
     amount:  what it may lose under its present lease; 0 if it has none
     amounts: the same of each bank, where a guard's are shared; empty if it has none
+    frozen:  a guard's banks as its newest lease knew them, of which all bets under that lease are functions
     is_away: nobody waits for its rounds: it has left, or is lost
     """
 
@@ -72,6 +70,7 @@ class Member:
     since: float  # when its last hand-in was
     amount: float = 0.0
     amounts: tuple[float, ...] = ()
+    frozen: Any = None
     rounds: int = 0  # handed in so far
     merged: int = 0  # of these
     pace: float = 1.0  # rounds under a lease, lately: its share of what can be leased

@@ -6,7 +6,6 @@ from surefoot.policies.conservative_ucb import ConservativeUCB
 from surefoot.policies.decision import Decision
 from surefoot.policies.guard import Guard
 from surefoot.policies.guard_decision import GuardDecision
-from surefoot.policies.linear_guard import LinearGuard
 from surefoot.policies.lucb import LUCB
 from surefoot.policies.policy import Policy
 from surefoot.policies.safe_lucb import SafeLUCB
@@ -21,7 +20,6 @@ __all__ = [
     "Decision",
     "Guard",
     "GuardDecision",
-    "LinearGuard",
     "Policy",
     "SafeLUCB",
 ]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from surefoot.arrays import LARGEST, Vector, finite
-from surefoot.errors import AlarmError, StateError
+from surefoot.errors import AlarmError, DecisionError, StateError
 from surefoot.policies.decision import Decision, round_of
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.saved_state import read_kind, restored, saved
@@ -201,8 +201,9 @@ class BasePolicy(ABC):
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward, so that no other reward waits for it.
 
-        The round still counts in the ledger. Valid only if neither the reward nor anything that came after it has
-        influenced this call. Where it is bad news that gets lost, use `settle_after` with a `default_reward` instead.
+        The round still counts in the ledger. Valid only if nothing has influenced this call that the round's reward, or
+        the reward of a round decided after it, can have influenced. Where it is bad news that gets lost, use
+        `settle_after` with a `default_reward` instead.
 
         Parameters
         ----------
@@ -220,6 +221,31 @@ class BasePolicy(ABC):
         # It may be the one that others were waiting for.
         self._learn_due()
 
+    def exclude(self, decision: Round) -> None:
+        """Let the round that was decided last teach nothing; it counts, and its reward may come.
+
+        For a round that was played before it could be decided: the order in which such rounds are reported may follow
+        their rewards, and data in that order prove nothing.
+
+        Parameters
+        ----------
+        decision : Decision or int
+            The decision or the number of its round.
+
+        Raises
+        ------
+        DecisionError
+            If another round was decided last.
+        """
+        round_ = round_of(decision, self._id)
+        self._settlement.check_open(round_, self._rounds, "excluded")
+        if round_ != self._rounds:
+            raise DecisionError(
+                f"Only the round that was decided last can be excluded, which is {self._rounds}, but got {round_}: "
+                "whether a round teaches is fixed when it is decided."
+            )
+        self._settlement.exclude(round_)
+
     def report_breach(self, kind: AlarmKind, text: str) -> None:
         """Raise the alarm: something that was declared has been contradicted.
 
@@ -228,7 +254,7 @@ class BasePolicy(ABC):
 
         Parameters
         ----------
-        kind : {"contradiction", "reward", "baseline_reward", "features", "drift"}
+        kind : {"contradiction", "reward", "baseline_reward", "features", "drift", "void"}
             What was contradicted.
         text : str
             What happened, for people.

@@ -220,7 +220,7 @@ class Guard(BasePolicy):
             return self._again(known, unit, baseline, proposal, hold)
         predicted = told.read_prediction(prediction, self._metrics)
         teaches = not told.is_same(baseline, proposal)
-        share = self._share(baseline, proposal) if teaches and not hold and self._alarm is None else 0.0
+        share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
@@ -235,6 +235,7 @@ class Guard(BasePolicy):
         unit: str | None = None,
         prediction: float | Mapping[str, float] | None = None,
         hold: bool = False,
+        plan: bytes | None = None,
     ) -> GuardDecision:
         """Repeat a round that was decided before, with its share and its coin, to restore a guard from a journal.
 
@@ -246,6 +247,8 @@ class Guard(BasePolicy):
             As they were.
         source : {"learner", "baseline"}
             Who played.
+        plan : bytes, optional
+            What its bets are settled by, where it was decided under a lease: the bank there fixed it before the coin.
 
         Returns
         -------
@@ -262,16 +265,8 @@ class Guard(BasePolicy):
             return self._again(known, unit, baseline, proposal, hold)
         teaches = not told.is_same(baseline, proposal)
         told.check_coin(share, draw, source, most=1.0 - self._holdout, is_drawn=teaches)
-        return self._play(
-            baseline,
-            proposal,
-            share,
-            draw,
-            told.read_prediction(prediction, self._metrics),
-            unit,
-            hold,
-            teaches,
-        )
+        predicted = told.read_prediction(prediction, self._metrics)
+        return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches, plan)
 
     def abandon(self, decision: Round) -> None:
         """Settle a decision without its reward: it is booked at its worst, so losing bad news gains nothing.
@@ -323,7 +318,7 @@ class Guard(BasePolicy):
         """The coin of a round."""
         return draw_coin(self._seed, round_)
 
-    def _share(self, baseline: Any = None, proposal: Any = None) -> float:
+    def _share(self) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""
         share = self._books.share()
         if self._steps is not None:
@@ -340,9 +335,11 @@ class Guard(BasePolicy):
         unit: str | None,
         hold: bool,
         teaches: bool,
+        plan: bytes | None = None,
     ) -> GuardDecision:
         is_learner = bool(draw < share)
-        record, before = self._books.book(share, is_learner, predicted)
+        record = self._books.plan(share, predicted) if plan is None else plan
+        before = self._books.charge(share, is_learner)
         self._rounds = round_ = self._rounds + 1
         self._settlement.decided(round_, record, is_learner, teaches)
         if unit is not None and teaches:
@@ -381,8 +378,8 @@ class Guard(BasePolicy):
         return told.read_rewards(reward, self._metrics)
 
     def _feature_size(self) -> int:
-        # The share, and of each metric what it was booked by: its balance, its worst and what was predicted.
-        return 1 + 3 * len(self._metrics)
+        # The share, and of each metric what it is settled by: balance, worst, and what was predicted of both sides.
+        return 1 + 4 * len(self._metrics)
 
     def _arrays(self) -> dict[str, Any]:
         return {"banks": self._books.save(), "lifts": self._books.save_lifts(), **self.units.state()}

@@ -120,7 +120,8 @@ class Policy(BasePolicy):
         """Move a round without a reward to what was really played, so that ledger and later proofs are about that.
 
         Its reward, when it comes, is learned as that of the row that was played. Decisions made meanwhile stand. Valid
-        only if what is said of the round does not depend on its reward.
+        only if nothing has influenced this call that the round's reward, or the reward of a round decided after it, can
+        have influenced.
 
         Parameters
         ----------

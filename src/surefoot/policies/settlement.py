@@ -150,6 +150,13 @@ class Settlement:
         while queue and queue[0] not in self._open:
             queue.popleft()
 
+    def exclude(self, round_: int) -> None:
+        """Let the round that was decided last teach nothing."""
+        features, is_learner, teaches = self._open[round_]
+        self._open[round_] = (features, is_learner, False)
+        if teaches:
+            self._queue.pop()
+
     def played(self, round_: int, features: bytes, is_learner: bool) -> None:
         """Note how an open round was really played; whether it teaches stays as it was settled when it was decided."""
         self._open[round_] = (features, is_learner, self._open[round_][2])

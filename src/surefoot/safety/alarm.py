@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from surefoot.values import Value
 
-AlarmKind = Literal["contradiction", "reward", "baseline_reward", "features", "drift"]
+AlarmKind = Literal["contradiction", "reward", "baseline_reward", "features", "drift", "void"]
 Response = Literal["stay", "relearn", "renew"]
 RESPONSES: tuple[Response, ...] = ("stay", "relearn", "renew")
 RESTART_SHARE = 0.1  # of delta, kept for restarts
@@ -27,10 +27,11 @@ class Alarm(Value, frozen=True, eq=True):
 
     Attributes
     ----------
-    kind : {"contradiction", "reward", "baseline_reward", "features", "drift"}
+    kind : {"contradiction", "reward", "baseline_reward", "features", "drift", "void"}
         "contradiction" if no theta satisfies data and declarations, "reward" for a reward out of bounds,
         "baseline_reward" for one that no theta allows, "features" for a row that is too long, "drift" if
-        the watch saw that rewards do not follow one theta any more.
+        the watch saw that rewards do not follow one theta any more, "void" for a void that came so late that later
+        rewards may have influenced it.
     round : int
         Rounds decided when it was raised.
     text : str

@@ -10,7 +10,6 @@ from decimal import Decimal, localcontext
 
 from surefoot.errors import ProofError
 from surefoot.safety.bank import RATE_GRID
-from surefoot.safety.proof import Proof
 from surefoot.values import Value
 
 # Rounding of the check is then far below what the bank has given away.
@@ -98,8 +97,6 @@ class GuardProof(Value, frozen=True):
     ----------
     banks : tuple of BankProof
         In the order of the metrics.
-    model : Proof or None
-        In place of the banks, that a linear model proves the slack (`surefoot.policies.LinearGuard`).
 
     Examples
     --------
@@ -108,13 +105,10 @@ class GuardProof(Value, frozen=True):
     """
 
     banks: tuple[BankProof, ...]
-    model: Proof | None = None
 
     @property
     def value(self) -> float:
-        """What is left in the bank that binds, or what the model proves."""
-        if self.model is not None:
-            return self.model.value
+        """What is left in the bank that binds."""
         return min((bank.margin for bank in self.banks), default=math.inf)
 
     def check(self) -> None:

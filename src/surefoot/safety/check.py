@@ -30,7 +30,7 @@ def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fa
     Parameters
     ----------
     proof : Proof or GuardProof
-        The proof, such as `decision.certificate.proof`. A guard's has no question and no facts beside its own.
+        The proof, such as `decision.certificate.proof`. A guard's rests on its banks alone, without question or facts.
     question : array_like, optional
         What must have been asked; by default the proof's own question.
     facts : sequence of Fact, optional
@@ -51,10 +51,13 @@ def check(proof: Proof | GuardProof, *, question: Any = None, facts: Sequence[Fa
     surefoot.errors.ProofError: The pieces must add up to the question exactly: ...
     """
     if isinstance(proof, GuardProof):
-        if proof.model is None:
-            proof.check()
-            return
-        proof = proof.model
+        if question is not None or facts is not None:
+            raise ProofError(
+                "A guard's proof rests on its banks alone, so it has no `question` and no `facts` to compare with, but "
+                "got one. Leave both out; an audit adds the banks up again from the rewards."
+            )
+        proof.check()
+        return
     if question is not None and not np.array_equal(np.asarray(question, dtype=np.float64), proof.question):
         raise ProofError("The proof must answer the question that was asked, but it answers another one.")
     if proof.value == -math.inf:

@@ -21,7 +21,7 @@ using namespace nb::literals;
 namespace surefoot {
 namespace {
 
-// A round as it is kept until its rewards come: its share, then of each metric balance, worst and prediction.
+// A round as it is kept until its rewards come: its share, then of each metric what it is settled by.
 struct Record {
   double share;
   std::vector<Booked> booked;
@@ -29,7 +29,9 @@ struct Record {
 
 nb::bytes bytes_of(const Record& record) {
   std::vector<double> numbers{record.share};
-  for (const Booked& one : record.booked) numbers.insert(numbers.end(), {one.balance, one.worst, one.prediction});
+  for (const Booked& one : record.booked) {
+    numbers.insert(numbers.end(), {one.balance, one.worst, one.baseline, one.learner});
+  }
   return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
 }
 
@@ -54,20 +56,24 @@ struct GuardBooks {
 
   double share() const { return share_of(settings.metrics, banks, settings.ramp, settings.largest_share); }
 
-  std::pair<nb::bytes, std::vector<Bank>> book(double share, bool is_learner,
-                                               const std::optional<std::vector<double>>& given) {
+  nb::bytes plan(double share, const std::optional<std::vector<double>>& given) const {
     const std::vector<double>& predicted = given ? *given : settings.unpredicted;
     check_size(predicted.size(), banks.size(), "Predictions");
-    std::vector<Bank> before = banks;
     Record record{share, std::vector<Booked>(banks.size())};
-    book_round(settings.metrics, banks, share, predicted, is_learner, record.booked);
-    return {bytes_of(record), std::move(before)};
+    plan_round(settings.metrics, banks, share, predicted, record.booked);
+    return bytes_of(record);
+  }
+
+  std::vector<Bank> charge(double share, bool is_learner) {
+    std::vector<Bank> before = banks;
+    charge_round(settings.metrics, banks, share, is_learner);
+    return before;
   }
 
   void enter(const VectorIn& kept, bool is_learner, const std::vector<double>& rewards) {
     const Record record = read_record(kept, banks.size());
     check_size(rewards.size(), banks.size(), "Rewards");
-    enter_lifts(settings.metrics, banks, lifts, record.share, record.booked, is_learner, rewards);
+    enter_lifts(settings.metrics, lifts, record.share, record.booked, is_learner, rewards);
     enter_round(settings.metrics, banks, record.share, record.booked, is_learner, rewards);
   }
 
@@ -175,8 +181,10 @@ void bind_guard(nb::module_& module) {
           "banks", [](const GuardBooks& books) { return books.banks; }, "A copy of every bank.")
       .def_prop_ro("lift_intervals", &GuardBooks::intervals, "Of each metric, in units of its highest.")
       .def("share", &GuardBooks::share, "The share of the next proposal.")
-      .def("book", &GuardBooks::book, "share"_a, "is_learner"_a, "predicted"_a = nb::none(),
-           "Charge a round at its worst; returns what it is settled by, and the banks before it.")
+      .def("plan", &GuardBooks::plan, "share"_a, "predicted"_a = nb::none(),
+           "What a round of this share will be settled by, from what is known now: before its coin.")
+      .def("charge", &GuardBooks::charge, "share"_a, "is_learner"_a,
+           "Charge a round at its worst; returns the banks before it.")
       .def("enter", &GuardBooks::enter, "record"_a, "is_learner"_a, "rewards"_a,
            "Take in the rewards of the next round in the order of decisions; NaN is missing.")
       .def(
