@@ -89,3 +89,10 @@ def test_the_index_links_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / link).resolve() for link in LINK.findall(prose(index))}
     assert [name_of(page) for page in DOCS if page.resolve() not in linked and page != index] == []
+
+
+def test_every_condition_names_a_test_that_exists() -> None:
+    text = (ROOT / "docs" / "guarantee.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", text))
+    assert len(named) > 8
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []

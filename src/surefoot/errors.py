@@ -1,6 +1,7 @@
 """Everything surefoot raises on purpose.
 
-Every message holds the rule, what came instead, and what to do. A call that raises has changed nothing.
+Every message holds the rule, what came instead, and what to do. A call that raises has changed nothing, except that it
+keeps what contradicts a declaration: an alarm stays on, and shards that met an older copy of their hub stay paused.
 
 SurefootError
  ├── ConfigError (ValueError)        a setting that no policy can run with

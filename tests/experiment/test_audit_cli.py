@@ -19,7 +19,9 @@ from surefoot.cli.experiment import experiment
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import decisions
 from surefoot.journal import open_journal
+from surefoot.journal.signatures import SigningKey, head_message
 from surefoot.reports.audit_page import as_html
+from tests.edge.edges import new_keys
 from tests.experiment.honest import CONSTRAINTS, played, safe
 from tests.experiment.tampering import load, save
 
@@ -247,3 +249,32 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def test_a_forged_journal_with_an_unsigned_head_of_its_own_is_found(journal: Path, tmp_path: Path) -> None:
+    """Whoever rewrites a journal writes its heads anew, and has no key: a head without a signature proves nothing."""
+    for name in ("head", "old"):
+        new_keys(tmp_path, name)
+    with open_journal(journal, read_only=True) as opened:
+        head = opened.view("shop").head
+    kept, told = tmp_path / "heads.jsonl", {"experiment": "shop", "number": head.number, "hash": head.hash}
+
+    def audited(*keys: str, **head_of: Any) -> Any:
+        kept.write_text(json.dumps({**told, **head_of}) + "\n")
+        return run("audit", journal, "--expect", kept, *(part for key in keys for part in ("--key", tmp_path / key)))
+
+    unsigned = audited("head.pub")
+    assert (unsigned.exit_code, "of 'shop' is not signed" in unsigned.output) == (1, True)
+    before = SigningKey(tmp_path / "old.key").sign(head_message("shop", head, 7.0))
+    assert audited("head.pub", time=7.0, signature=before).exit_code == 1
+    both = audited("head.pub", "old.pub", time=7.0, signature=before)  # the key was changed since
+    assert (both.exit_code, "Signatures checked: 1 heads" in both.output) == (0, True)
+
+
+def test_a_key_without_heads_checks_nothing_and_says_so(
+    journal: Path, tmp_path: Path, surefoot: Callable[..., tuple[int, str]]
+) -> None:
+    new_keys(tmp_path)
+    code, said = surefoot("audit", journal, "--key", tmp_path / "head.pub")
+    assert code == 2
+    assert "name a file by `--expect`" in " ".join(said.split())

@@ -216,6 +216,7 @@ FORGED: dict[Tamper, tuple[str, int]] = {
     a_setting("reserve", 1.0): ("certificate", 2),
     a_setting("min_holdout", 0.0): ("settings", 0),
     a_setting("prediction", "none"): ("certificate", 150),  # another h
+    a_setting("baseline_ceiling", 1.0): ("prediction", 40),  # on average, and yet predicted given the context
     a_setting("ramp", "gate"): ("share", 150),
     a_setting("reward_bounds", [0.0, 0.0]): ("settings", 0),
 }

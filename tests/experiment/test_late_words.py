@@ -4,6 +4,7 @@ What is learned must be fixed before the noise of later rounds. Words that come 
 round that is booked teaches nothing, and a void after `confirm_within` raises the alarm.
 """
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,79 @@ def test_a_booked_round_counts_takes_its_reward_and_teaches_nothing() -> None:
     again = Experiment.open(shop._journal, "shop", clock=clock).policy_state()
     assert (again["ridge"] == shop.policy_state()["ridge"]).all()
     assert audit(shop._journal, "shop").is_clean
+
+
+class Past:
+    """An experiment with a random past, and after `split` rounds a future by another seed.
+
+    The future pays the rounds of the past in an order of its own, reports those that were played during outages, and
+    has rounds of its own.
+    """
+
+    def __init__(self, past: int, future: int, split: int = 60) -> None:
+        self.rng, self.shop = np.random.default_rng([past, 0]), shop_of(LUCK[0.2], 0.2, Clock())
+        self.unpaid: list[str] = []
+        self.unreported: list[tuple[str, Any]] = []
+        self.rows: set[bytes] = set()  # of the past
+        self.number = 0
+        while self.number < split:
+            self.step()
+        known, self.rng = set(self.rows), np.random.default_rng([past, 1, future])
+        for _ in range(120):
+            self.step()
+        while self.unreported:
+            self.report()
+        self.rows = known
+        for decision_id in list(self.rng.permutation(self.unpaid)):
+            self.pay(str(decision_id))
+
+    def step(self) -> None:
+        match self.rng.choice(["decide", "outage", "report", "pay"], p=[0.45, 0.15, 0.1, 0.3]):
+            case "decide":
+                decision_id, rows = self.play()
+                self.shop.decide(rows, baseline=0, decision_id=decision_id)
+                self.unpaid.append(decision_id)
+            case "outage":
+                self.unreported.append(self.play())
+            case "report" if self.unreported:
+                self.report()
+            case "pay" if self.unpaid:
+                self.pay(self.unpaid.pop(int(self.rng.integers(len(self.unpaid)))))
+
+    def play(self) -> tuple[str, Any]:
+        self.number += 1
+        rows = self.rng.uniform(0.0, 0.7, size=(2, 2))
+        self.rows |= {row.tobytes() for row in rows}
+        return f"visit-{self.number}", rows
+
+    def report(self) -> None:
+        decision_id, rows = self.unreported.pop(int(self.rng.integers(len(self.unreported))))
+        self.shop.book(rows, baseline=0, decision_id=decision_id)
+        self.unpaid.append(decision_id)
+
+    def pay(self, decision_id: str) -> None:
+        """The same reward in every future: it was fixed when the round was played."""
+        assert self.shop.reward(decision_id, (hash_of(decision_id) % 1000) / 1000.0).is_accepted
+
+
+def hash_of(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
+
+
+@pytest.mark.parametrize("past", range(8))
+def test_what_is_learned_of_the_past_does_not_depend_on_the_future(past: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every prefix of what was learned is that of the decisions, whatever came after, and in whatever order."""
+    learned: dict[str, list[tuple[bytes, float]]] = {}
+    plain = surefoot.SafeLUCB._learn_record
+
+    def noted(policy: Any, record: bytes, reward: float, is_learner: bool) -> None:
+        learned.setdefault(policy.id, []).append((record, reward))
+        plain(policy, record, reward, is_learner)
+
+    monkeypatch.setattr(surefoot.SafeLUCB, "_learn_record", noted)
+    futures = [Past(past, future) for future in (1, 2)]
+    first, second = (learned[one.shop.policy_state()["id"]] for one in futures)
+    assert first != second
+    of_past = [[one for one in all_of_it if one[0][:16] in futures[0].rows] for all_of_it in (first, second)]
+    assert len(of_past[0]) > 25
+    assert of_past[0] == of_past[1]

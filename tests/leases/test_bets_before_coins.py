@@ -42,7 +42,7 @@ class Siege:
         for (_, reward), side in zip(rewards, sides, strict=True):
             counts[side] = min(counts[side] + 1.0, 5000.0)
             means[side] += (reward - means[side]) / counts[side]
-        return means[True] - means[False]
+        return float(means[True] - means[False])
 
     def play(self, value: float, gap: float) -> tuple[float, list[tuple[int, float]], list[bool]]:
         """A block whose estimates have no luck in them if the hub knows `gap` at the merge; the luck of its coins."""

@@ -40,6 +40,13 @@ def spiteful(run: "Run", t: int) -> tuple[float, float]:
 WORLDS: dict[str, Callable[["Run", int], tuple[float, float]]] = {
     "shining": shining, "drifting": drifting, "spiteful": spiteful,
 }  # fmt: skip
+# When a reward comes, by who played and what it is: as it happens, by the coin, by the value, or by both.
+DELAYS: tuple[Callable[[bool, float], int], ...] = (
+    lambda is_learner, reward: 1,
+    lambda is_learner, reward: 1 if is_learner else 40,
+    lambda is_learner, reward: 1 if reward else 40,
+    lambda is_learner, reward: 1 if is_learner == bool(reward) else 40,
+)
 every_fleet = pytest.mark.parametrize("shards", FLEETS)
 every_world = pytest.mark.parametrize("world", WORLDS)
 
@@ -63,6 +70,7 @@ class Run:
         self.late: dict[int, list[tuple[int, int, float]]] = {}
         self.slack = self.least = 0.0
         self.learner = 0
+        self.delay = DELAYS[seed % len(DELAYS)]
 
     def play(self) -> float:
         """The least that the true means lay above the floor, reserve included."""
@@ -75,6 +83,8 @@ class Run:
                     self.shares /= self.shares.sum()
                 elif t == died + self.fleet.patience:
                     self.coordinator.lose(f"s{k}")
+                elif t == died + self.fleet.patience + 50 and k % 2:
+                    self._meet(k, t)  # it is back, with all that it did before
             self._decide(t)
         return self.least + RESERVE
 
@@ -86,7 +96,8 @@ class Run:
         self.least = min(self.least, self.slack)
         self.learner += made.source == "learner"
         reward = float(self.rng.random() < (learner if made.source == "learner" else baseline))
-        self.late.setdefault(t + int(self.rng.integers(1, 20)), []).append((k, made.round, reward))
+        delay = self.delay(made.source == "learner", reward) + int(self.rng.integers(19))
+        self.late.setdefault(t + delay, []).append((k, made.round, reward))
         for owner, number, value in self.late.pop(t, ()):
             if self.shares[owner] > 0:  # what comes to a dead server is lost
                 self.shards[owner].observe(number, value)
@@ -95,10 +106,13 @@ class Run:
             np.flatnonzero((self.shares > 0) & (self.renewed + idle < t)).tolist() if t % self.fleet.every == 0 else []
         )
         for one in {*due, *([k] if shard.is_due(self.fleet.every) else [])}:
-            now = t + 0.25
-            given = self.shards[one].hand_in(now + float(self.offsets[one]))
-            self.shards[one].renew(self.coordinator.take(given, now=now))
-            self.renewed[one] = t
+            self._meet(one, t)
+
+    def _meet(self, one: int, t: int) -> None:
+        now = t + 0.25
+        given = self.shards[one].hand_in(now + float(self.offsets[one]))
+        self.shards[one].renew(self.coordinator.take(given, now=now))
+        self.renewed[one] = t
 
 
 def runs_below(

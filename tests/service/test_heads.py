@@ -202,13 +202,13 @@ def test_heads_leave_the_journal_signed(database: str, tmp_path: Path, key: Path
     assert read_expected(logged) == found
     assert ExpectedHead(**own).is_signed_by(public)
     with open_journal(database, read_only=True) as journal:
-        whole = audit_journal(journal, expect=[*found, ExpectedHead(**own)], key=public)
+        whole = audit_journal(journal, expect=[*found, ExpectedHead(**own)], keys=[public])
         assert whole.is_clean, [*whole.findings]
         assert whole.signed == len(found) + 1
         assert audit(journal, "shop", expect=whole.expected["shop"]).is_clean
         forged = ExpectedHead("shop", found[0].number, "00" * 32, found[0].time, found[0].signature)
-        assert [one.what for one in audit_journal(journal, expect=[forged], key=public).findings] == ["signature"]
-        assert "signature" not in audit_journal(journal, expect=found, key=public).findings.counts
+        assert [one.what for one in audit_journal(journal, expect=[forged], keys=[public]).findings] == ["signature"]
+        assert "signature" not in audit_journal(journal, expect=found, keys=[public]).findings.counts
 
 
 def test_nothing_is_noted_where_nothing_has_moved(database: str, tmp_path: Path) -> None:

@@ -39,20 +39,21 @@ class ExpectedHead(msgspec.Struct, frozen=True, omit_defaults=True):
     time: float = 0.0
     signature: str = ""
 
-    def is_signed_by(self, key: PublicKey) -> bool:
-        """Whether the signature is that key's.
+    def is_signed_by(self, *keys: PublicKey) -> bool:
+        """Whether it has a signature, by one of these keys.
 
         Parameters
         ----------
-        key : PublicKey
-            The server's key.
+        *keys : PublicKey
+            The server's keys, of now and of before.
 
         Returns
         -------
         bool
-            Whether it is.
+            Whether it has.
         """
-        return key.has_signed(self.signature, head_message(self.experiment, Head(self.number, self.hash), self.time))
+        message = head_message(self.experiment, Head(self.number, self.hash), self.time)
+        return any(key.has_signed(self.signature, message) for key in keys)
 
 
 class HeadSearch:

@@ -61,6 +61,7 @@ class GuardChecks:
         if record.round != self._tally.decisions + 1:
             problems.add("round", f"round {self._tally.decisions + 1} is next, but this is round {record.round}")
         teaches = differ(record.asked.baseline, record.asked.proposal)
+        self._check_prediction(record.asked.prediction, problems)
         self._check_unit(record, problems)
         self._check_share(record, teaches, problems)
         self._check_coin(record, problems)
@@ -120,6 +121,13 @@ class GuardChecks:
         is_learner = draw is not None and draw < record.share
         if is_learner != (record.source == "learner"):
             problems.add("source", f"a coin of {draw!r} at a share of {record.share!r} does not play {record.source}")
+
+    def _check_prediction(self, prediction: float | dict[str, float] | None, problems: RoundProblems) -> None:
+        """A ceiling on average does not hold of a mean that a prediction knows more of."""
+        for metric in () if prediction is None else self._declared.metrics:
+            if not metric.takes_predictions and (not isinstance(prediction, dict) or metric.name in prediction):
+                text = f"{metric.name!r} was predicted, but its ceiling was not declared to hold given the context"
+                problems.add("prediction", text)
 
     def _check_unit(self, record: records.Guarded, problems: RoundProblems) -> None:
         unit = record.asked.unit

@@ -34,6 +34,7 @@ class DeclaredMetric:
     reserve: float
     is_played: bool
     default: float
+    takes_predictions: bool = True
 
     def scaled(self, value: float) -> float:
         """A reward in units of the highest one."""
@@ -81,7 +82,7 @@ def plain_metrics(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     if settings.get("metrics") is not None:
         return dict(settings["metrics"])
     low, high = settings.get("reward_bounds", (0.0, 1.0))
-    only = {name: settings.get(name) for name in ("alpha", "baseline_ceiling", "reserve")}
+    only = {name: settings.get(name) for name in ("alpha", "baseline_ceiling", "ceiling_given_context", "reserve")}
     return {REWARD: {"kind": "floor", "low": low, "high": high, "default": settings.get("default_reward"), **only}}
 
 
@@ -98,6 +99,7 @@ def _metric(name: str, one: Mapping[str, Any], event: float, is_played: bool) ->
         reserve=float(one.get("reserve") or 0.0) / high,
         is_played=is_played,
         default=math.nan if default is None else float(default) / high,
+        takes_predictions=ceiling is None or bool(one.get("ceiling_given_context")),
     )
 
 

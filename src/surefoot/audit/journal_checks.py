@@ -1,6 +1,6 @@
 """The journal as a whole: its own chain, the heads that it and others have kept, and experiments that are gone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,7 +67,7 @@ class JournalReport:
 
 
 def audit_journal(
-    journal: Journal, *, expect: Iterable[ExpectedHead] = (), key: PublicKey | None = None
+    journal: Journal, *, expect: Iterable[ExpectedHead] = (), keys: Sequence[PublicKey] = ()
 ) -> JournalReport:
     """Check a journal as a whole: its own chain, the signatures of heads, and that no experiment is missing.
 
@@ -77,8 +77,8 @@ def audit_journal(
         The journal, which may be open read-only.
     expect : iterable of ExpectedHead
         Heads that were kept outside, of any experiments and of the journal's own chain.
-    key : PublicKey, optional
-        Signatures of these heads are checked with it.
+    keys : sequence of PublicKey
+        The server's keys, of now and of before: every one of these heads must be signed with one of them.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def audit_journal(
     True
     """
     report, kept = JournalReport(), list(expect)
-    if key is not None:
-        _check_signatures(report, kept, key)
+    if keys:
+        _check_signatures(report, kept, keys)
     for one in kept:
         report.expected.setdefault(one.experiment, []).append(Head(one.number, one.hash))
     events = _own_chain(journal, report)
@@ -112,13 +112,13 @@ def audit_journal(
     return report
 
 
-def _check_signatures(report: JournalReport, kept: list[ExpectedHead], key: PublicKey) -> None:
+def _check_signatures(report: JournalReport, kept: list[ExpectedHead], keys: Sequence[PublicKey]) -> None:
+    """A head without a signature is a finding, too: anybody could have written it."""
     for one in kept:
-        if one.signature:
-            report.signed += 1
-            if not one.is_signed_by(key):
-                text = f"the head {one.number} of {one.experiment!r} was not signed with this key, or was changed since"
-                report.findings.add(0, "signature", text)
+        report.signed += 1
+        if not one.is_signed_by(*keys):
+            fault = "was not signed with any of these keys, or was changed since" if one.signature else "is not signed"
+            report.findings.add(0, "signature", f"the head {one.number} of {one.experiment!r} {fault}")
 
 
 def _own_chain(journal: Journal, report: JournalReport) -> list[Event]:

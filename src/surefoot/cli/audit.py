@@ -41,7 +41,11 @@ def audit(
         ),
     ] = None,
     key: Annotated[
-        Path | None, typer.Option(help="The server's public key (PEM): signatures of the heads are checked with it.")
+        list[Path] | None,
+        typer.Option(
+            help="A public key of the server (PEM). Every head of the files must then be signed with it. Repeat where "
+            "the key was changed."
+        ),
     ] = None,
     shard: Annotated[
         list[str] | None,
@@ -61,7 +65,9 @@ def audit(
     # An auditor must be able to look while a server writes, and must change nothing.
     with open_journal(journal, read_only=True) as opened:
         hashes, kept = _expected(expect or [])
-        whole = audit_journal(opened, expect=kept, key=None if key is None else PublicKey(key))
+        if key and not kept:
+            raise ConfigError("`--key` checks the signatures of heads, but none are given: name a file by `--expect`.")
+        whole = audit_journal(opened, expect=kept, keys=[PublicKey(path) for path in key or ()])
         names = opened.names() if experiment is None else [experiment]
         if not names and whole.is_clean and not whole.deleted:
             raise JournalNotFoundError(f"The journal {journal} has no experiment to audit.")
@@ -186,6 +192,8 @@ def _print(report: Report) -> None:
 
 def _print_whole(report: JournalReport) -> None:
     console = Console()
+    if report.signed:
+        console.print(Text(f"\nSignatures checked: {report.signed:,} heads."))
     for one in report.deleted:
         how = "archived" if one.is_archived else "deleted"
         console.print(Text(f"\n{one.name!r} was {how} by {one.by} at its event {one.number:,}: {one.reason}"))

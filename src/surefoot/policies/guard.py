@@ -38,8 +38,8 @@ class Guard(BasePolicy):
     With probability 1 - delta, at every moment, the mean reward of what was played is at least (1 - alpha) of the
     baseline's, the guard's own coins averaged (`promise="mean"`), or with the coins as they fell (`promise="played"`).
     It assumes that rewards keep to their bounds and that nobody foresees the coin; means may drift, and may depend on
-    all that happened before. While a round is open, its reward must not depend on the coins and rewards of rounds that
-    are decided after it, nor share a shock with other open rounds.
+    all that happened before. While a round is open, its reward must not depend on the coins of rounds that are decided
+    after it. The baseline is measured in the same state: where past plays have changed the world, for both.
 
     Parameters
     ----------
@@ -51,6 +51,9 @@ class Guard(BasePolicy):
         Bounds that no single reward leaves; low >= 0.
     baseline_ceiling : float, optional
         The most that the baseline earns on average in any round, if that is less than `high`.
+    ceiling_given_context : bool
+        Whether that holds of the mean given all that predictions know, such as a visitor's context, and not only on
+        average over visitors. Without it `decide` takes no prediction.
     promise : {"mean", "played"}
         What the floor is kept by.
     ramp : {"auto", "free", "gate"}
@@ -103,6 +106,7 @@ class Guard(BasePolicy):
         delta: float,
         reward_bounds: Sequence[float] = (0.0, 1.0),
         baseline_ceiling: float | None = None,
+        ceiling_given_context: bool = False,
         promise: Promise = "mean",
         ramp: Ramp = "auto",
         cap: float = 1.0,
@@ -116,7 +120,9 @@ class Guard(BasePolicy):
         default_reward: float | None = None,
         unit_window: int | None = None,
     ) -> None:
-        self._metrics = told.read_metrics(alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics)
+        self._metrics = told.read_metrics(
+            alpha, reward_bounds, baseline_ceiling, reserve, default_reward, metrics, ceiling_given_context
+        )
         told.read_delta(delta)
         self._holdout = told.read_holdout(min_holdout)
         most = min(told.read_share("cap", cap), 1.0 - self._holdout)
@@ -129,7 +135,8 @@ class Guard(BasePolicy):
         self.units = Units(told.read_window("unit_window", unit_window), len(self._metrics))
         settings = {
             "alpha": alpha, "delta": delta, "reward_bounds": [float(one) for one in reward_bounds],
-            "baseline_ceiling": baseline_ceiling, "promise": promise, "ramp": ramp, "cap": cap,
+            "baseline_ceiling": baseline_ceiling, "ceiling_given_context": ceiling_given_context, "promise": promise,
+            "ramp": ramp, "cap": cap,
             "schedule": self._steps, "min_holdout": min_holdout, "reserve": reserve, "prediction": prediction,
             "metrics": None if metrics is None else {name: one.plain() for name, one in self._metrics.items()},
             "seed": seed, "settle_after": settle_after, "default_reward": default_reward, "unit_window": unit_window,

@@ -21,6 +21,7 @@ def read_metrics(
     reserve: float,
     default: float | None,
     metrics: Mapping[str, Any] | None,
+    ceiling_given_context: bool = False,
 ) -> dict[str, Metric]:
     """What is promised: of one reward by `alpha`, or of several by `metrics`."""
     if metrics is None:
@@ -30,10 +31,13 @@ def read_metrics(
             low, high = bounds
         except (TypeError, ValueError):
             raise ConfigError(f"`reward_bounds` must be (low, high), but got {bounds!r:.80}.") from None
-        return {
-            REWARD: floor(low, high, alpha=alpha, baseline_ceiling=baseline_ceiling, default=default, reserve=reserve)
-        }
-    if alpha is not None or baseline_ceiling is not None or reserve != 0.0 or default is not None:
+        only = floor(
+            low, high, alpha=alpha, baseline_ceiling=baseline_ceiling, default=default, reserve=reserve,
+            ceiling_given_context=ceiling_given_context,
+        )  # fmt: skip
+        return {REWARD: only}
+    is_told = alpha is not None or baseline_ceiling is not None or reserve != 0.0 or default is not None
+    if is_told or ceiling_given_context:
         raise ConfigError("With `metrics`, alpha, baseline_ceiling, reserve and default belong to each metric.")
     if not isinstance(metrics, Mapping) or not metrics or not all(isinstance(name, str) and name for name in metrics):
         raise ConfigError(f"`metrics` must map names to floors and ceilings, but got {metrics!r:.80}.")
@@ -143,10 +147,17 @@ def read_prediction(
         # Of several metrics a bare number belongs to none, which `check_names` says.
         prediction = {next(iter(metrics)) if len(metrics) == 1 else "": prediction}
     check_names("prediction", prediction, metrics)
+    for name in prediction:
+        if metrics[name].baseline_ceiling is not None and not metrics[name].ceiling_given_context:
+            raise InputError(
+                f"A prediction of {name!r} knows more than a `baseline_ceiling` on average does, so the ceiling must "
+                "hold of the mean given what the prediction knows. Declare that with `ceiling_given_context=True` if "
+                "it is true, or leave the prediction or the ceiling out."
+            )
     hint = "It is the reward you expect of the baseline."
     found = {name: finite("prediction", value, hint=hint) for name, value in prediction.items()}
     return [
-        # Cut, not refused: what is predicted changes the variance, never the validity.
+        # Cut, not refused: it changes the variance, not the validity.
         min(max(found[name], metric.low), metric.high) / metric.high if name in found else math.nan
         for name, metric in metrics.items()
     ]

@@ -33,12 +33,15 @@ class Metric(Value, frozen=True, eq=True):
         What is booked for a reward that lacks this metric; None books it at its worst.
     reserve : float
         What may be lost in addition, in all.
+    ceiling_given_context : bool
+        Whether `baseline_ceiling` holds of the mean given all that predictions know, such as a visitor's context, and
+        not only on average over visitors. Without it `decide` takes no prediction of this metric.
 
     Examples
     --------
     >>> import surefoot
-    >>> surefoot.floor(0, 1, alpha=0.02)
-    Metric(kind='floor', low=0.0, high=1.0, alpha=0.02, baseline_ceiling=None, default=None, reserve=0.0)
+    >>> surefoot.floor(0, 1, alpha=0.02).low
+    0.0
     """
 
     kind: MetricKind
@@ -48,6 +51,7 @@ class Metric(Value, frozen=True, eq=True):
     baseline_ceiling: float | None = None
     default: float | None = None
     reserve: float = 0.0
+    ceiling_given_context: bool = False
 
     def plain(self) -> dict[str, Any]:
         """Plain data from which `read_metric` makes the same."""
@@ -92,6 +96,7 @@ def floor(
     baseline_ceiling: float | None = None,
     default: float | None = None,
     reserve: float = 0.0,
+    ceiling_given_context: bool = False,
 ) -> Metric:
     """A metric of which at least (1 - alpha) of the baseline's is promised: quality, clicks, revenue.
 
@@ -107,6 +112,9 @@ def floor(
         What is booked for a reward that lacks this metric; by default the worst.
     reserve : float
         What you accept losing in addition, in all.
+    ceiling_given_context : bool
+        Whether `baseline_ceiling` holds of the mean given all that predictions know, such as a visitor's context, and
+        not only on average over visitors. Without it `decide` takes no prediction of this metric.
 
     Returns
     -------
@@ -123,7 +131,7 @@ def floor(
     >>> floor(0, 1, alpha=0.02).kind
     'floor'
     """
-    return _checked("floor", low, high, alpha, baseline_ceiling, default, reserve)
+    return _checked("floor", low, high, alpha, baseline_ceiling, default, reserve, ceiling_given_context)
 
 
 def ceiling(low: float, high: float, *, alpha: float, default: float | None = None, reserve: float = 0.0) -> Metric:
@@ -176,7 +184,7 @@ def read_metric(name: str, given: Any) -> Metric:
         )
     return _checked(
         kind, told["low"], told["high"], told["alpha"], told.get("baseline_ceiling"), told.get("default"),
-        told.get("reserve", 0.0),
+        told.get("reserve", 0.0), told.get("ceiling_given_context", False),
     )  # fmt: skip
 
 
@@ -188,6 +196,7 @@ def _checked(
     baseline_ceiling: float | None,
     default: float | None,
     reserve: float,
+    ceiling_given_context: bool = False,
 ) -> Metric:
     least = nonnegative("low", low, hint="A share of the baseline's reward has a meaning only for rewards >= 0.")
     most = nonnegative("high", high, hint="high is the most that a single reward can be.")
@@ -205,7 +214,9 @@ def _checked(
             raise ConfigError(f"`low <= {name} <= high` must hold, but got {value!r} for ({least:g}, {most:g}).")
     if kind == "ceiling" and baseline_ceiling is not None:
         raise ConfigError(f"`baseline_ceiling` belongs to a floor, but got {baseline_ceiling!r} for a ceiling.")
+    if ceiling_given_context and baseline_ceiling is None:
+        raise ConfigError("`ceiling_given_context` says of which mean `baseline_ceiling` holds, but none was declared.")
     return Metric(
         kind, least, most, float(alpha), None if baseline_ceiling is None else float(baseline_ceiling),
-        None if default is None else float(default), float(reserve),
+        None if default is None else float(default), float(reserve), bool(ceiling_given_context),
     )  # fmt: skip

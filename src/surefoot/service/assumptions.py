@@ -136,7 +136,8 @@ def _metric_assumptions(name: str, metric: dict[str, Any]) -> list[Assumption]:
         Assumption(f"{name}.bounds", bounds, text),
     ]
     if metric.get("baseline_ceiling") is not None:
-        text = f"The baseline's mean of {name!r} is never higher than this."
+        of = ", given the context of each round" if metric.get("ceiling_given_context") else ""
+        text = f"The baseline's mean of {name!r} is never higher than this{of}."
         found.append(Assumption(f"{name}.baseline_ceiling", metric["baseline_ceiling"], text))
     if metric.get("reserve"):
         text = f"What may be spent of {name!r} in addition to alpha, in all."
