@@ -1,0 +1,317 @@
+"""The places in which a day can be played: a process, a service, a shard, an edge. Only this file knows their interfaces."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surefoot.audit import audit, audit_shards
+from surefoot.client import Client
+from surefoot.edge import Edge, GuardEdge
+from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
+from surefoot.experiment.export import decisions
+from surefoot.experiment.guard_export import guarded_decisions
+from surefoot.experiment.policy_by_name import make_any_policy
+from surefoot.journal import open_journal
+from surefoot.policies import guard
+from surefoot.records_of_leases import edge_chain
+from surefoot.service import edge_leases
+from surefoot.service.settings import Settings
+from tests.edge.edges import new_keys, options_of
+from tests.service.servers import running
+
+STATUS = (
+    "rounds", "learner_rounds", "baseline_rounds", "held_rounds", "allowed_share", "floor", "margin", "worst_margin",
+    "worst_round", "pending", "waiting", "rewards", "learned", "abandoned", "voided", "total_reward", "estimated_reward",
+    "estimated_baseline", "refused", "is_refuted", "debt",
+)  # fmt: skip
+TALLY = ("decisions", "learner", "rewards", "learned", "abandoned", "voided", "is_refuted")
+NAME = "shop"
+
+
+@contextmanager
+def seeded_coins(seed: int) -> Iterator[None]:
+    """Coins that fall the same in every run, wherever they are drawn."""
+    rng = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(guard, "draw_coin", lambda *_: float(rng.random()))
+        patched.setattr(edge_leases, "coins_secret", lambda *_: bytes([seed]) * 32)
+        yield
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def shared(policy: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """With a reserve, so that a shard has something to spend from the start."""
+    return {**settings, "constraint": {"name": "reserve", "granted": 20.0}} if policy == "SafeLUCB" else settings
+
+
+def answer_of(made: Any) -> dict[str, Any]:
+    told = {"id": made.decision_id, "round": made.round, "source": made.source, "action": made.action}
+    return {**told, "share": getattr(made, "share", None)}
+
+
+def status_of(status: Any) -> dict[str, Any]:
+    told = {name: getattr(status, name) for name in STATUS}
+    if status.guard is not None:
+        told |= {"share": status.guard.share, "allowed": status.guard.allowed, "banks": status.guard.banks}
+        told |= {"lifts": status.guard.lift_intervals}
+    return told
+
+
+def verdict_of(report: Any) -> dict[str, Any]:
+    return {"is_clean": report.is_clean, **{name: getattr(report.tally, name) for name in TALLY}}
+
+
+def rows_of(journal: Any, name: str, is_guard: bool) -> list[Any]:
+    """What the journal holds of every decision and its certificate."""
+    if is_guard:
+        keys = ("round", "source", "share", "draw", "allowed", "binds", "margin", "rewards", "is_held")
+        return [[row.get(key) for key in keys] for row in guarded_decisions(journal, name)]
+    keys = ("round", "source", "action", "guaranteed", "required", "proposal", "reward", "is_held")
+    return [[row.get(key) for key in keys] for row in decisions(journal, name)]
+
+
+class Process:
+    """An experiment in this process, on SQLite."""
+
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+        self.clock, self.path, self.is_guard = Clock(), folder / "shop.db", policy == "Guard"
+        self.journal = open_journal(self.path)
+        made = make_any_policy(policy, settings)
+        self.shop = Experiment.create(self.journal, NAME, made, mode="guarded", clock=self.clock, snapshot_every=40)
+
+    def tick(self) -> None:
+        self.clock.now += 1.0
+
+    def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
+        asked = dict(request)
+        if "rows" in asked:
+            asked["features"] = asked.pop("rows")
+        return answer_of(self.shop.decide(**asked, decision_id=decision_id))
+
+    def reward(self, decision_id: str, value: Any) -> Any:
+        return self.shop.reward(decision_id, value).refused
+
+    def abandon(self, decision_id: str) -> Any:
+        return self.shop.abandon(decision_id, reason="lost")
+
+    def void(self, decision_id: str) -> Any:
+        return self.shop.void(decision_id, reason="late")
+
+    def set_mode(self, mode: Any) -> None:
+        self.shop.set_mode(mode, reason="because")
+
+    def renew(self) -> None:
+        """Nothing: there is no lease."""
+
+    def restart(self) -> None:
+        self.journal.close()
+        self.journal = open_journal(self.path)
+        self.shop = Experiment.open(self.journal, NAME, clock=self.clock, snapshot_every=40)
+
+    def end(self) -> dict[str, Any]:
+        status, report = status_of(self.shop.status()), verdict_of(audit(self.journal, NAME))
+        return {"status": status, "audit": report, "decisions": rows_of(self.journal, NAME, self.is_guard)}
+
+
+class Shard(Process):
+    """One of two shards that share a floor; the other one is idle and hands in with it."""
+
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+        self.clock, self.folder, self.is_guard = Clock(), folder, policy == "Guard"
+        self.hub = open_journal(folder / "hub.db")
+        create_sharded(
+            self.hub,
+            NAME,
+            make_any_policy(policy, shared(policy, settings)),
+            mode="guarded",
+            skew=1.0,
+            clock=self.clock,
+        )
+        self.journals: dict[str, Any] = {}
+        self.join()
+
+    def join(self) -> None:
+        self.journals = {name: open_journal(self.folder / f"{name}.db") for name in ("own", "other")}
+        told: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False, "clock": self.clock}
+        self.shop, self.other = (
+            ShardedExperiment.join(self.hub, NAME, journal, shard=name, **told)
+            for name, journal in self.journals.items()
+        )
+
+    def restart(self) -> None:
+        for journal in self.journals.values():
+            journal.close()
+        self.join()
+
+    def renew(self) -> None:
+        self.clock.now += 0.1
+        self.other.renew()
+        self.shop.renew()
+
+    def end(self) -> dict[str, Any]:
+        self.renew()
+        report = audit_shards(self.hub, NAME, self.journals)
+        verdict = {"hub": verdict_of(report.hub), **{name: verdict_of(one) for name, one in report.shards.items()}}
+        pot = self.shop.coordinator(lambda it: it.pot if self.is_guard else it.proved)
+        told = {"status": status_of(self.shop.status()), "pot": pot, "audit": verdict}
+        return {**told, "decisions": rows_of(self.journals["own"], NAME, self.is_guard)}
+
+
+class Served:
+    """A service on SQLite, asked over HTTP by our client."""
+
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+        self.folder, self.is_guard, self.policy = folder, policy == "Guard", policy
+        self.stack, self.names = ExitStack(), ["a", "b", "c"]
+        self.start()
+        body = {"name": NAME, "policy": policy, "settings": settings, "mode": "guarded"}
+        self.post("/v1/experiments", body)
+
+    def post(self, path: str, body: Any, method: str = "POST") -> Any:
+        import httpx
+
+        answer = httpx.request(method, self.address + path, json=body, trust_env=False, timeout=60)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    def start(self) -> None:
+        self.address = self.stack.enter_context(running(Settings(database=str(self.folder / "shop.db"))))
+        self.client = self.stack.enter_context(Client(self.address, timeout=30.0))
+
+    def tick(self) -> None:
+        """Nothing: the server has its own clock."""
+
+    renew = tick
+
+    def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
+        if self.is_guard:
+            made = self.client.decide(NAME, **request, decision_id=decision_id)
+        elif "rows" in request:
+            named = dict(zip(self.names, request["rows"], strict=True))
+            made = self.client.decide(NAME, named, baseline=self.names[0], decision_id=decision_id)
+        else:
+            offered = [{"id": name} for name in self.names]
+            body = {"actions": offered, "baseline": self.names[request["baseline"]], "decision_id": decision_id}
+            told = self.post(f"/v1/experiments/{NAME}/decisions", body)
+            return {**{key: told[key] for key in ("round", "source", "action")}, "id": decision_id, "share": None}
+        return answer_of(made)
+
+    def reward(self, decision_id: str, value: Any) -> Any:
+        return self.client.reward(NAME, decision_id, value).refused
+
+    def abandon(self, decision_id: str) -> Any:
+        from surefoot.client import ServiceError
+
+        try:
+            return self.client.abandon(NAME, decision_id, reason="lost") is not None
+        except ServiceError as error:
+            return error.status
+
+    def void(self, decision_id: str) -> Any:
+        from surefoot.client import ServiceError
+
+        try:
+            return self.client.void(NAME, decision_id, reason="late").is_moved
+        except ServiceError as error:
+            return error.status
+
+    def set_mode(self, mode: str) -> None:
+        self.post(f"/v1/experiments/{NAME}/mode", {"mode": mode, "reason": "because"}, "PUT")
+
+    def restart(self) -> None:
+        self.stack.close()
+        self.stack = ExitStack()
+        self.start()
+
+    def end(self) -> dict[str, Any]:
+        self.stack.close()
+        with open_journal(self.folder / "shop.db") as journal:
+            status = status_of(Experiment.open(journal, NAME).status())
+            told = {"status": status, "audit": verdict_of(audit(journal, NAME))}
+            return {**told, "decisions": rows_of(journal, NAME, self.is_guard)}
+
+
+class AtEdge:
+    """An app's own shard under a signed lease."""
+
+    def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
+        self.folder, self.is_guard, self.stack = folder, policy == "Guard", ExitStack()
+        new_keys(folder)
+        options = {**options_of(folder), "lease_seconds": 1e6, "window_seconds": 1e6}
+        self.address = self.stack.enter_context(running(Settings(**options)))
+        told = shared(policy, settings)
+        body = {"name": NAME, "policy": policy, "settings": told, "mode": "guarded", "ledger": "sharded"}
+        import httpx
+
+        answer = httpx.post(self.address + "/v1/experiments", json=body, trust_env=False, timeout=60)
+        assert answer.status_code == 201, answer.text
+        self.start()
+
+    def start(self) -> None:
+        told: dict[str, Any] = {
+            "log": self.folder / "till.log",
+            "key": self.folder / "head.pub",
+            "in_background": False,
+        }
+        kind: Any = GuardEdge if self.is_guard else Edge
+        self.edge = kind(self.address, experiment=NAME, shard="till", every=10**9, **told)
+
+    def tick(self) -> None:
+        """Nothing: clocks are the system's."""
+
+    def decide(self, request: dict[str, Any], decision_id: str) -> dict[str, Any]:
+        if self.is_guard:
+            return answer_of(self.edge.decide(**request, decision_id=decision_id))
+        return answer_of(self.edge.decide(request["rows"], baseline=0, decision_id=decision_id))
+
+    def reward(self, decision_id: str, value: Any) -> Any:
+        return self.edge.reward(decision_id, value).refused
+
+    def abandon(self, decision_id: str) -> Any:
+        return self.edge.abandon(decision_id)
+
+    def void(self, decision_id: str) -> Any:
+        return self.edge.void(decision_id) if not self.is_guard else None
+
+    def set_mode(self, mode: str) -> None:
+        """Nothing: a mode comes with a lease, when the server's own shard has renewed its."""
+
+    def renew(self) -> None:
+        self.edge.renew()
+
+    def restart(self) -> None:
+        self.edge.close()
+        self.start()
+
+    def end(self) -> dict[str, Any]:
+        self.edge.renew()
+        self.edge.close()
+        self.stack.close()
+        with open_journal(self.folder / "hub.db") as hub, open_journal(self.folder / "own.db") as own:
+            report = audit_shards(hub, NAME, {"server": own})
+            verdict = {"hub": verdict_of(report.hub), "till": verdict_of(report.shards["till"])}
+            return {"audit": verdict, "decisions": rows_of(hub, edge_chain(NAME, "till"), self.is_guard)}
+
+
+def opens(kind: Any) -> Any:
+    @contextmanager
+    def opened(folder: Path, policy: str, settings: dict[str, Any]) -> Iterator[Any]:
+        yield kind(folder, policy, settings)
+
+    return opened
+
+
+PLACES = {"process": opens(Process), "service": opens(Served), "shard": opens(Shard), "edge": opens(AtEdge)}
