@@ -67,12 +67,24 @@ def rows(plan: Plan, policy: str) -> Iterator[tuple[str, list[str]]]:
             yield name, [cell(answer) for answer in answers]
 
 
-def guard_rows(answers: Sequence[GuardRollout]) -> Iterator[tuple[str, list[str]]]:
+def guard_heading(answers: Sequence[GuardRollout], days: float) -> str:
+    """What was simulated of a guard."""
+    simulated = min(answer.simulated_days for answer in answers)
+    beyond = "" if simulated >= days else f", {simulated:.3g} of them simulated"
+    return f"Guard, any learner, rewards of 0 or 1: {days:g} days{beyond}"
+
+
+def guard_rows(answers: Sequence[GuardRollout], days: float) -> Iterator[tuple[str, list[str]]]:
     """What is told of a guard: a name, and a cell for each alpha."""
+
+    def shown(answer: GuardRollout, day: float) -> str:
+        is_open = math.isinf(day) and answer.simulated_days < days
+        return f"more than {answer.simulated_days:.3g}" if is_open else _days(day)
+
     cells: tuple[tuple[str, Callable[[GuardRollout], str]], ...] = (
-        ("days until half of the rounds (median)", lambda a: _days(a.half_day)),
-        ("days until nine tenths of them (median)", lambda a: _days(a.most_day)),
-        ("  in nine worlds of ten", lambda a: _days(a.most_day_slow)),
+        ("days until half of the rounds, for good (median)", lambda a: shown(a, a.half_day)),
+        ("days until nine tenths of them (median)", lambda a: shown(a, a.most_day)),
+        ("  in nine worlds of ten", lambda a: shown(a, a.most_day_slow)),
         ("the learner's share at the end", lambda a: f"{a.share:.0%}"),
         ("rounds of the baseline (mean)", lambda a: _number(a.baseline_rounds)),
         ("lift over the baseline", lambda a: f"{a.gained:+,.0f}"),
