@@ -219,8 +219,7 @@ class _First:
         self.learned, self.aside, self.baselines = (RidgeSums(log.dim) for _ in range(3))
         self.counts, self.least = np.zeros(len(log.actions)), 1.0
         self._mean, self._follows = Moments(), log.follows_log
-        # Without bounds there is no Bernstein interval, which alone would read `least`.
-        self._weighted = ImportanceWeighting(bounds=None, least=1.0)
+        self._weighted = ImportanceWeighting(bounds=None)
         self.has_chances = not log.is_full
         for rows in _logged(log):
             self._add(rows)
