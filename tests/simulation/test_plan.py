@@ -115,18 +115,20 @@ def test_a_plan_for_clicks_says_when_it_is_hopeless() -> None:
     assert "hopeless" not in " ".join(notes(plan(**{**told, "per_day": 100_000}, clicks=True)))
 
 
-def test_the_limit_stands_beside_the_days_until_free() -> None:
+def test_what_is_needed_stands_beside_the_days_until_free() -> None:
     told: dict[str, Any] = {**CLICKS, "alphas": [0.3], "runs": 8, "known": False, "policies": ["safe"], "clicks": True}
     found = plan(**told)
     (answer,) = found.answers
     # (r / 0.3 + 0.7^2 / 0.7) 2 ln(1000) / (r - 0.7)^2 / 0.05 rounds, 2,000 a day, at r = 1.5.
-    assert answer.limit_day == pytest.approx((5.0 + 0.7) * 2 * np.log(1000) / 0.64 / 0.05 / 2_000)
+    assert answer.needed_day == pytest.approx((5.0 + 0.7) * 2 * np.log(1000) / 0.64 / 0.05 / 2_000)
     shown = dict(rows(found, "SafeLUCB"))
-    assert shown["  the limit, at a share alpha"] == [f"{answer.limit_day:,.1f}"]
-    assert shown["rewards seen until free"] == [f"{answer.limit_times:.1f} x the limit"]
+    assert shown["  until enough rewards have come, at a share alpha"] == [f"{answer.needed_day:,.1f}"]
+    assert shown["rewards seen until free"] == [f"{answer.needed_times:.1f} x what is needed"]
     plain = plan(**{**told, "clicks": False})
-    assert not {"  the limit, at a share alpha", "rewards seen until free"} & set(dict(rows(plain, "SafeLUCB")))
-    assert plain.as_dict()["answers"][0]["limit_day"] is None
+    assert not {"  until enough rewards have come, at a share alpha", "rewards seen until free"} & set(
+        dict(rows(plain, "SafeLUCB"))
+    )
+    assert plain.as_dict()["answers"][0]["needed_day"] is None
 
 
 def test_rewards_until_a_round_are_what_the_run_had_earned() -> None:

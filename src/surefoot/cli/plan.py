@@ -42,7 +42,7 @@ def plan(
     days: Annotated[float, typer.Option(help="Days to look ahead.")] = 30,
     unknown: Annotated[bool, typer.Option("--unknown", help="The baseline's reward is not known.")] = False,
     clicks: Annotated[
-        bool, typer.Option("--clicks", help="Rewards are 0 or 1, without --noise; shows what any method needs.")
+        bool, typer.Option("--clicks", help="Rewards are 0 or 1, without --noise; shows how many are needed.")
     ] = False,
     reward_range: Annotated[
         str | None, typer.Option(help="Least and largest mean reward of any action, such as 0,1; SafeLUCB uses it.")
