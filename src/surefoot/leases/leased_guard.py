@@ -124,7 +124,8 @@ class LeasedGuard(Guard):
         return made
 
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
-        """Nothing: it enters where the shards meet."""
+        """Count it: it enters where the shards meet."""
+        self.booked.add(reward, is_learner=is_learner)
 
     def _arrays(self) -> dict[str, Any]:
         return {**super()._arrays(), "is_leased": self._is_leased, "settled": [list(one) for one in self._settled]}

@@ -16,6 +16,7 @@ from surefoot.arrays import Vector
 from surefoot.core.native_guard import Bank, GuardBooks, GuardSettings, available
 from surefoot.policies import guard_settings as told
 from surefoot.policies.base_policy import BasePolicy, Round
+from surefoot.policies.booked_rewards import BookedRewards
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.decision import Source, round_of
 from surefoot.policies.guard_decision import GuardDecision
@@ -147,6 +148,7 @@ class Guard(BasePolicy):
         self._promises = [metric.settings(share, promise) for metric in self._metrics.values()]
         unpredicted = [PREDICTIONS[prediction]] * len(self._metrics)
         self._books = GuardBooks(GuardSettings(self._promises, ramp=ramp, largest_share=most, unpredicted=unpredicted))
+        self.booked = BookedRewards(self._metrics)
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -379,6 +381,7 @@ class Guard(BasePolicy):
             self._learn_due()
 
     def _learn(self, features: Vector, reward: Any, is_learner: bool) -> None:
+        self.booked.add(reward, is_learner=is_learner)
         self._books.enter(features, is_learner, reward)
 
     def _read_reward(self, reward: Any) -> tuple[float, ...]:
@@ -389,11 +392,13 @@ class Guard(BasePolicy):
         return 1 + 4 * len(self._metrics)
 
     def _arrays(self) -> dict[str, Any]:
-        return {"banks": self._books.save(), "lifts": self._books.save_lifts(), **self.units.state()}
+        books = {"banks": self._books.save(), "lifts": self._books.save_lifts()}
+        return {**books, "booked": self.booked.state(), **self.units.state()}
 
     def _restore(self, arrays: Mapping[str, Any]) -> None:
         self._books.load(shaped(arrays["banks"], self._books.save().shape, "banks"))
         for bank in self._books.banks:
             check_bank(bank)
         self._books.load_lifts(shaped(arrays["lifts"], self._books.save_lifts().shape, "lifts"))
+        self.booked.restore(arrays.get("booked"))
         self.units.restore(arrays)
