@@ -9,7 +9,7 @@
 from typing import TYPE_CHECKING
 
 from surefoot._lazy import lazy
-from surefoot._renamed import install as _find_old_names
+from surefoot.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from surefoot import errors as errors
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from surefoot.client.async_client import AsyncClient as AsyncClient
     from surefoot.client.client import Client as Client
     from surefoot.errors import SurefootError as SurefootError
-    from surefoot.experiment.async_experiment import AsyncExperiment as AsyncExperiment
+    from surefoot.experiment.asynchronous import AsyncExperiment as AsyncExperiment
     from surefoot.experiment.experiment import Experiment as Experiment
     from surefoot.journal import open_journal as open_journal
     from surefoot.linear.actions import Catalogue as Catalogue
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from surefoot.safety.proof import Proof as Proof
     from surefoot.safety.prove import prove as prove
 
-_find_old_names()
-
-__version__ = "0.1.0"
 __getattr__, __dir__ = lazy(
     __name__,
     {
@@ -54,7 +51,7 @@ __getattr__, __dir__ = lazy(
         "client.async_client": ("AsyncClient",),
         "client.client": ("Client",),
         "errors": ("SurefootError",),
-        "experiment.async_experiment": ("AsyncExperiment",),
+        "experiment.asynchronous": ("AsyncExperiment",),
         "experiment.experiment": ("Experiment",),
         "journal": ("open_journal",),
         "linear.actions": ("Catalogue", "EuclideanBall", "Polytope", "Vertices"),

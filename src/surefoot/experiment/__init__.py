@@ -1,35 +1,34 @@
-"""Experiments: a policy, a journal and a clock; decisions that are durable before they are returned."""
+"""Experiments: a policy, a journal and a clock in one object, what it answers, and where it stands."""
 
-from surefoot.experiment.answer import Answer, Receipt
-from surefoot.experiment.async_experiment import AsyncExperiment
+from surefoot.experiment.asynchronous import AsyncExperiment
+from surefoot.experiment.configuration import Configuration, read_configuration
+from surefoot.experiment.creation import create_shared
 from surefoot.experiment.experiment import Experiment
-from surefoot.experiment.experiment_toml import read_configuration
-from surefoot.experiment.forking import Fork, fork
-from surefoot.experiment.guard_answer import GuardAnswer
-from surefoot.experiment.guard_question import GuardQuestion
-from surefoot.experiment.guard_status import GuardStatus
-from surefoot.experiment.lift import Lift
-from surefoot.experiment.modes import MODES
-from surefoot.experiment.question import Question
-from surefoot.experiment.sharded import ShardedExperiment
-from surefoot.experiment.sharded_creation import create_sharded
-from surefoot.experiment.status import Status
+from surefoot.experiment.export import export
+from surefoot.experiment.fork import Fork, fork
+from surefoot.experiment.removal import archive, delete
+from surefoot.experiment.restore import restore
+from surefoot.experiment.status import GuardStatus, HubStatus, Lift, ShardStatus, Status, hub_status
+from surefoot.rounds import Answer, Receipt
 
 __all__ = [
-    "MODES",
     "Answer",
     "AsyncExperiment",
+    "Configuration",
     "Experiment",
     "Fork",
-    "GuardAnswer",
-    "GuardQuestion",
     "GuardStatus",
+    "HubStatus",
     "Lift",
-    "Question",
     "Receipt",
-    "ShardedExperiment",
+    "ShardStatus",
     "Status",
-    "create_sharded",
+    "archive",
+    "create_shared",
+    "delete",
+    "export",
     "fork",
+    "hub_status",
     "read_configuration",
+    "restore",
 ]

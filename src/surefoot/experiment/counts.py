@@ -1,11 +1,11 @@
 """Counts that are kept from event to event, so that a status costs nothing however long the experiment is."""
 
 import math
+from typing import Any
 
 import msgspec
 
-from surefoot.experiment.new_decision import AnyRound
-from surefoot.records import Guarded, Learned, MetricReward, Reason, Response, RewardRecord
+from surefoot.rounds.events import Reason, Response, Reward
 
 HOUR = 3600.0
 
@@ -22,12 +22,13 @@ class Refusals(msgspec.Struct):
         return self.recorded if self.hour == time // HOUR else 0
 
 
-class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
+class Counts(msgspec.Struct, forbid_unknown_fields=True):
     """What happened so far, in numbers.
 
-    allowed:   rounds in which the gate allowed the learner's proposal, played or not
+    allowed:   rounds in which the learner might have played, whether it did or not
     floor:     margin and round of the newest learner round; `worst` of the one with the least margin
     proposed:  margin of the newest proposal
+    visits:    of open units, beside rounds
     voided:    rounds that were not played as decided
     restarts:  after which round an alarm was answered, and how
     carried:   estimates of what was earned before a restart under the same promise
@@ -38,6 +39,7 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
     held_rounds: int = 0
     fallback_rounds: int = 0
     allowed_rounds: int = 0
+    visits: int = 0
     proposed_margin: float = math.nan
     newest_margin: float = math.nan
     newest_round: int = 0
@@ -63,11 +65,12 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         """The last round before the newest restart; 0 where there was none."""
         return self.restarts[-1][0] if self.restarts else 0
 
-    def decided(self, record: AnyRound) -> None:
+    def decided(self, record: Any) -> None:
         """Count a round."""
-        margin = record.certificate.margin
+        certificate = record.certificate
+        margin = certificate.margin
         self.proposed_margin = margin
-        self.allowed_rounds += record.certificate.allowed > 0 if isinstance(record, Guarded) else margin >= 0
+        self.allowed_rounds += certificate.is_allowed
         self.held_rounds += record.is_held
         self.fallback_rounds += record.is_fallback
         if record.source == "baseline":
@@ -84,7 +87,7 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         self.learner_rounds += is_learner - was_learner
         self.baseline_rounds += was_learner - is_learner
 
-    def rewarded(self, record: RewardRecord | MetricReward, time: float) -> None:
+    def rewarded(self, record: Reward, time: float) -> None:
         """Count a reward, accepted or refused."""
         if record.refused is None:
             self.rewards += 1
@@ -94,15 +97,6 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         entry.recorded = entry.recorded_in(time) + 1
         entry.hour = int(time // HOUR)
 
-    def took_in(self, value: float, *, is_default: bool = False) -> None:
-        """Count a reward that was received, or a default in its place."""
-        self.defaults += is_default
-        self.total_reward += value
-
-    def closed(self, learned: Learned) -> None:
-        """Count a window that closed."""
-        self.took_in(learned.value, is_default=learned.is_default)
-
     def restarted(self, round_: int, response: Response, earned: float, baseline: float) -> None:
         """Start again: earlier margins rested on what was contradicted."""
         self.restarts = [*self.restarts, (round_, response)]
@@ -111,9 +105,3 @@ class ExperimentCounts(msgspec.Struct, forbid_unknown_fields=True):
         self.carried_baseline = self.carried_baseline + baseline if keeps else 0.0
         self.proposed_margin = self.newest_margin = math.nan
         self.worst_margin, self.worst_round, self.newest_round = math.inf, 0, 0
-
-
-class GuardCounts(ExperimentCounts, forbid_unknown_fields=True):
-    """What happened so far to a guard: visits of open units beside rounds."""
-
-    visits: int = 0

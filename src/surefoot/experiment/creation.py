@@ -1,38 +1,137 @@
-"""The settings of a new experiment, checked once, as its first event keeps them."""
+"""A new experiment: its name and settings, checked once, as its first event keeps them."""
 
 import math
+import re
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-import surefoot
-from surefoot.arrays import LARGEST, finite_array, positive
-from surefoot.errors import ConfigError
-from surefoot.experiment.experiment_toml import Configuration
-from surefoot.experiment.feature_names import read_feature_names
-from surefoot.experiment.modes import MODES
-from surefoot.experiment.question import read_text
-from surefoot.experiment.snapshots import pack
-from surefoot.experiment.state import new_policy
-from surefoot.leases.leased_lucb import LeasedLUCB
+from surefoot.arrays import LARGEST, finite_array, nonnegative, positive
+from surefoot.errors import ConfigError, InputError, JournalConflictError
+from surefoot.experiment.configuration import Configuration
+from surefoot.experiment.reading import read_text
+from surefoot.sharing import LeasedLUCB
+from surefoot.sharing.pots import pot_of
+from surefoot.journal import Journal
+from surefoot.journal.events import JOURNAL
+from surefoot.journal.journal_chain import tombstone
 from surefoot.policies import Guard, Policy
 from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.by_name import first_policy
 from surefoot.policies.safe_lucb import SafeLUCB
-from surefoot.records import FORMAT, SEALED, Created, Forked, History, ModeName
+from surefoot.rounds import encode
+from surefoot.rounds.events import FORMAT, Created, Forked, History, ModeName
+from surefoot.rounds.format import pack
+from surefoot.version import VERSION
+
+MODES: tuple[ModeName, ...] = ("shadow", "guarded", "paused")
+LONGEST_NAME, LONGEST_FEATURE = 100, 200
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
+NAME_RULE = "Letters, digits and . _ -, beginning with a letter or digit."
+
+
+def create_chain(
+    journal: Journal,
+    name: str,
+    policy: BasePolicy | Configuration,
+    *,
+    time: float,
+    skew: float | None = None,
+    **settings: Any,
+) -> None:
+    """Write the first event of a new experiment; with `skew` it is the ledger that shards share."""
+    if name == JOURNAL:
+        raise ConfigError(f"An experiment's name must not be {JOURNAL!r}: that is the journal's own chain.")
+    if tombstone(journal, name) is not None:
+        raise JournalConflictError(f"An experiment's name must be new, but {name!r} was used, and removed.")
+    check_new_name(name)
+    created = read_settings(policy, **settings)
+    if skew is not None:
+        created = msgspec.structs.replace(created, skew=skew)
+    journal.create(name, encode(created), time=time)
+
+
+def create_shared(
+    hub: Journal,
+    name: str,
+    policy: SafeLUCB | Guard,
+    *,
+    skew: float = 1.0,
+    mode: ModeName = "shadow",
+    clock: Callable[[], float] = time.time,
+    **settings: Any,
+) -> None:
+    """Start an experiment whose promise is shared by shards; servers join it (`Experiment.join`).
+
+    Parameters
+    ----------
+    hub : Journal
+        Where the shards meet.
+    name : str
+        A name that the journal does not have yet.
+    policy : SafeLUCB or Guard
+        A policy that has not decided or learned anything. The constraint of SafeLUCB is "cumulative" or "reserve"; a
+        guard promises the mean, without a seed, units or a window of rounds.
+    skew : float
+        Seconds by which two clocks may differ, and each by half of it from the hub's: less than the time between a
+        decision and anything that its reward can influence.
+    mode, clock
+        As in `Experiment.create`.
+    settings
+        reward_window, default_reward, reward_bounds, description, by and feature_names, as in `Experiment.create`.
+
+    Raises
+    ------
+    ConfigError
+        If a setting is invalid, or the policy's promise cannot be shared.
+    JournalConflictError
+        If the name exists.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> hub = surefoot.open_journal("memory:")
+    >>> create_shared(hub, "models", surefoot.Guard(alpha=0.1, delta=0.05))
+    >>> hub.names()
+    ['models']
+    """
+    pot_of(policy)
+    refused = {"sealed", "confirm_within", "history", "origin"} & {key for key, value in settings.items() if value}
+    if refused:
+        raise ConfigError(f"`{sorted(refused)[0]}` must be left out where shards share a promise.")
+    seconds = nonnegative("skew", skew, hint="skew is in seconds.")
+    create_chain(hub, name, policy, mode=mode, time=clock(), skew=seconds, **settings)
+
+
+def check_new_name(name: str) -> None:
+    """Raise unless a new experiment may have this name, which fits into an address, a file name and a shell alike.
+
+    >>> check_new_name("shop-2")
+    >>> check_new_name("a/b")
+    Traceback (most recent call last):
+    surefoot.errors.InputError: `name` must be 1 to 100 letters, digits and . _ -, beginning with a letter or ...
+    """
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or re.search(NAME_PATTERN, name) is None:
+        raise InputError(
+            f"`name` must be 1 to {LONGEST_NAME} letters, digits and . _ -, beginning with a letter or digit, but got "
+            f"{name!r:.80}: an experiment's name is a part of addresses. Choose another, such as 'shop-2'."
+        )
 
 
 def read_settings(
     policy: BasePolicy | Configuration,
     *,
     mode: ModeName,
-    reward_window: float | None,
-    default_reward: float | None,
-    reward_bounds: Sequence[float] | None,
-    history: tuple[ArrayLike, ArrayLike] | None,
-    description: str,
+    reward_window: float | None = None,
+    default_reward: float | None = None,
+    reward_bounds: Sequence[float] | None = None,
+    history: tuple[ArrayLike, ArrayLike] | None = None,
+    description: str = "",
     despite_doubt: bool = False,
     sealed: bool = False,
     confirm_within: float | None = None,
@@ -45,29 +144,30 @@ def read_settings(
         raise ConfigError(f"`mode` must be one of {', '.join(MODES)}, but got {mode!r}.")
     text: str | None = None
     if isinstance(policy, Configuration):
-        told, text = policy, policy.to_toml()
+        configuration, text = policy, policy.to_toml()
         if mode == "guarded" and not despite_doubt:
-            told.refuse_doubt()
-        reward_window = told.reward_window if reward_window is None else reward_window
-        default_reward = told.default_reward if default_reward is None else default_reward
-        reward_bounds = told.reward_bounds if reward_bounds is None else reward_bounds
-        policy = told.new_policy()
+            configuration.refuse_doubt()
+        reward_window = configuration.reward_window if reward_window is None else reward_window
+        default_reward = configuration.default_reward if default_reward is None else default_reward
+        reward_bounds = configuration.reward_bounds if reward_bounds is None else reward_bounds
+        policy = configuration.new_policy()
     if not isinstance(policy, Policy | Guard):
         raise ConfigError(f"`policy` must be a new policy, such as surefoot.SafeLUCB(...), but got {policy!r:.80}.")
     if isinstance(policy, LeasedLUCB):
         raise ConfigError(
             "A LeasedLUCB is the policy of one shard, which plays under a lease alone, but got one without. Let a "
-            "server join what `create_sharded` has made."
+            "server join what `create_shared` has made."
         )
     if isinstance(policy, Guard):
         _refuse_linear(policy, reward_window, default_reward, reward_bounds, history)
     created = Created(
-        format=SEALED if sealed else FORMAT,
+        format=FORMAT,
+        is_sealed=sealed,
         policy=type(policy).__name__,
         policy_id=secrets.token_hex(8),
         settings=_plain(policy.settings),
         mode=mode,
-        software=surefoot.__version__,
+        software=VERSION,
         reward_window=_read_window(reward_window),
         default_reward=None if isinstance(policy, Guard) else _read_default(default_reward, reward_window),
         reward_bounds=_read_bounds(reward_bounds),
@@ -132,7 +232,7 @@ def _refuse_linear(guard: Guard, window: float | None, *belong_to_metrics: Any) 
 
 def _refuse_used(policy: BasePolicy, created: Created) -> None:
     """What a used policy has seen is in no event, and would be lost."""
-    new = new_policy(created)
+    new = first_policy(created.policy, created.settings, policy_id=created.policy_id, history=created.history)
     fresh = type(policy)(**policy.settings)
     try:
         # By their bytes: NaN is not equal to itself, and arrays have no single answer.
@@ -213,3 +313,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def read_feature_names(names: Sequence[str] | None, policy: BasePolicy, *, is_configured: bool) -> list[str] | None:
+    """The names as the journal keeps them: one for each weight or arm."""
+    if names is None:
+        return None
+    if is_configured:
+        raise ConfigError("`feature_names` must be left out where a configuration is given, which names its columns.")
+    size = policy.settings.get("dim", policy.settings.get("arms"))
+    if size is None:
+        raise ConfigError(f"`feature_names` are for policies with features or arms, but got {type(policy).__name__}.")
+    texts = [] if isinstance(names, str) else [read_text("feature_names", name) for name in names]
+    if (
+        len(texts) != size
+        or len(set(texts)) != size
+        or not all(name.strip() and len(name) <= LONGEST_FEATURE for name in texts)
+    ):
+        raise ConfigError(
+            f"`feature_names` must be {size} different names of 1 to {LONGEST_FEATURE} characters, one for each "
+            f"feature or arm, but got {names!r:.200}."
+        )
+    return texts

@@ -8,70 +8,88 @@ as long as the text is there; of one that was erased they have the reference.
 """
 
 import hashlib
+import re
 import secrets
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from surefoot.errors import InputError
-from surefoot.experiment.decoding import REFERENCE, decode, find_reference
-from surefoot.experiment.decoding import reference as reference
-from surefoot.experiment.question import key_of
 from surefoot.journal import Event, View, canonical
-from surefoot.journal.events import check_text, encode_sorted
-from surefoot.journal.private_text import PrivateText, new_salt
-from surefoot.records import (
-    DECISION,
-    GUARDED,
-    SEALED,
-    Asked,
-    AskedGuard,
-    Created,
-    DecisionRecord,
-    Guarded,
-    Visit,
-    Voided,
-)
+from surefoot.journal.private_text import PrivateText, by_alias, new_salt
+from surefoot.rounds import decode
+from surefoot.rounds.events import ROUND, VISIT, Created, Voided
 
-D = TypeVar("D", DecisionRecord, Visit)
+REFERENCE = re.compile(r"([0-9]{11,18})\.[0-9a-f]{64}")  # of a sealed decision: its number, and its commitment
 PERSON = "person"  # the field of a context that says whom the decision is about
 
 
-class DecisionText(msgspec.Struct, omit_defaults=True):
-    """What a decision's private text holds."""
+class RowsText(msgspec.Struct, omit_defaults=True):
+    """What the private text of a decision over rows holds."""
 
     decision_id: str
     actions: list[str] | None = None
     context: dict[str, Any] | None = None
+
+    def words(self) -> dict[str, Any]:
+        """The fields of the request that the chain does not hold."""
+        return {"actions": self.actions, "context": self.context}
+
+
+class PairText(msgspec.Struct, omit_defaults=True):
+    """What the private text of a guard's decision holds."""
+
+    decision_id: str
+    context: dict[str, Any] | None = None
     unit: str | None = None
     baseline: Any = None
     proposal: Any = None
+
+    def words(self) -> dict[str, Any]:
+        """The fields of the request that the chain does not hold."""
+        return {"context": self.context, "unit": self.unit, "baseline": self.baseline, "proposal": self.proposal}
+
+
+class _Reference(msgspec.Struct):
+    decision_id: str
 
 
 class _Unit(msgspec.Struct, frozen=True):
     unit: str | None = None
 
 
-class _AskedUnit(msgspec.Struct):
-    asked: _Unit = _Unit()
+class _RequestUnit(msgspec.Struct):
+    request: _Unit = _Unit()
 
 
-def is_sealed(created: Created) -> bool:
-    """Whether an experiment keeps what is about people beside its chain."""
-    return created.format == SEALED
+class _Number(msgspec.Struct):
+    round: int
+
+
+def reference(decision: Event) -> str:
+    """A decision's id in the chain: the caller's own where nothing is sealed."""
+    return msgspec.json.decode(decision.payload, type=_Reference).decision_id
+
+
+def round_number(decision: Event) -> int:
+    """The round of a decision, without reading the rest of it."""
+    return msgspec.json.decode(decision.payload, type=_Number).round
+
+
+def find_reference(created: Created, view: View, ref: str) -> Event | None:
+    """The decision of an id in the chain; of a sealed one the id begins with the event's number."""
+    if not created.is_sealed:
+        return view.find(f"d:{ref}")
+    match = REFERENCE.fullmatch(ref)
+    event = None if match is None else next(view.read(max(0, int(match[1]) - 1), limit=1), None)
+    return event if event is not None and event.kind in (ROUND, VISIT) and reference(event) == ref else None
 
 
 def find_decision(created: Created, view: View, decision_id: str) -> Event | None:
     """The decision of a caller's id, or of a reference, which is all that is left once the id is erased."""
-    found = view.find(key_of(decision_id, sealed=is_sealed(created)))
-    if found is None and is_sealed(created):
-        found = find_reference(created, view, decision_id)
-    return found
-
-
-def stranger(created: Created, decision_id: str) -> str:
-    """How an id that no decision has may be written down."""
-    return hashlib.sha256(new_salt() + decision_id.encode()).hexdigest() if is_sealed(created) else decision_id
+    if not created.is_sealed:
+        return view.find(f"d:{decision_id}")
+    return view.find(by_alias(decision_id)) or find_reference(created, view, decision_id)
 
 
 def new_reference(view: View, private: PrivateText) -> str:
@@ -79,61 +97,9 @@ def new_reference(view: View, private: PrivateText) -> str:
     return f"{view.head.number + 1:011d}.{private.commitment()}"
 
 
-def seal(decision_id: str, asked: Asked) -> PrivateText:
-    """What the chain does not hold of a decision's question (`sealed_question`)."""
-    _check_id(decision_id)
-    text = DecisionText(decision_id, asked.actions, asked.context)
-    return PrivateText(decision_id, _person(asked.context), new_salt(), encode_sorted(text))
-
-
-def sealed_question(asked: Asked, features: list[list[float]] | None) -> Asked:
-    """What the chain holds of it: all that the mathematics need."""
-    return Asked(
-        features=features, catalogue=asked.catalogue, baseline=asked.baseline, baseline_reward=asked.baseline_reward
-    )
-
-
-def seal_guarded(decision_id: str, asked: AskedGuard, view: View) -> tuple[AskedGuard, PrivateText]:
-    """The same of a guard. A unit keeps its reference as long as any of its visits has its text."""
-    _check_id(decision_id)
-    text = DecisionText(decision_id, None, asked.context, asked.unit, asked.baseline, asked.proposal)
-    if asked.unit is not None:
-        check_text("unit", asked.unit, 200)
-    person = _person(asked.context)
-    if asked.unit is not None and person not in (None, asked.unit):
-        raise InputError(
-            f"`person` of a context must be the unit, {asked.unit!r:.80}, where there is one, but got {person!r:.80}. "
-            "A decision is about one person, by whom it can be erased."
-        )
-    person = asked.unit or person
-    private = PrivateText(decision_id, person, new_salt(), canonical(text))
-    sealed = msgspec.structs.replace(
-        asked,
-        baseline=sealed_action(private.salt, asked.baseline),
-        proposal=sealed_action(private.salt, asked.proposal),
-        unit=None if asked.unit is None else _unit_reference(asked.unit, view),
-        context=None,
-    )
-    return sealed, private
-
-
-def sealed_action(salt: bytes, action: Any) -> str:
-    """A guard's action as the chain holds it: equal for equal actions of one decision."""
-    return hashlib.sha256(salt + b"action" + canonical(action)).hexdigest()
-
-
-def opened(record: D, private: PrivateText | None) -> D:
-    """A decision in the caller's own words, as far as they are there."""
-    if private is None:
-        return record
-    text = msgspec.json.decode(private.text, type=DecisionText)
-    if isinstance(record, DecisionRecord):
-        asked: Any = msgspec.structs.replace(record.asked, actions=text.actions, context=text.context)
-    else:
-        asked = msgspec.structs.replace(
-            record.asked, baseline=text.baseline, proposal=text.proposal, unit=text.unit, context=text.context
-        )
-    return msgspec.structs.replace(record, decision_id=text.decision_id, asked=asked)
+def stranger(created: Created, decision_id: str) -> str:
+    """How an id that no decision has may be written down."""
+    return hashlib.sha256(new_salt() + decision_id.encode()).hexdigest() if created.is_sealed else decision_id
 
 
 def callers_id(created: Created, view: View, ref: str) -> str:
@@ -143,28 +109,25 @@ def callers_id(created: Created, view: View, ref: str) -> str:
     return ref if private is None or private.alias is None else private.alias
 
 
-def read_decision(event: Event, view: View) -> DecisionRecord | Visit:
-    """A decision of any kind, in the caller's own words."""
-    kind: Any = DecisionRecord if event.kind == DECISION else Guarded if event.kind == GUARDED else Visit
-    found: DecisionRecord | Visit = opened(decode(event, kind), view.private(event.number))
-    return found
-
-
 def seal_voided(record: Voided, private: PrivateText | None) -> tuple[Voided, PrivateText | None]:
     """What a guard really played, as the chain holds it, and the text; the baseline needs none."""
-    if private is None or record.action is None:
+    if private is None or record.action is None or isinstance(record.action, int):
         return record, None
     text = PrivateText(None, private.person, new_salt(), canonical(record.action))
     return msgspec.structs.replace(record, action=text.commitment()), text
 
 
-def read_voided(event: Event, view: View) -> Voided:
-    """What was really played, in the caller's own words."""
+def find_voided(view: View, ref: str) -> Voided | None:
+    """What was really played, in the caller's own words, where the decision of this reference was voided."""
+    event = view.find(f"v:{ref}")
+    if event is None:
+        return None
     record, private = decode(event, Voided), view.private(event.number)
     return record if private is None else msgspec.structs.replace(record, action=msgspec.json.decode(private.text))
 
 
-def _check_id(decision_id: str) -> None:
+def check_unsealed(decision_id: str) -> None:
+    """Raise where a caller's id could be taken for a reference."""
     if REFERENCE.fullmatch(decision_id):
         raise InputError(
             f"`decision_id` must not look like a sealed decision's reference, but got {decision_id!r:.80}: it would "
@@ -172,9 +135,10 @@ def _check_id(decision_id: str) -> None:
         )
 
 
-def _person(context: dict[str, Any] | None) -> str | None:
-    found = None if context is None else context.get(PERSON)
-    return None if found is None else read_person(found, "`person` of a context")
+def person_of(context: dict[str, Any] | None) -> str | None:
+    """Whom a context says that a decision is about."""
+    person = None if context is None else context.get(PERSON)
+    return None if person is None else read_person(person, "`person` of a context")
 
 
 def read_person(person: Any, what: str) -> str:
@@ -184,11 +148,13 @@ def read_person(person: Any, what: str) -> str:
     return str(person)
 
 
-def _unit_reference(unit: str, view: View) -> str:
+def unit_reference(unit: str, view: View) -> str:
+    """A unit's name in the chain, which it keeps as long as any of its visits has its text."""
     # The newest are enough, but where the last words were all that something else was played.
     for most in (8, None):
         for number in reversed(view.about(unit, newest=most)):
             (event,) = view.page(number - 1, 1)
-            if (found := msgspec.json.decode(event.payload, type=_AskedUnit).asked.unit) is not None:
-                return found
+            known = msgspec.json.decode(event.payload, type=_RequestUnit).request.unit
+            if known is not None:
+                return known
     return secrets.token_hex(16)

@@ -1,21 +1,284 @@
-"""Where an experiment stands. Counts are kept from event to event, so a status costs nothing."""
+"""Where an experiment stands: counts, what was earned by the newest estimate, and what is known of it for certain.
+
+Counts are kept from event to event, so a status costs nothing. Of a linear policy the lift and the intervals are read
+off the policy's own confidence set, which contains theta in every round with probability 1 - delta: whatever is summed
+up of the ledger, and whenever somebody looks, lies within what the set allows for it.
+"""
 
 import math
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from surefoot.experiment.counts import GuardCounts
-from surefoot.experiment.estimates import estimates
-from surefoot.experiment.guard_status import GuardStatus, guard_status
-from surefoot.experiment.lift import NOTHING, Interval, Lift, earnings_of, guard_lift
-from surefoot.experiment.state import State
+import msgspec
+import numpy as np
+
+from surefoot.arrays import Vector
+from surefoot.sharing.hub import HubState
+from surefoot.journal import Journal
+from surefoot.linear.ellipsoid import Ball, newest_set
 from surefoot.policies import Guard
-from surefoot.records import ModeName, Reason, Response
+from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
+from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.linear_policy import LinearPolicy
+from surefoot.policies.safe_lucb import SafeLUCB
+from surefoot.rounds.events import ModeName, Reason, Response
+from surefoot.safety.guard_certificate import certified
+from surefoot.safety.metric import MetricKind, Promise
 
+if TYPE_CHECKING:
+    from surefoot.experiment.state import State
+
+Interval: TypeAlias = tuple[float, float]
+GUARD_CONFIDENCE = 0.95  # of `core/lift.hpp`
 STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+def estimates(policy: BasePolicy) -> tuple[float, float]:
+    """What was earned, and what the baseline would have earned, by the newest estimate; nan if unknown."""
+    if isinstance(policy, LinearPolicy):
+        return _linear(policy)
+    if isinstance(policy, ArmPolicy):
+        return _arms(policy)
+    return math.nan, math.nan
+
+
+def _linear(policy: LinearPolicy) -> tuple[float, float]:
+    theta, (earned, baseline) = policy.ridge.theta, ledger_sums(policy)
+    return earned.at(theta), baseline.at(theta) if policy.needs_baseline else math.nan
+
+
+class LedgerSum(NamedTuple):
+    """A sum of mean rewards: <theta, vector> + constant."""
+
+    vector: Vector
+    constant: float
+
+    def at(self, theta: Vector) -> float:
+        """Its value for one theta."""
+        return float(theta @ self.vector) + self.constant
+
+    def less(self, other: "LedgerSum", share: float) -> "LedgerSum":
+        """The sum less a share of another."""
+        return LedgerSum(self.vector - share * other.vector, self.constant - share * other.constant)
+
+
+def ledger_sums(policy: LinearPolicy) -> tuple[LedgerSum, LedgerSum]:
+    """What was earned, and what the baseline would have earned; rewards that are known count as they are."""
+    ledger, known = policy.ledger, known_rewards(policy)
+    if known is not None:
+        kept, owed = known
+        return LedgerSum(ledger.played, kept), LedgerSum(np.zeros(policy.dim), owed + kept)
+    return LedgerSum(ledger.played + ledger.conserved, 0.0), LedgerSum(ledger.displaced + ledger.conserved, 0.0)
+
+
+def known_rewards(policy: LinearPolicy) -> tuple[float, float] | None:
+    """What the baseline earned, and would have earned in the learner's rounds, where both are known."""
+    if isinstance(policy, SafeLUCB):
+        return policy.known_rewards
+    ledger = policy.ledger
+    return (ledger.conserved_reward, ledger.displaced_reward) if policy.needs_baseline_reward else None
+
+
+def _arms(policy: ArmPolicy) -> tuple[float, float]:
+    state: dict[str, Any] = policy.state()
+    arms = state["arms"]
+    means = [mean_of(arms, i) if arms[SEEN, i] else 0.0 for i in range(arms.shape[1])]
+    earned = math.fsum(plays * mean for plays, mean in zip(arms[PLAYS], means, strict=True))
+    known, default = policy.settings.get("baseline_reward"), state.get("default", -1)
+    if default < 0:
+        return earned, math.nan
+    return earned, policy.rounds * (means[default] if known is None else known)
+
+
+class Lift(msgspec.Struct, frozen=True):
+    """How much more a decision of the learner earned, on average, than the baseline would have.
+
+    Of a guard it is about proposals, played or not, over the rounds in which they had a share.
+
+    Attributes
+    ----------
+    metric : str
+        Of a guard, the metric: its first floor.
+    estimate, low, high : float
+        In the reward's own unit. Of a guard there is no estimate, but nan: the difference of both sides' means would be
+        misled where shares and rewards change over time, and lie outside of the interval, which is not.
+    decisions : int
+        The learner's decisions so far; those before a restart are not counted, and the interval is not about them.
+    confidence : float
+        The probability that the interval holds, at all times at once, if what was declared is true.
+    kind : {"floor", "ceiling"}
+        Of a guard, whether more of its metric is better, or less, as of costs.
+
+    Examples
+    --------
+    >>> lift = Lift("reward", 0.02, 0.01, 0.03, 400, 0.95)
+    >>> lift.is_paying, lift.is_costing
+    (True, False)
+    """
+
+    metric: str
+    estimate: float
+    low: float
+    high: float
+    decisions: int
+    confidence: float
+    kind: MetricKind = "floor"
+
+    @property
+    def is_paying(self) -> bool:
+        """Whether the learner does better than the baseline, by the interval."""
+        return self.high < 0 if self.kind == "ceiling" else self.low > 0
+
+    @property
+    def is_costing(self) -> bool:
+        """Whether it does worse, by the interval."""
+        return self.low > 0 if self.kind == "ceiling" else self.high < 0
+
+
+class Earnings(msgspec.Struct, frozen=True):
+    """What is known of sums over the ledger of a policy; nan where nothing is.
+
+    lift:    of the learner's decisions; None where there are none, or nothing bounds it
+    reward:  what all decisions have earned
+    surplus: by how much that lies above the floor
+    """
+
+    lift: Lift | None = None
+    reward: Interval = (math.nan, math.nan)
+    surplus: Interval = (math.nan, math.nan)
+
+
+NOTHING = Earnings()
+
+
+def earnings_of(policy: BasePolicy) -> Earnings:
+    """What is known of a linear policy that is told its baseline; nothing while the alarm is on."""
+    if not isinstance(policy, LinearPolicy) or not policy.needs_baseline or policy.alarm is not None:
+        return NOTHING
+    bounds = LedgerBounds(policy)
+    surplus = bounds.less(1.0 - policy.settings["alpha"]) if policy.keeps_floor else NOTHING.surplus
+    return Earnings(_lift(policy, bounds.less(1.0)), bounds.less(0.0), surplus)
+
+
+def _lift(policy: LinearPolicy, total: Interval) -> Lift | None:
+    decisions = int(policy.ledger.learner_rounds)
+    if not decisions:
+        return None
+    earned, baseline = estimates(policy)
+    low, high = total
+    confidence = 1.0 - policy.settings["delta"]
+    return Lift("reward", (earned - baseline) / decisions, low / decisions, high / decisions, decisions, confidence)
+
+
+def guard_lift(guard: Guard, decisions: int) -> Lift | None:
+    """Of a guard's first floor, or else of its first metric; None before the learner's first decision."""
+    if not decisions:
+        return None
+    metrics = guard.metrics
+    name = next((name for name, metric in metrics.items() if metric.kind == "floor"), next(iter(metrics)))
+    return Lift(name, math.nan, *guard.lift_intervals[name], decisions, GUARD_CONFIDENCE, metrics[name].kind)
+
+
+class LedgerBounds:
+    """Bounds of what was earned less a share of what the baseline would have earned, over the whole ledger."""
+
+    def __init__(self, policy: LinearPolicy) -> None:
+        self._rounds = policy.ledger.learner_rounds, policy.ledger.baseline_rounds
+        self._earned, self._baseline = ledger_sums(policy)
+        self._is_known = known_rewards(policy) is not None
+        # Of nested sets the newest one alone, which costs no copy of all.
+        self._set, self._ball = newest_set(policy.core), Ball(policy.settings["theta_bound"])
+        self._misfit = float(policy.settings.get("misspecification", 0.0))
+        self._unconfirmed = policy.charged if isinstance(policy, SafeLUCB) else 0.0
+
+    def less(self, share: float) -> Interval:
+        """What the confidence set and the declared length of theta allow, all rounds at once."""
+        vector, constant = self._earned.less(self._baseline, share)
+        slack = self._unconfirmed + self._misfit * self._weight(share)
+        low = max(self._set.lower(vector), self._ball.lower(vector)) + constant - slack
+        high = min(self._set.upper(vector), self._ball.upper(vector)) + constant + slack
+        return low, high
+
+    def _weight(self, share: float) -> float:
+        """How often a mean counts that may be off by the declared misspecification."""
+        learner, baseline = self._rounds
+        return learner if self._is_known else learner * (1.0 + share) + baseline * (1.0 - share)
+
+
+class GuardStatus(msgspec.Struct, frozen=True):
+    """Where a guard stands after the newest event; maps go by metric.
+
+    Attributes
+    ----------
+    promise : {"mean", "played"}
+        What the floor is kept by.
+    share : float
+        The probability with which the next proposal would be played, were the baseline not held.
+    allowed : float
+        The largest share that is proved to be safe.
+    binds : str
+        The metric that allows least.
+    banks : dict
+        What may be spent, in the metric's own units; rounds without a reward count at their worst.
+    learner_means, baseline_means : dict
+        Means of the rewards that were booked for each side, defaults included and a unit counted once; nan before the
+        first.
+    lifts : dict
+        By which share the learner's mean lies above the baseline's. Where shares and rewards change over time, that is
+        misled: whether it pays is said by the intervals.
+    lift_intervals : dict of (low, high)
+        How much more a proposal earned than the baseline would have, on average, in the metric's own units: 95% at all
+        times at once, over the rounds in which it had a share.
+    visits, open_units : int
+        Visits of units after their first, and units whose window is open.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.1, delta=0.05)
+    >>> models = surefoot.Experiment.create(surefoot.open_journal("memory:"), "models", guard)
+    >>> models.status().guard.binds
+    'reward'
+    """
+
+    promise: Promise
+    share: float
+    allowed: float
+    binds: str
+    banks: dict[str, float]
+    learner_means: dict[str, float]
+    baseline_means: dict[str, float]
+    lifts: dict[str, float]
+    lift_intervals: dict[str, tuple[float, float]]
+    visits: int
+    open_units: int
+
+
+def guard_status(guard: Guard, visits: int) -> GuardStatus:
+    """The status of a guard."""
+    names = tuple(guard.metrics)
+    gate = certified(names, guard.step_settings.metrics, guard._books.banks, 0.0, False)
+    learner, baseline = (guard.booked.means(is_learner=is_learner) for is_learner in (True, False))
+    return GuardStatus(
+        promise=guard.settings["promise"],
+        share=guard.share,
+        allowed=gate.allowed,
+        binds=gate.binds,
+        banks=guard.banks,
+        learner_means=learner,
+        baseline_means=baseline,
+        lifts={name: _relative(learner[name], baseline[name]) for name in names},
+        lift_intervals=guard.lift_intervals,
+        visits=visits,
+        open_units=len(guard.units),
+    )
+
+
+def _relative(learner: float, baseline: float) -> float:
+    """By which share one mean lies above the other; nan where that is not known."""
+    return learner / baseline - 1.0 if baseline > 0.0 else math.nan
+
+
+class Status(msgspec.Struct, frozen=True):
     """Where an experiment stands after its newest event, in numbers that a manager can read.
 
     Attributes
@@ -131,21 +394,21 @@ class Status:
     surplus_interval: Interval = NOTHING.surplus
 
 
-def status_of(name: str, state: State) -> Status:
+def status_of(name: str, state: "State") -> Status:
     """The status at the state's head."""
-    tally, policy = state.tally, state.policy
+    counts, policy = state.counts, state.policy
     rounds, settlement, alarm = policy.rounds, policy.settlement, policy.alarm
     earned, baseline = estimates(policy)
-    earned, baseline = earned + tally.carried_reward, baseline + tally.carried_baseline
+    earned, baseline = earned + counts.carried_reward, baseline + counts.carried_baseline
     guard, known = None, earnings_of(policy)
     lift = known.lift
-    if isinstance(policy, Guard) and isinstance(tally, GuardCounts):
-        guard = guard_status(policy, tally)
-        lift = guard_lift(policy, tally.learner_rounds)
+    if isinstance(policy, Guard):
+        guard = guard_status(policy, counts.visits)
+        lift = guard_lift(policy, counts.learner_rounds)
     floor = math.nan if guard is not None else (1 - policy.settings.get("alpha", math.nan)) * baseline
-    margin = math.nan if alarm is not None and policy.keeps_floor else tally.newest_margin
+    margin = math.nan if alarm is not None and policy.keeps_floor else counts.newest_margin
     # Of what a promise has carried over a restart there are estimates alone.
-    reward, surplus = (NOTHING.reward, NOTHING.surplus) if tally.carried_baseline else (known.reward, known.surplus)
+    reward, surplus = (NOTHING.reward, NOTHING.surplus) if counts.carried_baseline else (known.reward, known.surplus)
     held_up_rounds = 0 if policy.held_up_by is None else rounds - policy.held_up_by
     return Status(
         name=name,
@@ -154,41 +417,41 @@ def status_of(name: str, state: State) -> Status:
         events=state.head.number,
         time=state.time,
         rounds=rounds,
-        learner_rounds=tally.learner_rounds,
-        baseline_rounds=tally.baseline_rounds,
-        held_rounds=tally.held_rounds,
-        fallback_rounds=tally.fallback_rounds,
-        learner_share=tally.learner_rounds / max(rounds, 1),
-        allowed_share=tally.allowed_rounds / max(rounds, 1),
+        learner_rounds=counts.learner_rounds,
+        baseline_rounds=counts.baseline_rounds,
+        held_rounds=counts.held_rounds,
+        fallback_rounds=counts.fallback_rounds,
+        learner_share=counts.learner_rounds / max(rounds, 1),
+        allowed_share=counts.allowed_rounds / max(rounds, 1),
         floor=floor,
         guaranteed=floor + margin,
         margin=margin,
-        proposed_margin=tally.proposed_margin,
-        worst_margin=tally.worst_margin if tally.worst_round else math.nan,
-        worst_round=tally.worst_round,
+        proposed_margin=counts.proposed_margin,
+        worst_margin=counts.worst_margin if counts.worst_round else math.nan,
+        worst_round=counts.worst_round,
         pending=len(settlement),
         waiting=settlement.rewards_waiting,
         held_up_by=state.open_ids.get(policy.held_up_by or 0),
         held_up_rounds=held_up_rounds,
         is_stalled=held_up_rounds >= STALLED,
-        rewards=tally.rewards,
+        rewards=counts.rewards,
         # A guard books an abandoned round at its worst, which is settled, too.
-        learned=rounds - len(settlement) - (tally.abandoned if guard is None else 0),
-        defaults=tally.defaults + settlement.defaults,
-        abandoned=tally.abandoned,
+        learned=rounds - len(settlement) - (counts.abandoned if guard is None else 0),
+        defaults=counts.defaults + settlement.defaults,
+        abandoned=counts.abandoned,
         total_reward=_total_reward(state),
         estimated_reward=earned,
         estimated_baseline=baseline,
-        refused={reason: entry.total for reason, entry in tally.refusals.items()},
+        refused={reason: entry.total for reason, entry in counts.refusals.items()},
         is_refuted=alarm is not None,
         alarm=None if alarm is None else alarm.text,
         alarm_round=0 if alarm is None else alarm.round,
         alarm_answer=_answer(state),
         alarm_responses=policy.responses,
-        restarts=len(tally.restarts),
-        promise_round=tally.promise_round,
+        restarts=len(counts.restarts),
+        promise_round=counts.promise_round,
         debt=float(getattr(policy, "debt", 0.0)),
-        voided=tally.voided,
+        voided=counts.voided,
         head_hash=state.head.hash,
         unconfirmed=state.unconfirmed.overdue,
         guard=guard,
@@ -198,15 +461,99 @@ def status_of(name: str, state: State) -> Status:
     )
 
 
-def _total_reward(state: State) -> float:
+def _total_reward(state: "State") -> float:
     """Sum of the rewards received, defaults included; a guard's are in its own status, by metric."""
     settlement = state.policy.settlement
     if isinstance(settlement.default_reward, tuple):
         return math.nan
-    return state.tally.total_reward + settlement.defaults * settlement.default_reward
+    return state.counts.total_reward + settlement.defaults * settlement.default_reward
 
 
-def _answer(state: State) -> Response | None:
+def _answer(state: "State") -> Response | None:
     """What was answered to the alarm that is on."""
     alarm, answer = state.policy.alarm, state.answer
     return answer.response if alarm is not None and answer is not None and answer.alarm_round == alarm.round else None
+
+
+class ShardStatus(msgspec.Struct, frozen=True):
+    """One shard, as the coordinator knows it.
+
+    lease:    how many it has had
+    amount:   what it may lose under the present one; of a guard by the same bank as `HubStatus.pot`
+    rounds:   handed in so far
+    waiting:  of these, not merged, since others have not come as far
+    through:  every round that it decided before is handed in
+    is_away:  nobody waits for it: it has left, or is lost
+    """
+
+    name: str
+    lease: int
+    amount: float
+    rounds: int
+    waiting: int
+    through: float
+    is_away: bool
+
+
+class HubStatus(msgspec.Struct, frozen=True):
+    """What the coordinator knows after the newest event.
+
+    rounds, pending: of all shards, as far as they are merged; of these, without a reward that is learned
+    shards:          that are there: neither lost nor gone
+    pot, leased:     what may be lost in all, and what is leased of it; of a guard in units of the highest reward, by
+                     the bank of which the least is left
+    members:         every shard that has joined
+    """
+
+    name: str
+    policy: str
+    mode: ModeName
+    events: int
+    head_hash: str
+    time: float
+    rounds: int
+    pending: int
+    shards: int
+    pot: float
+    leased: float
+    alarm: str | None
+    members: tuple[ShardStatus, ...]
+    is_shared: bool = True
+
+
+def hub_status(journal: Journal, name: str) -> HubStatus:
+    """The status of an experiment in the journal where its shards meet."""
+    view = journal.view(name)
+    state = HubState(view)
+    for event in view.read(state.head.number):
+        state.apply(event)
+    coordinator = state.coordinator
+    pots, leases = coordinator.pot.totals(), coordinator.leased
+    bank = min(range(len(pots)), key=lambda at: pots[at] - leases[at])
+    alarm = coordinator.policy.alarm
+    return HubStatus(
+        name=name,
+        policy=state.created.policy,
+        mode=state.mode.mode,
+        events=state.head.number,
+        head_hash=state.head.hash,
+        time=state.time,
+        rounds=coordinator.policy.rounds,
+        pending=len(coordinator.policy.pending),
+        shards=state.present(),
+        pot=pots[bank],
+        leased=leases[bank],
+        alarm=None if alarm is None else alarm.text,
+        members=tuple(
+            ShardStatus(
+                name=shard,
+                lease=member.lease,
+                amount=member.amounts[bank] if member.amounts else 0.0,
+                rounds=member.rounds,
+                waiting=len(member.waiting),
+                through=member.through,
+                is_away=member.is_away,
+            )
+            for shard, member in sorted(coordinator.members.all.items())
+        ),
+    )

@@ -69,32 +69,35 @@ class Certificate(Value, frozen=True):
         return self._evidence()
 
     def explain(self) -> str:
-        """The reason for the decision, in one sentence."""
-        action = f"action {self.proposal}" if self.proposal >= 0 else "the optimistic action"
-        if self.is_held and self.guaranteed == -math.inf < self.required:
-            return "Played the baseline, as asked: the alarm is on, so nothing else would have been allowed."
-        if self.is_held and self.required > -math.inf:
-            verdict = "would have been allowed" if self.is_safe else "would not have been allowed"
-            return f"Played the baseline, as asked: {action} {verdict}, with a margin of {self.margin:.4g}."
-        if self.is_held:
-            return f"Played the baseline, as asked: {action} promises the most ({self.optimism:.4g} at best)."
-        if self.required == -math.inf:
-            return (
-                f"Played the learner: {action} promises the most ({self.optimism:.4g} at best), and no floor is kept."
-            )
-        if self.is_held_out:
-            return (
-                f"Played the baseline, by the coin of the holdout: {action} was allowed, with a margin of "
-                f"{self.margin:.4g}."
-            )
-        if self.guaranteed == -math.inf:
-            return "Played the baseline: the alarm is on, for data and declarations contradict each other."
-        if self.is_safe:
-            return (
-                f"Played the learner: {action} leaves us at least {self.margin:.4g} above the floor, by "
-                f"{self.proof.reason()}; {CONDITION}."
-            )
-        return f"Played the baseline: playing {action} could have left us {-self.margin:.4g} below the floor."
+        """The reason for the decision, in one sentence; `proof.reason()` says which facts it rests on."""
+        return explain_gate(
+            self.guaranteed, self.required, self.proposal, self.optimism, is_held=self.is_held,
+            is_held_out=self.is_held_out,
+        )  # fmt: skip
+
+
+def explain_gate(
+    guaranteed: float, required: float, proposal: int, optimism: float, *, is_held: bool, is_held_out: bool
+) -> str:
+    """The reason for a decision of a linear policy, in one sentence."""
+    action = f"action {proposal}" if proposal >= 0 else "the optimistic action"
+    margin = guaranteed - required
+    if is_held and guaranteed == -math.inf < required:
+        return "Played the baseline, as asked: the alarm is on, so nothing else would have been allowed."
+    if is_held and required > -math.inf:
+        verdict = "would have been allowed" if guaranteed >= required else "would not have been allowed"
+        return f"Played the baseline, as asked: {action} {verdict}, with a margin of {margin:.4g}."
+    if is_held:
+        return f"Played the baseline, as asked: {action} promises the most ({optimism:.4g} at best)."
+    if required == -math.inf:
+        return f"Played the learner: {action} promises the most ({optimism:.4g} at best), and no floor is kept."
+    if is_held_out:
+        return f"Played the baseline, by the coin of the holdout: {action} was allowed, with a margin of {margin:.4g}."
+    if guaranteed == -math.inf:
+        return "Played the baseline: the alarm is on, for data and declarations contradict each other."
+    if guaranteed >= required:
+        return f"Played the learner: {action} leaves us at least {margin:.4g} above the floor; {CONDITION}."
+    return f"Played the baseline: playing {action} could have left us {-margin:.4g} below the floor."
 
 
 def unproved(dim: int, proposal: int, is_held: bool) -> Certificate:

@@ -26,8 +26,8 @@ class GuardCertificate(Value, frozen=True):
         The metric that allowed least.
     is_held : bool
         Whether the baseline was to be played whatever is allowed.
-    condition : str
-        What it rests on, in words.
+    is_same : bool
+        Whether the proposal was the baseline's own action.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class GuardCertificate(Value, frozen=True):
     binds: str
     _evidence: Callable[[], GuardProof]
     is_held: bool = False
-    condition: str = CONDITION
+    is_same: bool = False
 
     @property
     def proof(self) -> GuardProof:
@@ -72,16 +72,25 @@ class GuardCertificate(Value, frozen=True):
 
     def explain(self) -> str:
         """The reason, in a sentence."""
-        if self.is_held:
-            return f"Played the baseline, as asked: a share of {self.allowed:.3g} would have been allowed."
-        if self.share == 0.0:
-            return f"Played the baseline: {self.binds!r} allows no share yet, or both actions are the same."
-        left = self.guaranteed
-        above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
-        return (
-            f"The proposal had a share of {self.share:.3g} of the {self.allowed:.3g} that {self.binds!r} allows: at "
-            f"worst this round leaves us {above} the floor; {self.condition}."
-        )
+        return explain_share(self.share, self.allowed, self.binds, self.guaranteed, self.is_held, self.is_same)
+
+
+def explain_share(
+    share: float, allowed: float, binds: str, left: float, is_held: bool, is_same: bool, source: str | None = None
+) -> str:
+    """The reason for a guard's decision, in one sentence; `source` says what the coin chose."""
+    if is_held:
+        return f"Played the baseline, as asked: a share of {allowed:.3g} would have been allowed."
+    if is_same:
+        return "Played the baseline: the proposal is the same action."
+    if share == 0.0:
+        return f"Played the baseline: {binds!r} allows no share yet."
+    above = "exactly at" if math.isclose(left, 0.0, abs_tol=1e-9) else f"at least {left:.4g} above"
+    chosen = "" if source is None else f", and the coin chose the {source}"
+    return (
+        f"The proposal had a share of {share:.3g} of the {allowed:.3g} that {binds!r} allows{chosen}: at worst this "
+        f"round leaves us {above} the floor; {CONDITION}."
+    )
 
 
 def certified(
@@ -91,11 +100,12 @@ def certified(
     share: float,
     is_held: bool,
     is_charged: bool = True,
+    is_same: bool = False,
 ) -> GuardCertificate:
     """The certificate of a round, from the banks as they stood before it; what is paid for already costs nothing."""
     shares = [allowed(*pair) for pair in zip(metrics, banks, strict=True)]
     evidence = partial(_prove, names, metrics, banks, share if is_charged else 0.0)
-    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held)
+    return GuardCertificate(share, min(shares), names[shares.index(min(shares))], evidence, is_held, is_same)
 
 
 def _prove(

@@ -123,23 +123,16 @@ std::optional<nb::bytes> certificate_json(const Evidence<D>& evidence, double th
   return nb::bytes(out.text().data(), out.text().size());
 }
 
-// A round of a sealed experiment as a journal holds it (`DecisionRecord`), keys sorted, but for what few rounds have.
-template <int D>
-std::optional<nb::bytes> decision_json(const Evidence<D>& evidence, double theta_bound,
-                                       std::string_view likelihood_name, nb::handle features, int baseline, int action,
-                                       std::string_view reference, bool is_held, std::string_view mode, long long round,
-                                       std::string_view source) {
-  const GivenRows given(features);
-  if (!given.have(evidence.record.question.size())) return std::nullopt;
-  const auto rows = given.template rows<D>();
-  const auto size = static_cast<std::size_t>(rows.dim());
-  JsonText out(1024 + 24 * size * static_cast<std::size_t>(rows.count));
-  out.raw(R"({"action":)").whole(action).raw(R"(,"asked":{"baseline":)").whole(baseline).raw(R"(,"features":)");
-  for (int i = 0; i < rows.count; ++i) out.raw(i > 0 ? "," : "[").list(rows[i]);
-  out.raw(R"(]},"certificate":)");
-  if (!write_certificate(out, evidence, theta_bound, 0.0, likelihood_name)) return std::nullopt;
-  out.raw(R"(,"decision_id":")").raw(reference).raw(is_held ? R"(","is_held":true,"mode":")" : R"(","mode":")");
-  out.raw(mode).raw(R"(","round":)").whole(round).raw(R"(,"source":")").raw(source).raw(R"("})");
+// Rows as a journal holds them; None where JSON cannot tell a number.
+std::optional<nb::bytes> rows_json(const MatrixIn& rows) {
+  const std::size_t count = rows.shape(0), dim = rows.shape(1);
+  JsonText out(2 + 24 * rows.size());
+  out.raw("[");
+  for (std::size_t i = 0; i < count; ++i) {
+    out.raw(i > 0 ? "," : "").list(std::span<const double>(rows.data() + i * dim, dim));
+  }
+  out.raw("]");
+  if (!out.is_finite()) return std::nullopt;
   return nb::bytes(out.text().data(), out.text().size());
 }
 
@@ -159,6 +152,7 @@ void bind_proofs(nb::module_& module) {
   module.attr("GIVEN_AWAY") = GIVEN_AWAY;
   module.attr("BY_SET") = SplitProof::by_set;
   module.attr("BY_BALL") = SplitProof::by_ball;
+  module.def("rows_json", &rows_json, "rows"_a, "Rows as JSON; None where one is not finite.");
   constexpr const char* text = "The certificate of a round as a journal holds it; None where JSON cannot tell it.";
   const auto bind_for = [&]<int D>() {
     module.def(
@@ -167,17 +161,6 @@ void bind_proofs(nb::module_& module) {
           return certificate_json(evidence, theta_bound, gap, likelihood_name.c_str());
         },
         "evidence"_a, "theta_bound"_a, "gap"_a, "likelihood_name"_a, text);
-    module.def(
-        "decision_json",
-        [](const Evidence<D>& evidence, double theta_bound, nb::str likelihood_name, nb::handle rows, int baseline,
-           int action, nb::str reference, bool is_held, nb::str mode, long long round, nb::str source) {
-          return decision_json(evidence, theta_bound, likelihood_name.c_str(), rows, baseline, action,
-                               reference.c_str(), is_held, mode.c_str(), round, source.c_str());
-        },
-        "evidence"_a, "theta_bound"_a, "likelihood_name"_a, "rows"_a, "baseline"_a, "action"_a, "reference"_a,
-        "is_held"_a, "mode"_a, "round"_a, "source"_a,
-        "A round of a sealed experiment as a journal holds it, where nothing is known of the baseline's reward and no "
-        "coin was drawn; None where JSON cannot tell it.");
   };
   bind_for.template operator()<4>();
   bind_for.template operator()<any>();

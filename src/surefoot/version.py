@@ -1,0 +1,3 @@
+"""Which surefoot this is."""
+
+VERSION = "0.1.0"
