@@ -12,12 +12,12 @@ import numpy as np
 
 import surefoot
 from bench.timing import HEADER, at_once, compare, seconds_per_round
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
 from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.sqlite import SqliteJournal
-from surefoot.records import encode
+from surefoot.rounds.events import encode
 
 CALLERS, EVENTS, TAIL, PAGE = 32, 1_000_000, 2_000, 1_000
 NAME = "bench"
@@ -128,8 +128,8 @@ def refusals(transaction: Transaction) -> None:
     """A page of rewards of decisions that nobody made: the quickest events to write that are events all the same."""
     for _ in range(PAGE):
         name = f"nobody-{transaction.head.number}"
-        record = records.RewardRecord(decision_id=name, value=0.5, refused="unknown")
-        transaction.append(records.REWARD, encode(record), time=time.time())
+        record = events.RewardRecord(decision_id=name, value=0.5, refused="unknown")
+        transaction.append(events.REWARD, encode(record), time=time.time())
 
 
 def write_experiment(path: Path, events: int) -> float:

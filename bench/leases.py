@@ -19,7 +19,7 @@ import psycopg
 from tests.journal.servers import PostgresServer, new_database, running_server
 
 import surefoot
-from surefoot.experiment import Experiment, GuardQuestion, Question, ShardedExperiment, create_sharded
+from surefoot.experiment import Experiment, GuardQuestion, Question, Experiment, create_shared
 from surefoot.journal import open_journal
 
 NAME, THREADS, SERVERS, SECONDS, TURNS = "shop", 8, 3, 4.0, 3
@@ -63,7 +63,7 @@ def serve(open_: Callable[..., Experiment], args: tuple[Any, ...], ready: Any, g
     shop = open_(*args)
     # Before it is measured: the first leases are short, since what is learned first is worth most.
     asked: Any = PROPOSALS if _is_guard(shop) else QUESTIONS
-    for _ in range(WARM if isinstance(shop, ShardedExperiment) else 1):
+    for _ in range(WARM if isinstance(shop, Experiment) else 1):
         shop.reward_all([(one.decision_id, 0.1) for one in shop.decide_all(asked) if not isinstance(one, Exception)])
     ready.release()
     go.wait()
@@ -79,7 +79,7 @@ def locked(url: str) -> Experiment:
 
 def shard(url: str, path: str, name: str) -> Experiment:
     """A shard with a journal of its own."""
-    return ShardedExperiment.join(open_journal(url), NAME, open_journal(path), shard=name, every=EVERY, seconds=5.0)
+    return Experiment.join(open_journal(url), NAME, open_journal(path), shard=name, every=EVERY, seconds=5.0)
 
 
 def transactions(url: str) -> int:
@@ -97,7 +97,7 @@ def measured(server: PostgresServer, servers: int, *, is_sharded: bool, is_guard
     url = new_database(server)
     with tempfile.TemporaryDirectory() as folder, open_journal(url) as journal:
         if is_sharded:
-            create_sharded(journal, NAME, new_policy(is_guard=is_guard), mode="guarded", skew=5.0)
+            create_shared(journal, NAME, new_policy(is_guard=is_guard), mode="guarded", skew=5.0)
         else:
             Experiment.create(journal, NAME, new_policy(is_guard=is_guard), mode="guarded")
         ready, go, done = FORKS.Semaphore(0), FORKS.Event(), FORKS.Queue()

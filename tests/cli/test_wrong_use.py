@@ -184,7 +184,7 @@ def test_a_name_that_fits_into_no_address_is_refused_as_over_http(command: Comma
     assert "`name` must be 1 to 100 letters" in done.err
     with open_journal("memory:") as journal:
         with pytest.raises(surefoot.errors.InputError, match="name"):
-            surefoot.experiment.create_sharded(journal, name, surefoot.Guard(alpha=0.1, delta=0.05))
+            surefoot.experiment.create_shared(journal, name, surefoot.Guard(alpha=0.1, delta=0.05))
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(name, type=Name)
         assert journal.names() == []

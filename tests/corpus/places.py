@@ -11,10 +11,10 @@ import pytest
 from surefoot.audit import audit, audit_shards
 from surefoot.client import Client
 from surefoot.edge import Edge, GuardEdge
-from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
-from surefoot.experiment.export import decisions
-from surefoot.experiment.guard_export import guarded_decisions
-from surefoot.experiment.policy_by_name import make_any_policy
+from surefoot.experiment import Experiment, Experiment, create_shared
+from surefoot.experiment.export import row_rounds
+from surefoot.experiment.export import pair_rounds
+from surefoot.policies.by_name import make_policy
 from surefoot.journal import open_journal
 from surefoot.policies import guard
 from surefoot.records_of_leases import edge_chain
@@ -78,9 +78,9 @@ def rows_of(journal: Any, name: str, is_guard: bool) -> list[Any]:
     """What the journal holds of every decision and its certificate."""
     if is_guard:
         keys = ("round", "source", "share", "draw", "allowed", "binds", "margin", "rewards", "is_held")
-        return [[row.get(key) for key in keys] for row in guarded_decisions(journal, name)]
+        return [[row.get(key) for key in keys] for row in pair_rounds(journal, name)]
     keys = ("round", "source", "action", "guaranteed", "required", "proposal", "reward", "is_held")
-    return [[row.get(key) for key in keys] for row in decisions(journal, name)]
+    return [[row.get(key) for key in keys] for row in row_rounds(journal, name)]
 
 
 class Process:
@@ -89,7 +89,7 @@ class Process:
     def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
         self.clock, self.path, self.is_guard = Clock(), folder / "shop.db", policy == "Guard"
         self.journal = open_journal(self.path)
-        made = make_any_policy(policy, settings)
+        made = make_policy(policy, settings)
         self.shop = Experiment.create(self.journal, NAME, made, mode="guarded", clock=self.clock, snapshot_every=40)
 
     def tick(self) -> None:
@@ -132,10 +132,10 @@ class Shard(Process):
     def __init__(self, folder: Path, policy: str, settings: dict[str, Any]) -> None:
         self.clock, self.folder, self.is_guard = Clock(), folder, policy == "Guard"
         self.hub = open_journal(folder / "hub.db")
-        create_sharded(
+        create_shared(
             self.hub,
             NAME,
-            make_any_policy(policy, shared(policy, settings)),
+            make_policy(policy, shared(policy, settings)),
             mode="guarded",
             skew=1.0,
             clock=self.clock,
@@ -147,7 +147,7 @@ class Shard(Process):
         self.journals = {name: open_journal(self.folder / f"{name}.db") for name in ("own", "other")}
         told: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False, "clock": self.clock}
         self.shop, self.other = (
-            ShardedExperiment.join(self.hub, NAME, journal, shard=name, **told)
+            Experiment.join(self.hub, NAME, journal, shard=name, **told)
             for name, journal in self.journals.items()
         )
 

@@ -14,7 +14,7 @@ from surefoot.edge.own_ids import OwnIds, OwnRound
 from surefoot.errors import DecisionConflictError, DecisionError, InputError
 from surefoot.experiment.state import decode
 from surefoot.journal import open_journal
-from surefoot.records import DECISION, DecisionRecord
+from surefoot.rounds.events import DECISION, DecisionRecord
 from surefoot.records_of_leases import edge_chain
 from tests.edge.edges import ACTIONS, MEANS, ROWS, Shop, crash, findings, warmed
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.experiment import Experiment
 from surefoot.experiment.decoding import decode
@@ -128,18 +128,18 @@ def check(journal: Journal, notes: Notes) -> None:
 
 
 def _enter(event: Event, notes: Notes) -> None:
-    if event.kind == records.DECISION:
-        found = decode(event, records.DecisionRecord)
+    if event.kind == events.DECISION:
+        found = decode(event, events.DecisionRecord)
         assert found.decision_id not in notes.decisions
         assert found.round == len(notes.decisions) + 1
         line = f"{found.decision_id} {found.round} {found.action} {found.source}"
         notes.decisions[found.decision_id] = line
-    elif event.kind == records.REWARD:
-        reward = decode(event, records.RewardRecord)
+    elif event.kind == events.REWARD:
+        reward = decode(event, events.RewardRecord)
         assert reward.decision_id not in notes.rewards
         notes.rewards[reward.decision_id] = float(reward.value)
-    elif event.kind == records.VOIDED:
-        voided = decode(event, records.Voided)
+    elif event.kind == events.VOIDED:
+        voided = decode(event, events.Voided)
         assert voided.decision_id not in {**notes.voids, **notes.rewards}
         notes.voids[voided.decision_id] = voided.action
 

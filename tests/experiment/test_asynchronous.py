@@ -14,8 +14,8 @@ import pytest
 from surefoot.errors import DecisionConflictError, InputError, JournalUnavailableError
 from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
 from surefoot.experiment.answer import or_raise
-from surefoot.experiment.async_experiment import LARGEST_GROUP, BatchQueue
-from surefoot.experiment.snapshots import pack
+from surefoot.experiment.asynchronous import LARGEST_GROUP, BatchQueue
+from surefoot.rounds.format import pack
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.in_memory import MemoryJournal
 from tests.experiment.worlds import safe_policy

@@ -17,7 +17,7 @@ from surefoot.cli import main
 from surefoot.cli.commands import app
 from surefoot.cli.experiment import experiment
 from surefoot.experiment import Experiment
-from surefoot.experiment.export import decisions
+from surefoot.experiment.export import row_rounds
 from surefoot.journal import open_journal
 from surefoot.journal.signatures import SigningKey, head_message
 from surefoot.reports.audit_page import as_html
@@ -201,7 +201,7 @@ def test_dsjson_holds_learned_decisions_with_the_played_action_first(journal: Pa
     assert run("experiment", "export", journal, "shop", tmp_path / "out.dsjson").exit_code == 0
     lines = [json.loads(line) for line in (tmp_path / "out.dsjson").read_text().splitlines()]
     with open_journal(journal, read_only=True) as opened:
-        rows = [row for row in decisions(opened, "shop") if row["reward"] is not None]
+        rows = [row for row in row_rounds(opened, "shop") if row["reward"] is not None]
     assert len(lines) == len(rows)
     for line, row in zip(lines, rows, strict=True):
         assert (line["_label_probability"], line["_deterministic"], line["p"][0]) == (1.0, True, 1.0)

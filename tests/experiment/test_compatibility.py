@@ -9,8 +9,8 @@ import pytest
 
 from surefoot.errors import JournalSchemaError
 from surefoot.experiment import Experiment
-from surefoot.experiment.export import decisions
-from surefoot.experiment.snapshots import pack
+from surefoot.experiment.export import row_rounds
+from surefoot.rounds.format import pack
 from surefoot.journal import open_journal
 from tests.experiment import guard_worlds
 from tests.experiment.honest import played, safe
@@ -32,7 +32,7 @@ def newer(value: Any) -> Any:
 def rewrite(path: Path) -> None:
     rows = load(path)
     for row in rows:
-        is_metrics = row["kind"] == "metric_reward"
+        is_metrics = row["kind"] == "reward"
         row["payload"] = {**row["payload"], "novelty": 1} if is_metrics else newer(row["payload"])
     rows = rehashed(rows)
     save(path, rows, head=(rows[-1]["number"], rows[-1]["hash"]))
@@ -47,13 +47,13 @@ def test_fields_of_a_newer_version_are_passed_over(kind: str, tmp_path: Path) ->
         else:
             played(safe(), 60, journal=journal, window=6.0 if kind == "windows" else None)
         bits = pack(Experiment.open(journal, "shop").policy_state())
-        rows = [] if kind == "Guard" else list(decisions(journal, "shop"))
+        rows = [] if kind == "Guard" else list(row_rounds(journal, "shop"))
     shutil.copy(path, new)
     rewrite(new)
     with open_journal(new) as journal:
         experiment = Experiment.open(journal, "shop")
         assert pack(experiment.policy_state()) == bits
-        assert kind == "Guard" or list(decisions(journal, "shop")) == rows
+        assert kind == "Guard" or list(row_rounds(journal, "shop")) == rows
         events = experiment.status().events
         experiment.set_mode("paused")
         assert experiment.status().events > events

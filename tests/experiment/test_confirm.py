@@ -10,8 +10,8 @@ import surefoot
 from surefoot.audit import audit
 from surefoot.errors import ConfigError, InputError
 from surefoot.experiment import Experiment
-from surefoot.experiment.export import decisions
-from surefoot.experiment.snapshots import pack
+from surefoot.experiment.export import row_rounds
+from surefoot.rounds.format import pack
 from surefoot.journal import Journal, canonical, open_journal
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.tampering import Row, first, forged
@@ -75,7 +75,7 @@ def test_a_window_would_teach_what_nobody_played(settings: dict[str, Any], windo
 def promised_and_true(within: float | None) -> tuple[float, float]:
     """What the newest certificate of the learner says was earned beyond the floor, and what that was in truth."""
     shop, found, theta, _ = played(within)
-    rows = list(decisions(shop._journal, "shop"))
+    rows = list(row_rounds(shop._journal, "shop"))
     newest = max(number for number, row in enumerate(rows) if row["source"] == "learner")
     offered, baseline, _ = found[newest]
     counted = [*found[:newest], (offered, baseline, rows[newest]["proposal"])]
@@ -120,7 +120,7 @@ def test_what_is_confirmed_later_is_charged_no_more() -> None:
 def one_learner_round() -> tuple[Experiment, str, Clock]:
     shop, _, _, clock = played(5.0, rounds=120)
     shop.confirm([f"visit-{n}" for n in range(120)])
-    rows = np.array(list(decisions(shop._journal, "shop"))[-1]["features"])
+    rows = np.array(list(row_rounds(shop._journal, "shop"))[-1]["features"])
     for _ in range(200):
         clock.now += 0.01
         answer = shop.decide(np.tile(rows, (5, 1)) * np.linspace(0.2, 1.0, 5)[:, None], baseline=2)

@@ -10,8 +10,8 @@ import surefoot
 from surefoot.audit import audit
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment
-from surefoot.experiment.export import decisions
-from surefoot.experiment.snapshots import pack
+from surefoot.experiment.export import row_rounds
+from surefoot.rounds.format import pack
 from surefoot.journal import Journal, open_journal
 from tests.experiment.tampering import Row, first, forged
 from tests.experiment.worlds import Clock, safe_policy
@@ -54,7 +54,7 @@ def test_a_corrected_reward_is_learned_as_if_it_had_been_sent_so(window: float |
         report = audit(journal, "shop")
         assert report.is_clean, list(report.findings)
         assert experiment.status().total_reward == pytest.approx(1.4)
-        assert [row["reward"] for row in decisions(journal, "shop")] == [0.2, 0.3, 0.4, 0.5]
+        assert [row["reward"] for row in row_rounds(journal, "shop")] == [0.2, 0.3, 0.4, 0.5]
         assert pack(Experiment.open(journal, "shop").policy_state()) == pack(experiment.policy_state())
         states.append(pack(experiment.policy_state() | {"id": ""}))
         if wrong != 0.4:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, ModeError
 from surefoot.experiment import Answer, Experiment, Question
 from surefoot.experiment.state import decode
@@ -31,7 +31,7 @@ def test_a_decision_is_in_the_journal_when_it_is_returned(journal: Journal, shop
     answer = shop.decide(**ASK, decision_id="visit")
     event = journal.find("shop", "d:visit")
     assert event is not None
-    assert decode(event, records.DecisionRecord) == answer.record
+    assert decode(event, events.DecisionRecord) == answer.record
     assert (answer.action, answer.source, answer.round, answer.mode) == (1, "learner", 1, "guarded")
     assert answer.margin >= 0
     assert answer.explain().startswith("Played the learner: action 1")
@@ -149,7 +149,7 @@ def test_modes_change_as_allowed_and_survive_a_restart(journal: Journal) -> None
     assert again.decide(**ASK).source == "baseline"
     again.set_mode("guarded")
     assert shop.decide(**ASK).source == "learner"
-    modes = [event.value() for event in journal.read("shop") if event.kind == records.MODE]
+    modes = [event.value() for event in journal.read("shop") if event.kind == events.MODE]
     assert [record["mode"] for record in modes] == ["guarded", "paused", "guarded"]
 
 

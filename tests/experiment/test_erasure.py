@@ -11,9 +11,9 @@ import surefoot
 from surefoot.audit import audit
 from surefoot.errors import DecisionConflictError, DecisionError, InputError
 from surefoot.experiment import Experiment, GuardQuestion
-from surefoot.experiment.export import decisions
-from surefoot.experiment.guard_export import guarded_decisions
-from surefoot.experiment.snapshots import pack
+from surefoot.experiment.export import row_rounds
+from surefoot.experiment.export import pair_rounds
+from surefoot.rounds.format import pack
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import Clock, safe_policy
 
@@ -93,8 +93,8 @@ def test_callers_notice_nothing_of_it() -> None:
             sealed.decide(ROWS, baseline=1, decision_id=f"{SECRET}-visit-1", actions=NAMES)
         ends = [(one.rounds, one.learned, one.voided, one.margin) for one in (sealed.status(), plain.status())]
         assert ends[0] == ends[1]
-        rows = [{k: v for k, v in row.items() if k != "time"} for row in decisions(journal, "shop")]
-        assert rows == [{k: v for k, v in row.items() if k != "time"} for row in decisions(journal, "open")]
+        rows = [{k: v for k, v in row.items() if k != "time"} for row in row_rounds(journal, "shop")]
+        assert rows == [{k: v for k, v in row.items() if k != "time"} for row in row_rounds(journal, "open")]
 
 
 def test_what_is_erased_by_id_is_gone_and_the_mathematics_stay() -> None:
@@ -113,7 +113,7 @@ def test_what_is_erased_by_id_is_gone_and_the_mathematics_stay() -> None:
             ("privacy-desk", "asked by letter", 1)
         ]
         assert "privacy-desk" in str(report.as_dict()["erasures"])
-        row = list(decisions(journal, "shop"))[4]
+        row = list(row_rounds(journal, "shop"))[4]
         assert row["decision_id"] != f"{SECRET}-visit-4"
         assert row["decision_id"].startswith(f"{row['event']:011d}.")
         assert row["reward"] == pytest.approx(0.34)
@@ -128,7 +128,7 @@ def test_a_person_is_erased_to_the_last_byte(kind: str, tmp_path: Path) -> None:
         play(experiment, 12, person="Babbage")
         assert experiment.erase(person=SECRET, by="privacy-desk") == 12
         assert experiment.erase(person=SECRET) == 0
-        assert [row["decision_id"][:7] for row in decisions(journal, "shop")].count("Babbage") == 12
+        assert [row["decision_id"][:7] for row in row_rounds(journal, "shop")].count("Babbage") == 12
         assert audit(journal, "shop").is_clean
         files = list(tmp_path.iterdir())
         assert all(SECRET.encode() not in file.read_bytes() for file in files)
@@ -212,12 +212,12 @@ def test_a_guard_is_sealed_and_erased_too() -> None:
         assert models.status().guard.visits > 0  # type: ignore[union-attr]
         models.snapshot()
         assert SECRET.encode() not in raw(journal, "models")
-        before = list(guarded_decisions(journal, "models"))
+        before = list(pair_rounds(journal, "models"))
         assert before[7]["played"] == {"call": f"{SECRET}-7"}
         assert models.erase(person=f"{SECRET}-7", by="privacy-desk") == 7
         report = audit(journal, "models")
         assert report.is_clean, list(report.findings)
-        assert SECRET + "-7" not in str(list(guarded_decisions(journal, "models")))
+        assert SECRET + "-7" not in str(list(pair_rounds(journal, "models")))
         assert pack(models.policy_state()) == pack(Experiment.open(journal, "models").policy_state())
         assert models.decide_all([GuardQuestion("a", "b", unit=f"{SECRET}-1")])[0].is_visit  # type: ignore[union-attr]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment
 from surefoot.experiment.decoding import decode, reference
-from surefoot.experiment.export import decisions
+from surefoot.experiment.export import row_rounds
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.private_text import by_alias
 from tests.experiment.client import NAME, told
@@ -74,7 +74,7 @@ def check(address: str, notes: Notes, count: int) -> None:
             answer = experiment.find(name)
             assert isinstance(answer, Answer)
             assert told(answer) == notes.got[name]
-        rows = list(decisions(journal, NAME))
+        rows = list(row_rounds(journal, NAME))
         assert len({row["decision_id"] for row in rows}) == len(rows) == experiment.status().rounds
         assert len(noted["paid"]) <= sum(row["reward"] is not None for row in rows) + experiment.status().waiting
         assert len(rows) >= len(notes.got)
@@ -99,8 +99,8 @@ def check_corrections(journal: Journal, noted: dict[str, set[str]]) -> None:
     """What was corrected counts as corrected, and what a caller did not hear of is as it was to be."""
     view, made = journal.view(NAME), dict[str, Any]()
     for event in view.read():
-        if event.kind == records.CORRECTED:
-            found = decode(event, records.Corrected)
+        if event.kind == events.CORRECTED:
+            found = decode(event, events.Corrected)
             assert made.setdefault(found.decision_id, found.value) == found.value
     for name in noted["paid"] - noted["erasing"]:
         decision = view.find(by_alias(name))

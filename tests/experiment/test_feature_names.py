@@ -9,7 +9,7 @@ import pytest
 import surefoot
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, fork
-from surefoot.experiment.experiment_toml import Configuration
+from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.feature_names import column_names, feature_names
 from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 

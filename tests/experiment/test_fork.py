@@ -14,10 +14,10 @@ from surefoot.audit.audit_text import ENCODED, cannot_show
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment import Experiment, fork
-from surefoot.experiment.experiment_toml import configuration_in
+from surefoot.experiment.configuration import configuration_in
 from surefoot.journal import Journal, canonical, open_journal
 from surefoot.linear.encoding import CategoricalColumn, Encoder
-from surefoot.records import Asked
+from surefoot.rounds.events import Asked
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.worlds import Clock
 from tests.own_policy import EpsilonGreedy
@@ -109,7 +109,7 @@ def test_rewards_of_open_windows_and_defaults_are_told_apart() -> None:
 
 
 def _learned(entry: list[Any]) -> Any:
-    from surefoot.records import Learned
+    from surefoot.rounds.events import Learned
 
     return Learned(decision_id=entry[0], round=entry[1], value=entry[2], is_default=entry[3])
 

@@ -71,7 +71,7 @@ def test_the_audits_bank_is_that_of_the_slow_reference(shape: dict[str, Any]) ->
 
 
 def a_share(rows: list[Row]) -> int:
-    row = first(rows, "guarded", is_learner, after=80)
+    row = first(rows, "round", is_learner, after=80)
     row["payload"]["share"] = min(0.97, 1.01 * row["payload"]["share"])
     return int(row["number"])
 
@@ -85,38 +85,38 @@ def a_share_far_beyond_the_bank(rows: list[Row]) -> int:
 
 
 def a_draw(rows: list[Row]) -> int:
-    row = first(rows, "guarded", lambda p: is_learner(p) and p["share"] < 0.95, after=80)
+    row = first(rows, "round", lambda p: is_learner(p) and p["share"] < 0.95, after=80)
     row["payload"]["draw"] = 0.99
     return int(row["number"])
 
 
 def a_side_with_its_coin(rows: list[Row]) -> int:
-    row = first(rows, "guarded", lambda p: is_learner(p) and p["share"] < 0.95, after=80)
+    row = first(rows, "round", lambda p: is_learner(p) and p["share"] < 0.95, after=80)
     row["payload"].update(draw=0.99, source="baseline")
     return int(row["number"])
 
 
 def a_reward(rows: list[Row]) -> int:
-    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row = first(rows, "reward", lambda p: not p.get("refused"), after=80)
     row["payload"]["values"]["reward"] = 0.5 + 0.4 * row["payload"]["values"]["reward"]
     return int(row["number"])
 
 
 def a_reward_out_of_its_bounds(rows: list[Row]) -> int:
-    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row = first(rows, "reward", lambda p: not p.get("refused"), after=80)
     row["payload"]["values"]["reward"] = 1.5
     return int(row["number"])
 
 
 def rewards_of_two_rounds(rows: list[Row]) -> int:
-    one = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
-    two = first(rows, "metric_reward", lambda p: not p.get("refused"), after=one["number"])
+    one = first(rows, "reward", lambda p: not p.get("refused"), after=80)
+    two = first(rows, "reward", lambda p: not p.get("refused"), after=one["number"])
     one["payload"]["values"], two["payload"]["values"] = two["payload"]["values"], one["payload"]["values"]
     return int(one["number"])
 
 
 def a_reward_before_its_decision(rows: list[Row]) -> int:
-    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row = first(rows, "reward", lambda p: not p.get("refused"), after=80)
     at = next(i for i, other in enumerate(rows) if other["key"] == f"d:{row['payload']['decision_id']}")
     swap(rows, at, rows.index(row))
     rows[at]["time"], row["time"] = row["time"], rows[at]["time"]
@@ -124,32 +124,32 @@ def a_reward_before_its_decision(rows: list[Row]) -> int:
 
 
 def a_prediction_that_h_rests_on(rows: list[Row]) -> int:
-    row = first(rows, "guarded", lambda p: p["share"] > 0.4 and p["asked"].get("prediction"), after=80)
+    row = first(rows, "round", lambda p: p["share"] > 0.4 and p["asked"].get("prediction"), after=80)
     row["payload"]["asked"]["prediction"] = {"reward": 0.9}
     return int(row["number"])
 
 
 def a_bound(rows: list[Row]) -> int:
-    row = first(rows, "guarded", is_learner, after=80)
+    row = first(rows, "round", is_learner, after=80)
     row["payload"]["certificate"]["banks"][0]["bound"] += 1e-6
     return int(row["number"])
 
 
 def what_is_carried(rows: list[Row]) -> int:
-    row = first(rows, "guarded", is_learner, after=80)
+    row = first(rows, "round", is_learner, after=80)
     row["payload"]["certificate"]["banks"][0]["carried"] *= 1.001
     return int(row["number"])
 
 
 def a_wealth(rows: list[Row]) -> int:
-    row = first(rows, "guarded", is_learner, after=80)
+    row = first(rows, "round", is_learner, after=80)
     row["payload"]["certificate"]["banks"][0]["log_wealth"][7] += 1e-6
     return int(row["number"])
 
 
 def a_bad_round_that_is_dropped(rows: list[Row]) -> int:
     """The round and its reward are gone, and all later rounds are numbered anew."""
-    paid = {row["payload"]["decision_id"]: row for row in rows if row["kind"] == "metric_reward"}
+    paid = {row["payload"]["decision_id"]: row for row in rows if row["kind"] == "reward"}
     bad = next(
         row
         for row in rows
@@ -168,19 +168,19 @@ def a_bad_round_that_is_dropped(rows: list[Row]) -> int:
 
 def an_abandoned_round_that_is_given_its_reward(rows: list[Row]) -> int:
     row = first(rows, "abandoned", after=40)
-    row.update(kind="metric_reward", payload={**row["payload"], "values": {"reward": 1.0}})
+    row.update(kind="reward", payload={**row["payload"], "values": {"reward": 1.0}})
     row["payload"].pop("reason", None)
     return int(row["number"])
 
 
 def a_reward_refused_though_it_counts(rows: list[Row]) -> int:
-    row = first(rows, "metric_reward", lambda p: not p.get("refused"), after=80)
+    row = first(rows, "reward", lambda p: not p.get("refused"), after=80)
     row["payload"]["refused"], row["key"] = "out_of_range", None
     return int(row["number"])
 
 
 def a_learner_in_shadow(rows: list[Row]) -> int:
-    row = first(rows, "guarded", lambda p: p["mode"] == "shadow")
+    row = first(rows, "round", lambda p: p["mode"] == "shadow")
     row["payload"].update(source="learner", share=0.2, draw=0.1)
     return int(row["number"])
 
@@ -270,7 +270,7 @@ def a_side_of_a_unit(rows: list[Row]) -> int:
 
 def a_unit_whose_coin_is_drawn_again(rows: list[Row]) -> int:
     visit = first(rows, "visit", lambda p: p["source"] == "baseline" and p["mode"] == "guarded")
-    opened = first(rows, "guarded", lambda p: p["round"] == visit["payload"]["round"])
+    opened = first(rows, "round", lambda p: p["round"] == visit["payload"]["round"])
     visit["kind"] = "guarded"
     visit["payload"]["certificate"] = opened["payload"]["certificate"]
     return int(visit["number"])
@@ -350,7 +350,7 @@ def test_the_coins_of_a_seed_are_computed_again(tmp_path: Path) -> None:
         played("schedule", 60, journal=journal)
 
     def a_coin(rows: list[Row]) -> int:
-        row = first(rows, "guarded", lambda p: (p.get("draw") or 0.0) > 0.6)
+        row = first(rows, "round", lambda p: (p.get("draw") or 0.0) > 0.6)
         row["payload"]["draw"] = 0.9999
         return int(row["number"])
 
@@ -380,13 +380,13 @@ def test_the_command_line_shows_a_guard_before_its_first_reward(tmp_path: Path) 
 
 def test_events_of_the_other_kind_are_findings(honest_guards: Path, honest: Path, tmp_path: Path) -> None:
     def a_linear_event(rows: list[Row]) -> int:
-        row = first(rows, "metric_reward", after=20)
+        row = first(rows, "reward", after=20)
         row.update(kind="reward", payload={"decision_id": row["payload"]["decision_id"], "value": 1.0})
         return int(row["number"])
 
     def a_guards_event(rows: list[Row]) -> int:
         row = first(rows, "reward", after=20)
-        row.update(kind="metric_reward", payload={"decision_id": "x", "values": {}})
+        row.update(kind="reward", payload={"decision_id": "x", "values": {}})
         return int(row["number"])
 
     assert_named(honest_guards, "one", a_linear_event, tmp_path, check="kind", later=0)

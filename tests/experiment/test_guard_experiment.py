@@ -89,7 +89,7 @@ def test_the_coin_is_the_guards_own_and_is_written_before_it_is_told() -> None:
         assert (answer.share, answer.record.draw, answer.source) == (twin.share, twin.draw, twin.source)
         event = journal.find("shop", f"d:{number}")
         assert event is not None
-        assert decode(event, records.Guarded) == answer.record
+        assert decode(event, events.Guarded) == answer.record
         shop.reward(str(number), 0.7)
         plain.observe(twin, 0.7)
     assert (shop.policy_state()["banks"] == plain.state()["banks"]).all()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.experiment import GuardAnswer
 from surefoot.experiment.guard_decide import answer_of
@@ -35,15 +35,15 @@ def check(journal: Journal, notes: Notes) -> None:
     """Every coin that a client was told is in the journal as it was told, and once; and every reward."""
     coins, rewards, rounds = dict[str, str](), dict[str, float](), 0
     for event in journal.read(NAME):
-        if event.kind in (records.GUARDED, records.VISIT):
+        if event.kind in (events.GUARDED, events.VISIT):
             answer = answer_of(event, journal.view(NAME), None)
             assert isinstance(answer, GuardAnswer)
             assert answer.decision_id not in coins
             coins[answer.decision_id] = told(answer)
             rounds += not answer.is_visit
             assert answer.is_visit or answer.round == rounds
-        elif event.kind == records.METRIC_REWARD:
-            reward = decode(event, records.MetricReward)
+        elif event.kind == events.METRIC_REWARD:
+            reward = decode(event, events.MetricReward)
             if reward.refused is None:
                 rewards[reward.decision_id] = float(reward.values["reward"])
     kept = {line.split()[1] for line in notes.path.read_text().splitlines() if line.startswith("kept ")}

@@ -17,11 +17,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.errors import AlarmError, DecisionConflictError, DecisionError, ModeError
 from surefoot.experiment import Experiment
-from surefoot.experiment.snapshots import pack
+from surefoot.rounds.format import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
 from tests.experiment.worlds import POLICIES, Clock
@@ -256,8 +256,8 @@ class Machine(RuleBasedStateMachine):
         """What was learned, by the events."""
         found = list[tuple[str, float]]()
         for event in self.journal.read("shop"):
-            if event.kind == records.CLOSED:
-                found += [(entry.decision_id, entry.value) for entry in decode(event, records.Closed).learned]
+            if event.kind == events.CLOSED:
+                found += [(entry.decision_id, entry.value) for entry in decode(event, events.Closed).learned]
         return found
 
 

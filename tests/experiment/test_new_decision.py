@@ -17,7 +17,7 @@ from surefoot.errors import SurefootError
 from surefoot.experiment import Experiment, sealing
 from surefoot.experiment.certificate_records import certified, written
 from surefoot.journal import canonical, new_salt, open_journal
-from surefoot.records import ModeName
+from surefoot.rounds.events import ModeName
 from surefoot.safety.facts import ROUNDING
 from tests.experiment.worlds import safe_policy
 

@@ -6,7 +6,7 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.experiment.policy_by_name import POLICIES, make_policy, policy_kind
+from surefoot.policies.by_name import POLICIES, make_policy, policy_kind
 from surefoot.policies import LUCB, Policy
 from surefoot.policies.base_policy import BasePolicy
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import surefoot
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.experiment import Experiment
 from surefoot.experiment import snapshots as snapshot_room
-from surefoot.experiment.snapshots import pack
+from surefoot.rounds.format import pack
 from surefoot.experiment.state import decode
 from surefoot.experiment.unit_of_work import PENDING_PER_EVENT
 from surefoot.journal import Journal, open_journal
@@ -56,7 +56,7 @@ def test_catalogues_are_written_once_and_recovered(policy: str) -> None:
         chosen = catalogues[step % 6 if step > 40 else 0]
         answer = live.decide(chosen, baseline=1)
         live.reward(answer.decision_id, world.reward())
-    assert sum(event.kind == records.CATALOGUE for event in journal.read("shop")) == 6
+    assert sum(event.kind == events.CATALOGUE for event in journal.read("shop")) == 6
     assert bits(Experiment.open(journal, "shop", clock=clock)) == bits(live)
 
 
@@ -77,7 +77,7 @@ def test_the_more_is_pending_the_rarer_are_snapshots() -> None:
     live = start(journal, clock, snapshot_every=2)
     for _ in range(4 * 2 * PENDING_PER_EVENT):
         live.decide(**world.question())
-    numbers = [event.number for event in journal.read("shop") if event.kind == records.SNAPSHOT]
+    numbers = [event.number for event in journal.read("shop") if event.kind == events.SNAPSHOT]
     gaps = [later - earlier for earlier, later in pairwise(numbers)]
     assert gaps == sorted(gaps)
     assert (gaps[0], gaps[-1]) == (2 + 1, 7 + 1)  # the snapshot itself is an event, too
@@ -93,8 +93,8 @@ def long_run() -> tuple[Journal, Clock, Experiment]:
     return journal, clock, live
 
 
-def snapshots_of(journal: Journal) -> list[records.Snapshot]:
-    return [decode(event, records.Snapshot) for event in journal.read("shop") if event.kind == records.SNAPSHOT]
+def snapshots_of(journal: Journal) -> list[events.Snapshot]:
+    return [decode(event, events.Snapshot) for event in journal.read("shop") if event.kind == events.SNAPSHOT]
 
 
 def replayed_events(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> tuple[Experiment, int]:

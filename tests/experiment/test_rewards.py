@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment, Question
 from surefoot.experiment.reward import MOST_RECORDED
@@ -46,7 +46,7 @@ def shop_with(journal: Journal, clock: Clock, window: float | None) -> Experimen
 
 def closed(journal: Journal) -> list[tuple[str, float, bool]]:
     """What was learned from windows, in order."""
-    found = [decode(event, records.Closed) for event in journal.read("shop") if event.kind == records.CLOSED]
+    found = [decode(event, events.Closed) for event in journal.read("shop") if event.kind == events.CLOSED]
     return [(entry.decision_id, entry.value, entry.is_default) for record in found for entry in record.learned]
 
 
@@ -71,9 +71,9 @@ def test_a_reward_that_nobody_can_compute_with_is_recorded_and_refused(
     shop.decide(ROWS, baseline=0, decision_id="a")
     before = shop.policy_state()["ridge"].tobytes()
     assert shop.reward("a", value).refused == "out_of_range"
-    event = journal.latest("shop", records.REWARD)
+    event = journal.latest("shop", events.REWARD)
     assert event is not None
-    kept = float(decode(event, records.RewardRecord).value)
+    kept = float(decode(event, events.RewardRecord).value)
     assert kept == value or (math.isnan(kept) and math.isnan(value))
     assert shop.policy_state()["ridge"].tobytes() == before
     assert shop.reward("a", 0.5).is_accepted
@@ -301,9 +301,9 @@ def test_a_flood_of_unknown_ids_is_counted_but_fills_neither_disk_nor_memory(jou
     assert grown < 100_000
     clock.now += 3600
     assert shop.reward("nobody", 1.0).is_recorded
-    event = journal.latest("shop", records.REWARD)
+    event = journal.latest("shop", events.REWARD)
     assert event is not None
-    assert decode(event, records.RewardRecord).unrecorded == 10_000 - MOST_RECORDED
+    assert decode(event, events.RewardRecord).unrecorded == 10_000 - MOST_RECORDED
     assert shop.status().refused == {"unknown": 10_001}
 
 

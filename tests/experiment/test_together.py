@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.experiment import Experiment
-from surefoot.experiment.snapshots import pack
+from surefoot.rounds.format import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
 from tests.experiment.client import NAME, begin, question_of, reward_of
@@ -26,26 +26,26 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-def one_ledger(journal: Journal) -> list[records.DecisionRecord]:
+def one_ledger(journal: Journal) -> list[events.DecisionRecord]:
     """Add the ledger up from the events of all processes: every learner's question is asked of all that was played."""
-    alpha, decisions = SAFE["alpha"], dict[str, records.DecisionRecord]()
+    alpha, decisions = SAFE["alpha"], dict[str, events.DecisionRecord]()
     balance = np.zeros(2)
 
-    def booked(record: records.DecisionRecord, action: int, source: str) -> np.ndarray:
+    def booked(record: events.DecisionRecord, action: int, source: str) -> np.ndarray:
         rows = np.array(record.asked.features)
         displaced = rows[record.asked.baseline]
         share = rows[action] - (1 - alpha) * displaced if source == "learner" else alpha * displaced
         return np.asarray(share)
 
     for event in journal.read(NAME):
-        if event.kind == records.VOIDED:
-            voided = decode(event, records.Voided)
+        if event.kind == events.VOIDED:
+            voided = decode(event, events.Voided)
             record = decisions[voided.decision_id]
             side = "baseline" if voided.action == record.asked.baseline else "learner"
             balance += booked(record, voided.action, side) - booked(record, record.action, record.source)
-        if event.kind != records.DECISION:
+        if event.kind != events.DECISION:
             continue
-        record = decode(event, records.DecisionRecord)
+        record = decode(event, events.DecisionRecord)
         asked = np.array(record.certificate.proof.question)
         np.testing.assert_allclose(asked, balance + booked(record, record.certificate.proposal, "learner"), atol=1e-9)
         if record.source == "learner":

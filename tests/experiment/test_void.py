@@ -13,9 +13,9 @@ from surefoot.audit import audit
 from surefoot.cli.commands import app
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment
-from surefoot.experiment.export import decisions
-from surefoot.experiment.guard_export import guarded_decisions
-from surefoot.experiment.snapshots import pack
+from surefoot.experiment.export import row_rounds
+from surefoot.experiment.export import pair_rounds
+from surefoot.rounds.format import pack
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Policy
 from tests.experiment import guard_worlds
@@ -134,7 +134,7 @@ def test_a_voided_round_is_the_same_after_a_restart_and_after_a_snapshot(kind: s
 def guaranteed_and_true(says: bool) -> tuple[float, float]:
     """What the newest certificate of the learner says was earned beyond the floor, and what that was in truth."""
     experiment, played, theta = delayed(safe(alpha=0.3), 400, late=0.4, says=says, seed=11)
-    rows = list(decisions(experiment._journal, "shop"))
+    rows = list(row_rounds(experiment._journal, "shop"))
     newest = max(number for number, row in enumerate(rows) if row["source"] == "learner")
     # The certificate is about the rounds before, as they were played, and about its own as it was decided.
     offered, baseline, _, _ = played[newest]
@@ -153,7 +153,7 @@ def test_late_answers_make_a_service_promise_what_was_not_earned_unless_they_are
 
 def test_an_export_holds_what_was_played() -> None:
     experiment, played, _ = delayed(safe(), 80)
-    rows = list(decisions(experiment._journal, "shop"))
+    rows = list(row_rounds(experiment._journal, "shop"))
     assert [row["action"] for row in rows] == [action for _, _, action, _ in played]
     assert [row["features"] for row in rows] == [offered[action].tolist() for offered, _, action, _ in played]
     assert [row["source"] == "learner" for row in rows] == [is_learner for _, _, _, is_learner in played]
@@ -164,7 +164,7 @@ def started(**extra: Any) -> tuple[Any, str]:
     """An experiment, and the id of a learner's decision that waits for its reward."""
     experiment, _, _ = delayed(safe(alpha=0.4), 300, late=0.0, **extra)
     journal = experiment._journal
-    rows = [row for row in decisions(journal, "shop") if row["source"] == "learner" and row["reward"] is None]
+    rows = [row for row in row_rounds(journal, "shop") if row["source"] == "learner" and row["reward"] is None]
     rows = [row for row in rows if row["action"] != row["baseline"]]
     assert len(rows) > 3
     return experiment, rows[-1]["decision_id"]
@@ -369,7 +369,7 @@ def test_a_guards_void_changes_neither_coin_nor_bank(kind: str) -> None:
     experiment.reward(other.decision_id, {name: 1.0})
     with pytest.raises(DecisionSettledError):
         experiment.void(other.decision_id)
-    rows = {row["decision_id"]: row for row in guarded_decisions(journal, "shop")}
+    rows = {row["decision_id"]: row for row in pair_rounds(journal, "shop")}
     row = rows[made.decision_id]
     assert (row["played"], row["action"], row["probability"], row["is_voided"]) == ("old", "new", made.share, True)
     report = audit(journal, "shop")
@@ -393,7 +393,7 @@ def test_a_guards_void_after_its_reward_is_found(tmp_path: Path) -> None:
 
 def move_behind_guard_reward(rows: list[Row]) -> int:
     row = first(rows, "voided")
-    at = rows.index(first(rows, "metric_reward", lambda p: p["decision_id"] == row["payload"]["decision_id"]))
+    at = rows.index(first(rows, "reward", lambda p: p["decision_id"] == row["payload"]["decision_id"]))
     rows.remove(row)
     rows.insert(at, row)
     return at + 1

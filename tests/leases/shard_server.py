@@ -16,7 +16,7 @@ import numpy as np
 
 import surefoot
 from surefoot.errors import JournalError
-from surefoot.experiment import Answer, GuardAnswer, ShardedExperiment, create_sharded
+from surefoot.experiment import Answer, GuardAnswer, Experiment, create_shared
 from surefoot.journal import Journal, open_journal
 from tests.worlds import Array
 
@@ -29,11 +29,11 @@ RESERVE, MEANS = 3.0, (0.5, 0.6)  # of a guard: what it may spend, and what base
 def begin_in(hub: Journal, *, is_guard: bool = False) -> None:
     if is_guard:
         guard = surefoot.Guard(alpha=ALPHA, delta=0.001, reserve=RESERVE)
-        create_sharded(hub, NAME, guard, mode="guarded", skew=5.0)
+        create_shared(hub, NAME, guard, mode="guarded", skew=5.0)
         return
     told: dict[str, Any] = {"noise": 0.1, "theta_bound": 0.7, "feature_bound": 1.0, "reward_range": (0.0, 1.0)}
     policy = surefoot.SafeLUCB(dim=2, alpha=ALPHA, delta=0.001, **told)
-    create_sharded(hub, NAME, policy, mode="guarded", skew=5.0)
+    create_shared(hub, NAME, policy, mode="guarded", skew=5.0)
 
 
 def rows_of(decision_id: str) -> Array:
@@ -58,7 +58,7 @@ def told(answer: Answer | GuardAnswer) -> str:
 class Caller:
     """Asks, and notes "ask" before and "got" after, "paid" after a reward."""
 
-    def __init__(self, shop: ShardedExperiment, notes: int) -> None:
+    def __init__(self, shop: Experiment, notes: int) -> None:
         self.shop, self.notes = shop, notes
 
     def note(self, line: str) -> None:
@@ -81,12 +81,12 @@ class Caller:
             time.sleep(PAUSE)
 
 
-def joined(hub: Journal, own: Journal, shard: str) -> ShardedExperiment:
+def joined(hub: Journal, own: Journal, shard: str) -> Experiment:
     """The shard, with leases that are short."""
-    return ShardedExperiment.join(hub, NAME, own, shard=shard, every=EVERY, seconds=0.3)
+    return Experiment.join(hub, NAME, own, shard=shard, every=EVERY, seconds=0.3)
 
 
-def patiently(hub: str, own: str, shard: str) -> ShardedExperiment:
+def patiently(hub: str, own: str, shard: str) -> Experiment:
     """The same, once the place where shards meet answers."""
     while True:
         with ExitStack() as opened:

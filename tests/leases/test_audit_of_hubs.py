@@ -10,7 +10,7 @@ import pytest
 
 import surefoot
 from surefoot.audit import audit_shards
-from surefoot.experiment import create_sharded
+from surefoot.experiment import create_shared
 from surefoot.experiment.shard_state import ShardState
 from surefoot.journal import Journal
 from tests.experiment.tampering import Row
@@ -55,7 +55,7 @@ def test_an_alarm_that_is_left_out_of_a_hand_in_is_found(
     tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet, world = Fleet(tmp_path, hub, name="other"), World(np.random.default_rng(2))
-    create_sharded(
+    create_shared(
         hub, "shop", surefoot.SafeLUCB(**SETTINGS), mode="guarded", clock=fleet.clock, reward_bounds=(-1.0, 2.0)
     )
     honest = ShardState.ended

@@ -17,7 +17,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import JournalError
-from surefoot.experiment import ShardedExperiment, create_sharded
+from surefoot.experiment import Experiment, create_shared
 from surefoot.journal import open_journal
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.leases.shards import SETTINGS, World
@@ -103,7 +103,7 @@ def hub(server: PostgresServer) -> Iterator[tuple[Proxy, str, str]]:
         proxy.close()
 
 
-def visit(world: World, shop: ShardedExperiment, sources: list[str], slowest: list[float]) -> None:
+def visit(world: World, shop: Experiment, sources: list[str], slowest: list[float]) -> None:
     began = time.perf_counter()
     answer = shop.decide(world.rows, baseline=world.baseline)
     slowest.append(time.perf_counter() - began)
@@ -117,10 +117,10 @@ def outlast(hub: tuple[Proxy, str, str], outage: Outage, seconds: float) -> None
     told: dict[str, Any] = {**SETTINGS, "constraint": {"name": "reserve", "granted": 6.0}}
     slowest = list[float]()
     with open_journal(through) as place, open_journal("memory:") as one, open_journal("memory:") as two:
-        create_sharded(place, "shop", surefoot.SafeLUCB(**told), mode="guarded", skew=5.0)
+        create_shared(place, "shop", surefoot.SafeLUCB(**told), mode="guarded", skew=5.0)
         journals = {"a": one, "b": two}
         shops = [
-            ShardedExperiment.join(place, "shop", journal, shard=shard, every=40, seconds=0.2)
+            Experiment.join(place, "shop", journal, shard=shard, every=40, seconds=0.2)
             for shard, journal in journals.items()
         ]
         proxy.away(outage)

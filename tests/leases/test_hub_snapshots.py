@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import JournalSchemaError
@@ -63,7 +63,7 @@ def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
         play(world, b, 4)
         if turn == 27:
             b.decide(world.rows, baseline=world.baseline)  # stays open, so that rounds wait
-    snapshots = [event for event in hub.read("shop") if event.kind == records.SNAPSHOT]
+    snapshots = [event for event in hub.read("shop") if event.kind == events.SNAPSHOT]
     assert 2 <= len(snapshots) <= 300 // EVERY
     kept = [hub.attachment("shop", records_of(event).digest) is not None for event in snapshots]
     assert kept == [False] * (len(kept) - 2) + [True, True]
@@ -95,8 +95,8 @@ def test_a_hub_goes_on_from_its_snapshot_to_the_bit(
     fleet.close()
 
 
-def records_of(event: Event) -> records.Snapshot:
-    return decode(event, records.Snapshot)
+def records_of(event: Event) -> events.Snapshot:
+    return decode(event, events.Snapshot)
 
 
 def test_a_snapshot_that_is_lost_or_damaged_is_passed_over(
@@ -107,7 +107,7 @@ def test_a_snapshot_that_is_lost_or_damaged_is_passed_over(
     for _ in range(40):
         play(world, a, 6)
     expected = from_events(hub, monkeypatch)
-    newest = hub.view("shop").latest(records.SNAPSHOT)
+    newest = hub.view("shop").latest(events.SNAPSHOT)
     assert newest is not None
     real = HubState._thaw
     for broken in ({1}, {1, 2}):
@@ -140,8 +140,8 @@ def test_a_snapshot_that_lies_is_found_by_the_audit(fleet: Fleet, hub: Journal) 
 
     def forge(transaction: Transaction) -> None:
         digest = transaction.attach(state.frozen())
-        record = records.Snapshot(digest=digest, number=head.number, hash=head.hash)
-        transaction.append(records.SNAPSHOT, records.encode(record), time=fleet.clock())
+        record = events.Snapshot(digest=digest, number=head.number, hash=head.hash)
+        transaction.append(events.SNAPSHOT, records.encode(record), time=fleet.clock())
 
     hub.transact("shop", forge)
     assert fleet.join("b").coordinator(lambda it: it.members.find("b").amount) > 40.0
@@ -170,8 +170,8 @@ def test_the_mode_is_not_the_snapshot_s_to_say_and_the_command_line_finds_one_th
         state.mode, head = SharedMode("guarded", 10**6), state.head
 
         def forge(transaction: Transaction) -> None:
-            record = records.Snapshot(digest=transaction.attach(state.frozen()), number=head.number, hash=head.hash)
-            transaction.append(records.SNAPSHOT, records.encode(record), time=fleet.clock())
+            record = events.Snapshot(digest=transaction.attach(state.frozen()), number=head.number, hash=head.hash)
+            transaction.append(events.SNAPSHOT, records.encode(record), time=fleet.clock())
 
         hub.transact("shop", forge)
         assert fleet.join("b").status().mode == "paused"

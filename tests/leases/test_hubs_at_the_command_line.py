@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
-from surefoot.experiment import Experiment, ShardedExperiment, create_sharded, fork
+from surefoot.experiment import Experiment, Experiment, create_shared, fork
 from surefoot.experiment.lease_hub import LeaseHub
-from surefoot.experiment.restored_journal import restore
+from surefoot.experiment.restore import restore
 from tests.leases.guard_fleet import NAME, GuardFleet, World
 from tests.leases.shards import SETTINGS
 
@@ -118,7 +118,7 @@ def test_the_status_of_a_hub_that_shares_a_floor(tmp_path: Path) -> None:
     """And before any shard has joined."""
     policy = surefoot.SafeLUCB(**{**SETTINGS, "constraint": {"name": "reserve", "granted": 20.0}})
     with surefoot.open_journal(f"sqlite:///{tmp_path}/hub.db") as hub:
-        create_sharded(hub, "shop", policy, mode="guarded", skew=1.0)
+        create_shared(hub, "shop", policy, mode="guarded", skew=1.0)
     found = json.loads(command("experiment", "status", tmp_path / "hub.db", "shop", "--json").stdout)
     assert (found["pot"], found["leased"], found["members"], found["shards"]) == (20.0, 0.0, [], 0)
     shown = command("experiment", "status", tmp_path / "hub.db", "shop")
@@ -143,8 +143,8 @@ def test_what_is_shared_is_not_forked(folder: Path, journal: str) -> None:
     assert "shared by shards" in str(refused.exception)
     linear = surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, noise=0.5, theta_bound=1.0, feature_bound=1.0)
     with surefoot.open_journal("memory:") as hub, surefoot.open_journal("memory:") as own:
-        create_sharded(hub, "shop", linear)
-        ShardedExperiment.join(hub, "shop", own, shard="a", in_background=False)
+        create_shared(hub, "shop", linear)
+        Experiment.join(hub, "shop", own, shard="a", in_background=False)
         with pytest.raises(ConfigError, match="shared by shards"):
             fork(own if journal == "a" else hub, "shop", "bolder", reason="more may be risked")
         assert own.names() == ["shop"]

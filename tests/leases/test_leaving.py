@@ -8,7 +8,7 @@ import pytest
 
 from surefoot.audit import audit_shards
 from surefoot.errors import DecisionError, InputError, JournalUnavailableError
-from surefoot.experiment import ShardedExperiment
+from surefoot.experiment import Experiment
 from surefoot.journal import Journal
 from tests.leases.shards import World
 from tests.leases.test_sharded_experiment import RESERVE, Away, Fleet, play
@@ -19,7 +19,7 @@ def new_fleet(folder: Path, hub: Journal) -> tuple[Any, Fleet, World]:
     return away, Fleet(folder, away, constraint=RESERVE), World(np.random.default_rng(8))
 
 
-def member(shop: ShardedExperiment, name: str) -> Any:
+def member(shop: Experiment, name: str) -> Any:
     return shop.coordinator(lambda it: it.members.all[name])
 
 

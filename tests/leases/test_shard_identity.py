@@ -10,7 +10,7 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.experiment import ShardedExperiment
+from surefoot.experiment import Experiment
 from surefoot.journal import Journal
 from tests.experiment.tampering import Row
 from tests.leases.test_sharded_experiment import RESERVE, Fleet
@@ -24,9 +24,9 @@ def new_fleet(folder: Path, place: Journal) -> Fleet:
     return Fleet(folder, place, constraint=RESERVE)
 
 
-def joined(fleet: Fleet, own: Journal, shard: str = "a", at: Journal | None = None) -> ShardedExperiment:
+def joined(fleet: Fleet, own: Journal, shard: str = "a", at: Journal | None = None) -> Experiment:
     told: dict[str, Any] = {"seconds": 1e9, "every": 10**6, "clock": fleet.clock, "in_background": False}
-    return ShardedExperiment.join(at or fleet.hub, "shop", own, shard=shard, **told)
+    return Experiment.join(at or fleet.hub, "shop", own, shard=shard, **told)
 
 
 @pytest.mark.parametrize("leases", [0, 3])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit_shards
 from surefoot.experiment.decoding import decode
 from surefoot.journal import Journal, open_journal
@@ -24,8 +24,8 @@ from tests.leases.shard_server import ALPHA, MEANS, NAME, RESERVE, THETA, begin_
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.leases.shard_server"])
 SHARDS = ("berlin", "lima", "tokyo")
-MADE: dict[str, Any] = {records.DECISION: records.DecisionRecord, records.GUARDED: records.Guarded}
-PAID: dict[str, Any] = {records.REWARD: records.RewardRecord, records.METRIC_REWARD: records.MetricReward}
+MADE: dict[str, Any] = {events.DECISION: events.DecisionRecord, events.GUARDED: events.Guarded}
+PAID: dict[str, Any] = {events.REWARD: events.RewardRecord, events.METRIC_REWARD: events.MetricReward}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def least_slack(journals: dict[str, Journal]) -> float:
     ]
     slack = least = 0.0
     for *_, made in sorted(rounds, key=lambda entry: entry[:3]):
-        if isinstance(made, records.Guarded):
+        if isinstance(made, events.Guarded):
             slack += made.share * MEANS[1] + (ALPHA - made.share) * MEANS[0]
             least = min(least, slack + RESERVE)
             continue

@@ -11,10 +11,10 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, DecisionSettledError, InputError
-from surefoot.experiment import ShardedExperiment, create_sharded, lease_hub
+from surefoot.experiment import Experiment, create_shared, lease_hub
 from surefoot.journal import Journal
 from surefoot.leases import HandIn, LeasedRound, Shard
-from surefoot.records import HandedIn
+from surefoot.rounds.events import HandedIn
 from tests.leases.shards import SETTINGS, World, new_coordinator
 from tests.leases.test_sharded_experiment import RESERVE, Fleet
 
@@ -146,14 +146,14 @@ def test_what_would_make_the_hub_unreadable_is_refused(tmp_path: Path, hub: Jour
     with pytest.raises(InputError, match="join"):
         shop.lose("c", reason="it never was")
     assert len(list(hub.read("shop"))) == events
-    create_sharded(hub, "text", surefoot.SafeLUCB(**SETTINGS), skew="1")  # type: ignore[arg-type]
+    create_shared(hub, "text", surefoot.SafeLUCB(**SETTINGS), skew="1")  # type: ignore[arg-type]
     assert msgspec.json.decode(next(hub.read("text")).payload)["skew"] == 1.0
     fleet.close()
 
 
 def test_there_is_room_for_so_many_edges_of_one_caller(hub: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_hub, "SNAPSHOT_ROUNDS", 0)
-    create_sharded(hub, "shop", surefoot.SafeLUCB(**SETTINGS))
+    create_shared(hub, "shop", surefoot.SafeLUCB(**SETTINGS))
     room, place = lease_hub.Room(shards=4, of_caller=2), lease_hub.LeaseHub(hub, "shop", lambda: 5.0)
     for name in ("till-1", "till-2", "till-2"):  # the last one asks again
         assert place.join(name, f"token of {name}", by="ada (1)", room=room).record.number == 1
@@ -194,8 +194,8 @@ def test_a_reward_that_goes_on_at_once_is_not_corrected(tmp_path: Path, hub: Jou
 
 def test_a_reward_whose_window_is_open_is_corrected_before_it_is_handed_in(hub: Journal) -> None:
     now, own = [1000.0], surefoot.open_journal("memory:")
-    create_sharded(hub, "shop", surefoot.SafeLUCB(**SETTINGS), reward_window=60.0, clock=lambda: now[0])
-    shop = ShardedExperiment.join(hub, "shop", own, shard="a", in_background=False, clock=lambda: now[0])
+    create_shared(hub, "shop", surefoot.SafeLUCB(**SETTINGS), reward_window=60.0, clock=lambda: now[0])
+    shop = Experiment.join(hub, "shop", own, shard="a", in_background=False, clock=lambda: now[0])
     shop.decide(World(np.random.default_rng(1)).rows, baseline=3, decision_id="x")
     assert shop.reward("x", 0.9).is_accepted
     assert shop.correct("x", 0.2, reason="measured wrongly")

@@ -9,15 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 import surefoot
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import JournalUnavailableError
-from surefoot.experiment import ShardedExperiment, snapshots
+from surefoot.experiment import Experiment, snapshots
 from surefoot.experiment.decoding import decode
 from surefoot.experiment.snapshots import begin, differing, freeze, pack, rebuild
 from surefoot.experiment.state import State
-from surefoot.experiment.transacted_state import caught_up
+from surefoot.experiment.snapshots import caught_up
 from surefoot.journal import Journal
 from tests.leases import guard_fleet
 from tests.leases.guard_fleet import GuardFleet, seeded_coins
@@ -38,8 +38,8 @@ class Shop:
         self.world: Any = guard_fleet.World(3) if self.is_guard else World(np.random.default_rng(3))
         self.joined = self.open()
 
-    def open(self) -> ShardedExperiment:
-        joined: ShardedExperiment = self.fleet.join("a")
+    def open(self) -> Experiment:
+        joined: Experiment = self.fleet.join("a")
         joined._every = EVERY
         return joined
 
@@ -80,7 +80,7 @@ def test_a_shard_goes_on_from_its_snapshot_to_the_bit(shop: Shop) -> None:
     shop.play(20)
     again.renew()
     view = shop.fleet.journals["a"].view("shop")
-    assert len([event for event in view.read() if event.kind == records.SNAPSHOT]) >= 3
+    assert len([event for event in view.read() if event.kind == events.SNAPSHOT]) >= 3
     assert list(differing(view)) == []
     assert audit_shards(shop.hub, "shop", shop.fleet.journals).is_clean
     shop.fleet.close()
@@ -113,7 +113,7 @@ def test_a_snapshot_between_two_leases_knows_what_is_to_be_handed_in(shop: Shop)
 def test_a_snapshot_that_is_damaged_is_passed_over_and_one_that_lies_is_found(shop: Shop) -> None:
     shop.play(40)
     journal = shop.fleet.journals["a"]
-    newest = decode(journal.view("shop").latest(records.SNAPSHOT), records.Snapshot)
+    newest = decode(journal.view("shop").latest(events.SNAPSHOT), events.Snapshot)
     before = freeze(shop.states()[1])
     data = journal.attachment("shop", newest.digest)
     assert data is not None

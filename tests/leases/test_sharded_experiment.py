@@ -11,7 +11,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AlarmError, AssumptionError, ConfigError, DecisionError, JournalUnavailableError
-from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
+from surefoot.experiment import Experiment, Experiment, create_shared
 from surefoot.journal import Journal
 from tests.leases.shards import ALPHA, SETTINGS, World
 
@@ -35,10 +35,10 @@ class Fleet:
     def __init__(self, folder: Path, hub: Journal, *, name: str = "shop", **extra: Any) -> None:
         self.folder, self.hub, self.clock = folder, hub, Clock()
         policy = surefoot.SafeLUCB(**{**SETTINGS, **extra})
-        create_sharded(hub, name, policy, mode="guarded", skew=1.0, clock=self.clock)
+        create_shared(hub, name, policy, mode="guarded", skew=1.0, clock=self.clock)
         self.journals: dict[str, Journal] = {}
 
-    def join(self, shard: str, *, every: int = 10, clock: Callable[[], float] | None = None) -> ShardedExperiment:
+    def join(self, shard: str, *, every: int = 10, clock: Callable[[], float] | None = None) -> Experiment:
         if shard in self.journals:
             self.journals[shard].close()
         self.journals[shard] = surefoot.open_journal(f"sqlite:///{self.folder}/{shard}.db")
@@ -49,7 +49,7 @@ class Fleet:
             "clock": clock or self.clock,
             "in_background": False,
         }
-        return ShardedExperiment.join(self.hub, "shop", self.journals[shard], **told)
+        return Experiment.join(self.hub, "shop", self.journals[shard], **told)
 
     def close(self) -> None:
         for journal in self.journals.values():
@@ -63,7 +63,7 @@ def fleet(tmp_path: Path, hub: Journal) -> Iterator[Fleet]:
     made.close()
 
 
-def play(world: World, shop: ShardedExperiment, rounds: int) -> int:
+def play(world: World, shop: Experiment, rounds: int) -> int:
     """Rounds with their rewards; how many were the learner's."""
     learner = 0
     for _ in range(rounds):
@@ -232,12 +232,12 @@ def test_what_is_not_a_shard_s_is_refused(fleet: Fleet, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="join"):
         Experiment.open(fleet.hub, "shop")
     with pytest.raises(ConfigError, match="its own"):
-        ShardedExperiment.join(fleet.hub, "shop", fleet.journals["a"], shard="b")
+        Experiment.join(fleet.hub, "shop", fleet.journals["a"], shard="b")
     Experiment.create(fleet.hub, "plain", surefoot.UCB(arms=2))
     with pytest.raises(ConfigError, match="sharded"):
-        ShardedExperiment.join(fleet.hub, "plain", fleet.journals["a"], shard="a")
+        Experiment.join(fleet.hub, "plain", fleet.journals["a"], shard="a")
     with pytest.raises(ConfigError, match="SafeLUCB"):
-        create_sharded(fleet.hub, "arms", surefoot.UCB(arms=2))  # type: ignore[arg-type]
+        create_shared(fleet.hub, "arms", surefoot.UCB(arms=2))  # type: ignore[arg-type]
 
 
 def test_a_clock_that_is_a_little_behind_is_no_trouble(tmp_path: Path, hub: Journal) -> None:

@@ -9,7 +9,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, InputError, JournalUnavailableError
-from surefoot.experiment import Experiment, ShardedExperiment, create_sharded, lease_hub
+from surefoot.experiment import Experiment, Experiment, create_shared, lease_hub
 from surefoot.journal import Journal
 from surefoot.leases import GuardCoordinator
 from surefoot.leases.merging import Member
@@ -246,7 +246,7 @@ def test_what_cannot_be_shared_is_refused(fleet: GuardFleet) -> None:
     settings: dict[str, Any]
     for settings in ({"promise": "played", "reserve": 9.0}, {"seed": 1}, {"settle_after": 5}, {"unit_window": 5}):
         with pytest.raises(ConfigError, match="share"):
-            create_sharded(fleet.hub, "other", surefoot.Guard(alpha=ALPHA, delta=0.1, **settings))
+            create_shared(fleet.hub, "other", surefoot.Guard(alpha=ALPHA, delta=0.1, **settings))
     with pytest.raises(ConfigError, match="join"):
         Experiment.open(fleet.hub, NAME)
     assert fleet.hub.names() == [NAME]
@@ -254,5 +254,5 @@ def test_what_cannot_be_shared_is_refused(fleet: GuardFleet) -> None:
     with pytest.raises(InputError):
         shop.decide([[0.1], [0.2]], baseline=0)
     with pytest.raises(ConfigError, match="its own"):
-        ShardedExperiment.join(fleet.hub, NAME, fleet.journals["a"], shard="b")
+        Experiment.join(fleet.hub, NAME, fleet.journals["a"], shard="b")
     assert shop.status().rounds == 0

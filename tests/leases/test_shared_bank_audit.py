@@ -108,7 +108,7 @@ def take_another_lease(rows: list[Row]) -> None:
 
 
 def forget_a_reward(rows: list[Row]) -> None:
-    rows.remove(next(row for row in rows if row["kind"] == "metric_reward"))
+    rows.remove(next(row for row in rows if row["kind"] == "reward"))
 
 
 def play_on_after_the_lease(rows: list[Row]) -> None:

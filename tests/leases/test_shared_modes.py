@@ -12,7 +12,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
-from surefoot.experiment import Experiment, ShardedExperiment, create_sharded, lease_hub, sharded
+from surefoot.experiment import Experiment, Experiment, create_shared, lease_hub, sharded
 from surefoot.experiment.hub_state import SharedMode
 from surefoot.experiment.shard_chain import adopt_mode
 from surefoot.experiment.transacted_state import Call
@@ -281,7 +281,7 @@ def test_a_mode_that_nobody_said_is_found(tmp_path: Path) -> None:
 def test_a_shard_that_lets_the_learner_in_by_itself_is_found(
     tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ShardedExperiment, "_is_due", lambda self: False)
+    monkeypatch.setattr(Experiment, "_is_due", lambda self: False)
     fleet = GuardFleet(tmp_path, hub, mode="shadow")
     world, a = guard_fleet.World(1), fleet.join("a", every=1000)
     a.renew()
@@ -301,7 +301,7 @@ def test_a_shard_that_lets_the_learner_in_by_itself_is_found(
 def test_a_shard_that_leaves_a_pause_out_is_found(
     is_resumed: bool, tmp_path: Path, hub: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ShardedExperiment, "_is_due", lambda self: False)
+    monkeypatch.setattr(Experiment, "_is_due", lambda self: False)
     fleet, world = fleet_in(tmp_path, hub)
     a, b = fleet.join("a"), fleet.join("b")
     b.set_mode("paused")
@@ -338,9 +338,9 @@ def test_a_resume_within_a_lease_lets_the_learner_in(tmp_path: Path, hub: Journa
 def test_shards_have_the_names_of_features(tmp_path: Path, hub: Journal) -> None:
     policy = surefoot.SafeLUCB(**SETTINGS)
     with pytest.raises(ConfigError, match="3 different names"):
-        create_sharded(hub, "shop", policy, feature_names=["price"])
-    create_sharded(hub, "shop", policy, feature_names=["price", "colour", "size"])
+        create_shared(hub, "shop", policy, feature_names=["price"])
+    create_shared(hub, "shop", policy, feature_names=["price", "colour", "size"])
     with surefoot.open_journal("memory:") as own:
-        shop = surefoot.experiment.ShardedExperiment.join(hub, "shop", own, shard="a", in_background=False)
+        shop = surefoot.experiment.Experiment.join(hub, "shop", own, shard="a", in_background=False)
         assert shop.settings.feature_names == ["price", "colour", "size"]
         assert audit_shards(hub, "shop", {"a": own}).is_clean

@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError
-from surefoot.experiment import ShardedExperiment
+from surefoot.experiment import Experiment
 from surefoot.journal import Journal
 from surefoot.leases.merging import Member, Members
 from tests.experiment.tampering import Row
@@ -18,7 +18,7 @@ from tests.leases.test_sharded_experiment import Away, Fleet, play
 from tests.leases.test_shared_audit import audited
 
 
-def learned(shop: ShardedExperiment) -> tuple[int, int]:
+def learned(shop: Experiment) -> tuple[int, int]:
     found: tuple[int, int] = shop.coordinator(lambda it: (it.policy.rounds, it.policy.ridge.count))
     return found
 
@@ -84,7 +84,7 @@ def test_a_shard_that_is_ahead_of_the_declared_skew_is_found(
         return honest(members, given, max(now, given.through), max(now, given.through))
 
     monkeypatch.setattr(Members, "check", check)  # a hub that does not look at clocks
-    monkeypatch.setattr(ShardedExperiment, "_is_untimed", lambda shop: False)
+    monkeypatch.setattr(Experiment, "_is_untimed", lambda shop: False)
     shops = [fleet.join("a"), fleet.join("b", clock=lambda: fleet.clock() + 3600.0)]
     for shop in shops * 2:
         play(world, shop, 5)

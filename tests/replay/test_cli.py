@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from surefoot.cli import main
 from surefoot.cli.commands import app
-from surefoot.experiment.experiment_toml import read_configuration
+from surefoot.experiment.configuration import read_configuration
 from tests.replay.test_fit import clicks
 
 

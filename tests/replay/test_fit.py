@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from surefoot.errors import ConfigError
-from surefoot.experiment.experiment_toml import Configuration, read_configuration
+from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 from surefoot.linear.features import Disjoint
 from surefoot.replay.baseline_fit import Fit, fit_baseline

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError, LogError
-from surefoot.experiment.experiment_toml import Configuration, read_configuration
+from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, bucket_of
 from surefoot.replay.columns import Columns
 from surefoot.replay.log_files import TableLog

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from surefoot.experiment.experiment_toml import Configuration, read_configuration
+from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.open_log import read_log
 from tests.replay.linear_worlds import nearly_equal

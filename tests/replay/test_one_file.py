@@ -16,7 +16,7 @@ from surefoot.audit.declarations import read_linear
 from surefoot.client import Client, ServiceError
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.experiment import Experiment, fork, read_configuration
-from surefoot.experiment.experiment_toml import Configuration, configuration_in
+from surefoot.experiment.configuration import Configuration, configuration_in
 from surefoot.replay import Columns, configuration_of, fit_baseline, read_log
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.replayed_policy import FULL, Declared, log_player

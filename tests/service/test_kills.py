@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
@@ -60,7 +60,7 @@ def check(database: Path, told: dict[str, Decision]) -> None:
     """What every caller was told is in the journal, once; and the audit finds nothing."""
     with open_journal(database) as journal:
         view = journal.view("shop")
-        made = [read_decision(event, view) for event in view.read() if event.kind == records.DECISION]
+        made = [read_decision(event, view) for event in view.read() if event.kind == events.DECISION]
         status = Experiment.open(journal, "shop").status()
         report = audit(journal, "shop")
     assert len({entry.decision_id for entry in made}) == len(made)
@@ -106,7 +106,7 @@ def test_a_stop_is_graceful_it_drains_and_takes_a_snapshot(tmp_path: Path) -> No
 
         done = asyncio.run(visit_while_stopping())
     with open_journal(tmp_path / "shop.journal") as journal:
-        assert journal.latest("shop", records.SNAPSHOT) is not None
+        assert journal.latest("shop", events.SNAPSHOT) is not None
         assert all(journal.find("shop", by_alias(decision.decision_id)) is not None for decision in done)
     assert '"event":"stopped"' in server.log.read_text()
 

@@ -13,7 +13,7 @@ from surefoot.client.models import EventHead
 from surefoot.errors import ConfigError, JournalConflictError, JournalUnavailableError
 from surefoot.experiment import Experiment
 from surefoot.experiment.removal import archive
-from surefoot.experiment.restored_journal import restore
+from surefoot.experiment.restore import restore
 from surefoot.journal import Head, Journal, open_journal
 from surefoot.journal.copying import backup, copy_journal, heads_of
 from surefoot.journal.events import JOURNAL

@@ -10,10 +10,10 @@ import pytest
 
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError
-from surefoot.experiment import ShardedExperiment
+from surefoot.experiment import Experiment
 from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import open_journal
-from surefoot.records import LOST, Lost, encode
+from surefoot.rounds.events import LOST, Lost, encode
 from surefoot.service.routes.leases import ShardRead, ShardsRead, tell_losses
 from surefoot.service.settings import Settings, load
 from tests.edge.edges import new_keys
@@ -177,7 +177,7 @@ def test_the_page_shows_who_shares_the_floor(tmp_path: Path, monkeypatch: pytest
             assert tab.run("document.getElementById('shards-error').hidden")
             silent = JournalUnavailableError("The hub must answer, but is away.")
             with monkeypatch.context() as patched:
-                patched.setattr(ShardedExperiment, "lease_error", property(lambda _: silent))
+                patched.setattr(Experiment, "lease_error", property(lambda _: silent))
                 tab.open(f"{address}#/shop")
                 tab.wait("!document.getElementById('shards-error').hidden")
                 assert "The lease of this server was not renewed: The hub must answer, but is away." in tab.text()

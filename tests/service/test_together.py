@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from surefoot import records
+from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
@@ -57,7 +57,7 @@ def test_two_servers_share_an_experiment_and_the_audit_is_clean(tmp_path: Path, 
             repeated = other.decide("shop", rows_of("a.0"), decision_id="a.0")
             assert repeated.is_repeat
     with open_journal(database) as journal:
-        rounds = [event for event in journal.read("shop") if event.kind == records.DECISION]
+        rounds = [event for event in journal.read("shop") if event.kind == events.DECISION]
         assert len(rounds) == len({decision.round for decision in told}) == 2 * visits
         assert Experiment.open(journal, "shop").status().rewards == 2 * visits
         report = audit(journal, "shop")

@@ -102,7 +102,7 @@ def is_version(python: Path | str, text: str) -> bool:
 
 
 def test_the_earlier_version_is_another(earlier: Path) -> None:
-    text = "from surefoot.records import Corrected"
+    text = "from surefoot.rounds.events import Corrected"
     assert is_version(sys.executable, text)
     assert not is_version(earlier, text)
 

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 
-from surefoot import records
 from surefoot.audit.recorded_round import RecordedRound
 
 
@@ -45,10 +44,10 @@ class AuditCounts:
     abandoned: int = 0
     voided: int = 0  # rounds that were not played as decided
     texts: int = 0  # private ones that are what their events commit to
-    erasures: list[tuple[int, records.Erased]] = field(default_factory=list)  # event, what and by whom
-    corrections: list[tuple[int, records.Corrected]] = field(default_factory=list)  # event, what and by whom
+    erasures: list[tuple[int, Erased]] = field(default_factory=list)  # event, what and by whom
+    corrections: list[tuple[int, Corrected]] = field(default_factory=list)  # event, what and by whom
     alarms: list[tuple[int, str]] = field(default_factory=list)
-    answers: list[tuple[int, int, records.Acknowledged]] = field(default_factory=list)  # event, round, answer
+    answers: list[tuple[int, int, Acknowledged]] = field(default_factory=list)  # event, round, answer
 
     @property
     def restart_round(self) -> int:
@@ -60,7 +59,7 @@ class AuditCounts:
         """The round from which on the promise counts."""
         return 1 + max((round_ for _, round_, answer in self.answers if answer.response == "renew"), default=0)
 
-    def count(self, event: int, time: float, decision: records.DecisionRecord, round_: RecordedRound) -> None:
+    def count(self, event: int, time: float, decision: RowsRound, round_: RecordedRound) -> None:
         """Count a decision."""
         self.decisions += 1
         self.learner += round_.is_learner
@@ -77,7 +76,7 @@ class AuditCounts:
         self.voided += 1
         self.learner += is_learner - was_learner
 
-    def count_guarded(self, event: int, time: float, record: records.Guarded, margin: float, banks: int) -> None:
+    def count_guarded(self, event: int, time: float, record: PairRound, margin: float, banks: int) -> None:
         """Count a round of a guard; `margin` is what its banks have left at worst."""
         is_learner = record.source == "learner"
         self.decisions += 1

@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.coin_fairness import CoinFairness
 from surefoot.audit.findings import Findings
 from surefoot.journal.events import Head
+from surefoot.rounds import events
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Report:
     """
 
     name: str
-    created: records.Created | None
+    created: events.Created | None
     tally: AuditCounts
     findings: Findings
     head: Head
@@ -77,7 +77,12 @@ class Report:
                 for event, erased in tally.erasures
             ],
             "corrections": [
-                {"event": event, "value": _finite(float(one.value)), "by": one.by, "reason": one.reason}
+                {
+                    "event": event,
+                    "values": {name: _finite(float(value)) for name, value in one.values.items()},
+                    "by": one.by,
+                    "reason": one.reason,
+                }
                 for event, one in tally.corrections
             ],
             "promise_from_round": tally.promise_round,

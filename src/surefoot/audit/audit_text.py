@@ -9,7 +9,6 @@ from surefoot.audit.findings import Findings
 from surefoot.audit.guard_declarations import GUARDS
 from surefoot.audit.guard_text import CANNOT_SHOW as GUARD_CANNOT_SHOW
 from surefoot.audit.guard_text import guard_promise, guard_rows, guard_verdict
-from surefoot.records import SHARDED
 
 SHOWN = 20
 ANSWERS = {
@@ -113,7 +112,7 @@ def closest(report: Report) -> str:
     """How close it got, in a sentence."""
     near = report.tally.closest
     unit = "reward" if report.coins is None else "the highest reward"
-    if report.created is not None and report.created.format == SHARDED and report.created.shard is None:
+    if report.created is not None and report.created.is_hub:
         return "Each shard had its own lease to keep to: their reports tell."
     if not near.round or not math.isfinite(near.margin):
         return "The learner has not played under a floor."
@@ -167,7 +166,7 @@ def rows(report: Report) -> Iterator[tuple[str, str]]:
         yield "private texts", f"{tally.texts:,}, each what its event commits to"
     for event, corrected in tally.corrections[-SHOWN:]:
         by = f" by {corrected.by}" if corrected.by else ""
-        yield f"  reward corrected at event {event:,}{by}", f"{corrected.value}: {corrected.reason}"
+        yield f"  reward corrected at event {event:,}{by}", f"{corrected.values}: {corrected.reason}"
     for event, erased in tally.erasures[-SHOWN:]:
         by = f" by {erased.by}" if erased.by else ""
         yield f"  erased at event {event:,}{by}", f"{len(erased.events):,}: {erased.reason or 'no reason was given'}"

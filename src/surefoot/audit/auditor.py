@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from surefoot import records
 from surefoot.audit.arm_checks import ArmChecks
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Matrix, Vector
@@ -25,9 +24,9 @@ from surefoot.audit.recorded_round import RecordedRound, RoundProblems
 from surefoot.audit.snapshot_checks import snapshot_faults
 from surefoot.journal import View
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
-OF_GUARDS = (records.GUARDED, records.VISIT, records.METRIC_REWARD, records.SETTLED)
-OF_CONFIRMATIONS = (records.CONFIRMED, records.OVERDUE)
+OF_CONFIRMATIONS = (events.CONFIRMED, events.OVERDUE)
 # Written out again: the audit takes no rule from the code that it audits.
 NEXT_MODES = {"shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",)}
 
@@ -40,7 +39,7 @@ class Auditor:
         self.findings, self.tally = Findings(), AuditCounts()
         self.chain = HashChain(view.name, self.findings)
         self.private = PrivateChecks(view, self.findings, self.tally)
-        self.created: records.Created | None = None
+        self.created: events.Created | None = None
         self._book: LinearChecks | ArmChecks | None = None
         self.guard: GuardChecks | None = None
         self._mode = self._decides_by = ""  # the mode and the policy as they were declared
@@ -51,7 +50,7 @@ class Auditor:
     @property
     def is_sealed(self) -> bool:
         """Whether the experiment keeps private texts beside its chain."""
-        return self.created is not None and self.created.format == records.SEALED
+        return self.created is not None and self.created.is_sealed
 
     def take(self, event: Event) -> None:
         """Check one event."""
@@ -60,11 +59,11 @@ class Auditor:
         self.tally.events += 1
         self._check_time(event)
         try:
-            record = read_payload(event.kind, event.payload)
+            record = read_payload(event.kind, event.payload, is_pair=self.guard is not None)
         except ValueError as error:
             self.findings.add(event.number, "payload", f"it cannot be read as a {event.kind}: {error}")
             return
-        if event.kind != records.CREATED and self._book is None and self.guard is None:
+        if event.kind != events.CREATED and self._book is None and self.guard is None:
             if self.created is not None:  # its policy cannot be audited, which was said before
                 return
             self.findings.add(event.number, "created", f"a {event.kind} must come after the experiment was created")
@@ -76,7 +75,7 @@ class Auditor:
             self.findings.add(event.number, "numbers", f"its numbers cannot be worked with: {error}")
 
     def _take(self, event: Event, record: Any) -> None:
-        shared = (records.CREATED, records.MODE, records.SNAPSHOT, records.ERASED)
+        shared = (events.CREATED, events.MODE, events.SNAPSHOT, events.ERASED)
         if self.is_sealed:
             self.private.take(event, record)
         if self._confirmations is not None:
@@ -85,8 +84,6 @@ class Auditor:
             self.guard.take(event, record, self._mode)
         elif event.kind in OF_CONFIRMATIONS:
             return
-        elif event.kind in OF_GUARDS:
-            self.findings.add(event.number, "kind", f"only a guard's experiment has a {event.kind}")
         elif (take := getattr(self, f"_take_{event.kind}", None)) is not None:
             take(event, record)
         else:
@@ -101,7 +98,7 @@ class Auditor:
             self.findings.add(event.number, "time", f"it was written {seconds:.6g} s before the event that it follows")
         self.tally.last_time = event.time
 
-    def _take_created(self, event: Event, created: records.Created) -> None:
+    def _take_created(self, event: Event, created: events.Created) -> None:
         if self.created is not None or event.number != 1:
             self.findings.add(event.number, "created", "an experiment is created once, by event 1")
         if self.created is not None:
@@ -125,7 +122,7 @@ class Auditor:
         if created.history is not None:
             self._learn_history(event, created.history)
 
-    def _learn_history(self, event: Event, history: records.History) -> None:
+    def _learn_history(self, event: Event, history: events.History) -> None:
         if not isinstance(self._book, LinearChecks) or len(history.features) != len(history.rewards):
             self.findings.add(event.number, "history", "it must hold one reward for each row, for a linear policy")
             return
@@ -142,25 +139,25 @@ class Auditor:
         for row, reward in zip(rows, history.rewards, strict=True):
             self._book.remember(row, reward)
 
-    def _take_catalogue(self, event: Event, catalogue: records.CatalogueRecord) -> None:
+    def _take_catalogue(self, event: Event, catalogue: events.CatalogueRows) -> None:
         rows = _rows(catalogue.rows)
         own = hashlib.sha256(repr(rows.shape).encode() + rows.tobytes()).hexdigest()
         if own != catalogue.digest or event.key != f"c:{own}":
             self.findings.add(event.number, "catalogue", "its rows are not those that its digest was taken of")
         self._catalogues[catalogue.digest] = rows
 
-    def _take_mode(self, event: Event, mode: records.Mode) -> None:
+    def _take_mode(self, event: Event, mode: events.Mode) -> None:
         if mode.mode not in NEXT_MODES[self._mode]:
             self.findings.add(event.number, "mode", f"an experiment cannot go from {self._mode!r} to {mode.mode!r}")
         self._mode = mode.mode
         self.tally.modes.append((event.number, mode.mode))
 
-    def _take_erased(self, event: Event, erased: records.Erased) -> None:
+    def _take_erased(self, event: Event, erased: events.Erased) -> None:
         if not self.is_sealed:
             self.findings.add(event.number, "private", "nothing can be erased from an experiment that is not sealed")
         self.private.erased(event, erased)
 
-    def _take_snapshot(self, event: Event, snapshot: records.Snapshot) -> None:
+    def _take_snapshot(self, event: Event, snapshot: events.Snapshot) -> None:
         self.tally.snapshots += 1
         if (snapshot.number, snapshot.hash) != (event.number - 1, event.previous):
             self.findings.add(event.number, "snapshot", "a snapshot must be of the state at the event before it")
@@ -172,7 +169,7 @@ class Auditor:
             for text in snapshot_faults(data, event, self.created, self._mode, self.tally, self._decides_by):
                 self.findings.add(event.number, "snapshot", text)
 
-    def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:
+    def _take_round(self, event: Event, decision: events.RowsRound) -> None:
         problems = RoundProblems()
         rows = self._rows_of(decision, problems)
         round_ = None if rows is None else read_round(decision, rows)
@@ -223,15 +220,15 @@ class Auditor:
             self._book.is_alarmed = self.tally.is_refuted = True
             self.tally.alarms.append((event, breach))
 
-    def _take_abandoned(self, event: Event, abandoned: records.Abandoned) -> None:
+    def _take_abandoned(self, event: Event, abandoned: events.Abandoned) -> None:
         assert self._learning is not None
         self._learning.abandon(event, abandoned)
 
-    def _take_corrected(self, event: Event, corrected: records.Corrected) -> None:
+    def _take_corrected(self, event: Event, corrected: events.Corrected) -> None:
         assert self._learning is not None
         self._learning.correct(event, corrected)
 
-    def _take_voided(self, event: Event, voided: records.Voided) -> None:
+    def _take_voided(self, event: Event, voided: events.Voided) -> None:
         assert self._book is not None
         assert self._learning is not None
         assert self.created is not None
@@ -246,7 +243,7 @@ class Auditor:
         if moved is not None:
             self._book.move(*moved)
 
-    def _take_acknowledged(self, event: Event, answer: records.Acknowledged) -> None:
+    def _take_acknowledged(self, event: Event, answer: events.Acknowledged) -> None:
         """A person answered the alarm: by a restart, everything learned is forgotten."""
         assert self._book is not None
         assert self._learning is not None
@@ -265,7 +262,7 @@ class Auditor:
             self._confirmations.restart()
         self.tally.answers.append((event.number, self.tally.decisions, answer))
 
-    def _check_protocol(self, event: Event, decision: records.DecisionRecord, problems: RoundProblems) -> None:
+    def _check_protocol(self, event: Event, decision: events.RowsRound, problems: RoundProblems) -> None:
         """Numbering, mode, and who may play in it."""
         if decision.round != self.tally.decisions + 1:
             problems.add("round", f"round {self.tally.decisions + 1} is next, but this is round {decision.round}")
@@ -283,24 +280,24 @@ class Auditor:
                 problems.add("held", "the learner played where the baseline was to be held")
             if decision.action != decision.certificate.proposal:
                 problems.add("action", "the learner played another action than the one that was proved safe")
-        elif decision.action != decision.asked.baseline:
+        elif decision.action != decision.request.baseline:
             problems.add(
-                "action", f"the baseline is action {decision.asked.baseline}, but {decision.action} was played"
+                "action", f"the baseline is action {decision.request.baseline}, but {decision.action} was played"
             )
 
-    def _take_reward(self, event: Event, reward: records.RewardRecord) -> None:
+    def _take_reward(self, event: Event, reward: events.Reward) -> None:
         assert self._learning is not None
         self._learning.reward(event, reward)
 
-    def _take_closed(self, event: Event, closed: records.Closed) -> None:
+    def _take_settled(self, event: Event, settled: events.Settled) -> None:
         assert self._learning is not None
-        self._learning.close(event, closed)
+        self._learning.close(event, settled)
 
-    def _rows_of(self, decision: records.DecisionRecord, problems: RoundProblems) -> Matrix | None:
+    def _rows_of(self, decision: events.RowsRound, problems: RoundProblems) -> Matrix | None:
         assert self._book is not None
         if isinstance(self._book, ArmChecks):
             return np.eye(self._book.arms)
-        asked = decision.asked
+        asked = decision.request
         if asked.catalogue is not None and asked.catalogue not in self._catalogues:
             problems.add("catalogue", f"its catalogue {asked.catalogue[:12]} was not written before it")
             return None

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot import records
 from surefoot.audit.guard_checks import GuardChecks, differ
 from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.audit.shard_auditor import ShardAuditor
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 
 @dataclass
@@ -19,10 +19,10 @@ class FrozenBanks:
     """What the rounds merged so far have earned, as it stood when a lease was granted."""
 
     banks: Sequence[RebuiltBank]
-    record: records.BankLease
+    record: events.Lease
 
 
-def frozen_banks(banks: Sequence[RebuiltBank], record: records.BankLease) -> FrozenBanks:
+def frozen_banks(banks: Sequence[RebuiltBank], record: events.Lease) -> FrozenBanks:
     """A copy that holds the lease and no more: all that is beyond it counts as owed."""
     kept = [copy.deepcopy(bank) for bank in banks]
     for bank, amount in zip(kept, record.amounts, strict=True):
@@ -39,12 +39,12 @@ class LeasedGuardChecks(GuardChecks):
         """Go on with what was leased."""
         self._banks, self.is_leased = list(frozen.banks), True
 
-    def _expected_share(self, record: records.Guarded, teaches: bool) -> float:
+    def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         """Without a coin it is nothing: so plays a shard that has lost what its lease knew, and nothing is spent."""
         is_drawn = record.share != 0.0 or record.draw is not None
         return super()._expected_share(record, teaches) if self.is_leased and is_drawn else 0.0
 
-    def _check_figures(self, seen: records.GuardCertificateRecord, share: float, problems: RoundProblems) -> None:
+    def _check_figures(self, seen: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         """A round without a share rests on no bank, and a shard that lost its lease knows but an older one's."""
         if share != 0.0:
             super()._check_figures(seen, share, problems)
@@ -56,25 +56,25 @@ class LeasedGuardChecks(GuardChecks):
 class BankShardAuditor(ShardAuditor):
     """The audit of one shard of a guard."""
 
-    policy, leased, lease = "Guard", records.BANK_LEASED, records.BankLease
+    policy = "Guard"
     guard: LeasedGuardChecks | None
 
     def __init__(self, view: Any, expected: Any) -> None:
         super().__init__(view, expected)
         self._came: dict[str, dict[str, float]] = {}  # rewards whose window is open
 
-    def _take_created(self, event: Event, created: records.Created) -> None:
+    def _take_created(self, event: Event, created: events.Created) -> None:
         super()._take_created(event, created)
         if self.created is not None and self.guard is not None:
             self.guard = LeasedGuardChecks(self.created, self.findings, self.tally)
 
     def _take(self, event: Event, record: Any) -> None:
-        if isinstance(record, records.BankLease):
+        if isinstance(record, events.Lease):
             if self._is_granted(event, record):
                 assert self.guard is not None
                 self._check_handed_in(event, is_leased=self.guard.is_leased)
                 self.guard.lease(self._granted)
-        elif isinstance(record, records.LeaseEnded):
+        elif isinstance(record, events.LeaseEnded):
             assert self.guard is not None
             self._check_coins(event, record)
             self._end_segment(event, record, is_leased=self.guard.is_leased)
@@ -83,7 +83,7 @@ class BankShardAuditor(ShardAuditor):
             super()._take(event, record)
             self._note(event, record)
 
-    def _check_coins(self, event: Event, ended: records.LeaseEnded) -> None:
+    def _check_coins(self, event: Event, ended: events.LeaseEnded) -> None:
         """The coins of an edge must follow from a secret that its lease had committed to before the first of them."""
         lease = None if self._granted is None else self._granted.record
         committed = None if lease is None else lease.coins
@@ -101,10 +101,10 @@ class BankShardAuditor(ShardAuditor):
 
     def _note(self, event: Event, record: Any) -> None:
         """What is to be handed in of an event."""
-        if isinstance(record, records.Guarded):
-            asked = record.asked
+        if event.kind == events.ROUND:
+            asked = record.request
             self._rounds[record.decision_id] = record.round
-            made = records.HandedCoin(
+            made = events.PairHanded(
                 number=record.round,
                 moment=event.time,
                 share=record.share,
@@ -114,18 +114,18 @@ class BankShardAuditor(ShardAuditor):
                 prediction=asked.prediction,
             )
             self._since.append(made)
-        elif isinstance(record, records.MetricReward) and record.refused is None:
+        elif isinstance(record, events.Reward) and record.refused is None:
             values = {name: float(value) for name, value in record.values.items()}
             self._paid(record.decision_id, values)
-        elif isinstance(record, records.Settled):
+        elif isinstance(record, events.Settled):
             self._rewards += [(one.round, self._came.pop(one.decision_id, {})) for one in record.windows]
-        elif isinstance(record, records.Abandoned) and record.decision_id in self._rounds:
+        elif isinstance(record, events.Abandoned) and record.decision_id in self._rounds:
             self._rewards.append((self._rounds[record.decision_id], None))
 
     def _paid(self, decision_id: str, values: dict[str, float]) -> None:
         assert self.created is not None
         if self.created.reward_window is not None:
-            self._came[decision_id] = values
+            self._came[decision_id] = {**self._came.get(decision_id, {}), **values}
         elif decision_id in self._rounds:
             self._rewards.append((self._rounds[decision_id], values))
 

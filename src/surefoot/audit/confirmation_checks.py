@@ -6,33 +6,33 @@ Before every decision each round that is due must have been charged, and no othe
 
 from typing import Any
 
-from surefoot import records
 from surefoot.audit.findings import Findings
 from surefoot.audit.linear_checks import LinearChecks
 from surefoot.journal.events import Event
+from surefoot.rounds import Record, events
 
 
 class ConfirmationChecks:
     """Follows the rounds that wait to be confirmed; `book` is told how many are charged."""
 
-    def __init__(self, created: records.Created, book: Any, findings: Findings) -> None:
+    def __init__(self, created: events.Created, book: Any, findings: Findings) -> None:
         self._within, self._findings = created.confirm_within, findings
         self._book = book if isinstance(book, LinearChecks) else None
         self._due: dict[str, tuple[int, float]] = {}  # in the order of the decisions: round, and when it is due
         self._charged: set[str] = set()
         self._condemned: set[str] = set()  # voided too late: charged whatever is said of them
 
-    def take(self, event: Event, record: records.Record) -> None:
+    def take(self, event: Event, record: Record) -> None:
         """Check what one event means for them, before the event itself is judged."""
-        if isinstance(record, records.Confirmed):
+        if isinstance(record, events.Confirmed):
             if not record.decision_ids or not all(self._awaits(one) for one in record.decision_ids):
                 self._findings.add(event.number, "confirmed", "it confirms a round that does not wait for it")
             self._heard(*record.decision_ids)
-        elif isinstance(record, records.Overdue):
+        elif isinstance(record, events.Overdue):
             self._overdue(event, record)
-        elif isinstance(record, records.Voided) or (isinstance(record, records.RewardRecord) and not record.refused):
+        elif isinstance(record, events.Voided) or (isinstance(record, events.Reward) and not record.refused):
             self._heard(record.decision_id)
-        elif isinstance(record, records.DecisionRecord):
+        elif isinstance(record, events.RowsRound):
             self._check_due(event)
             if self._within is not None and record.source == "learner":
                 self._due[record.decision_id] = record.round, event.time + self._within
@@ -49,7 +49,7 @@ class ConfirmationChecks:
         self._condemned.clear()
         self._tell()
 
-    def _overdue(self, event: Event, record: records.Overdue) -> None:
+    def _overdue(self, event: Event, record: events.Overdue) -> None:
         for one in record.decisions:
             round_, due = self._due.pop(one.decision_id, (0, 0.0))
             if round_ != one.round or event.time < due:

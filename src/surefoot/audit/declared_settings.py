@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from surefoot import records
 from surefoot.audit.declarations import AMOUNTS, BY_LIKELIHOOD, LINEAR
 from surefoot.audit.guard_declarations import GUARDS, guard_faults
 from surefoot.audit.learned_rewards import LARGEST
+from surefoot.rounds import events
 
 MOST_RESOLVED = 1e15  # the largest ratio of a squared feature to the ridge that any version has taken; today it is 1e9
 RADII = ("paper", "logdet", "amm", "dual", "residual", *BY_LIKELIHOOD)
@@ -52,7 +52,7 @@ _NEEDED = {
 }
 
 
-def faults(created: records.Created) -> Iterator[str]:
+def faults(created: events.Created) -> Iterator[str]:
     """What no policy would have been made with, a sentence each."""
     settings = created.settings
     if created.policy in GUARDS:

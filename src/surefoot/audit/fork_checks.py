@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from surefoot import records
 from surefoot.audit.auditor import Auditor
 from surefoot.audit.compensated_sums import Vector
 from surefoot.errors import JournalCorruptedError, JournalNotFoundError
 from surefoot.journal import Head, Journal, View
 from surefoot.journal.events import Event
 from surefoot.journal.journal_chain import tombstone
+from surefoot.rounds import events
 
 
 class _Teacher(Auditor):
@@ -19,7 +19,7 @@ class _Teacher(Auditor):
         self.history = list[tuple[list[float], float]]()
         self.learned = list[tuple[list[float], float]]()
 
-    def _learn_history(self, event: Event, history: records.History) -> None:
+    def _learn_history(self, event: Event, history: events.History) -> None:
         super()._learn_history(event, history)
         self.history = list(zip(history.features, history.rewards, strict=False))
 
@@ -27,14 +27,14 @@ class _Teacher(Auditor):
         super()._book_in(features, reward, is_learner, declared)
         self.learned.append((features.tolist(), reward))
 
-    def _take_acknowledged(self, event: Event, answer: records.Acknowledged) -> None:
+    def _take_acknowledged(self, event: Event, answer: events.Acknowledged) -> None:
         super()._take_acknowledged(event, answer)
         if answer.response != "stay":
             self.history.clear()
             self.learned.clear()
 
 
-def fork_faults(journal: Journal, created: records.Created | None) -> Iterator[str]:
+def fork_faults(journal: Journal, created: events.Created | None) -> Iterator[str]:
     """What a fork says otherwise than the experiment that it came from; of one that is gone only that it was there."""
     origin = None if created is None else created.origin
     if created is None or origin is None:

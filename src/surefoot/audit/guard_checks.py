@@ -5,7 +5,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.coin_fairness import LEVEL, CoinFairness
 from surefoot.audit.findings import Findings
@@ -15,6 +14,7 @@ from surefoot.audit.rebuilt_bank import BookedRound, RebuiltBank
 from surefoot.audit.rebuilt_ramp import ramp_share
 from surefoot.audit.recorded_round import RoundProblems
 from surefoot.journal.events import Event
+from surefoot.rounds import Record, events
 
 WRITTEN = 1e-9  # what is written down may differ so much from what it was computed of, relative to that
 NO_SHARE = 1e-12  # a share below it plays nothing in any life
@@ -23,59 +23,64 @@ NO_SHARE = 1e-12  # a share below it plays nothing in any life
 class GuardChecks:
     """Everything that the events so far say of an experiment with a guard."""
 
-    def __init__(self, created: records.Created, findings: Findings, tally: AuditCounts) -> None:
+    def __init__(self, created: events.Created, findings: Findings, tally: AuditCounts) -> None:
         self._findings, self._tally = findings, tally
         self._declared: GuardDeclarations = read_guard(created.settings)
         self._banks = [RebuiltBank(metric) for metric in self._declared.metrics]
         self._rewards = GuardRewards(self._declared, created.reward_window, self._enter, findings, tally)
         self.coins = CoinFairness()
-        self._is_sealed = created.format == records.SEALED  # then decisions are found beside the chain
+        self._is_sealed = created.is_sealed  # then decisions are found beside the chain
 
-    def take(self, event: Event, record: records.Record, mode: str) -> None:
+    def take(self, event: Event, record: Record, mode: str) -> None:
         """Check one event of a guard."""
-        if isinstance(record, records.Visit):
+        if isinstance(record, events.PairRound):
             problems = RoundProblems()
             key = None if self._is_sealed else f"d:{record.decision_id}"
             _check_protocol(event, record, key, mode, problems)
             if self._rewards.is_known(record.decision_id):
                 problems.add("doubled", f"decision {record.decision_id!r} was made before")
-            if isinstance(record, records.Guarded):
+            if event.kind == events.ROUND:
                 self._judge(event, record, problems)
             else:
                 self._check_visit(record, problems)
             for what, text in problems.found:
                 self._findings.add(event.number, what, text)
-        elif isinstance(record, records.MetricReward):
+        elif isinstance(record, events.Reward):
             self._rewards.reward(event, record)
-        elif isinstance(record, records.Settled):
+        elif isinstance(record, events.Settled):
             self._rewards.close(event, record)
-        elif isinstance(record, records.Abandoned):
+        elif isinstance(record, events.Abandoned):
             self._rewards.abandon(event, record)
-        elif isinstance(record, records.Voided):
+        elif isinstance(record, events.Corrected):
+            self._rewards.correct(event, record)
+        elif isinstance(record, events.Voided):
             self._rewards.void(event, record)
         else:
             self._findings.add(event.number, "kind", f"a guard's experiment has no {event.kind}")
 
-    def _judge(self, event: Event, record: records.Guarded, problems: RoundProblems) -> None:
+    def _judge(self, event: Event, record: events.PairRound, problems: RoundProblems) -> None:
         """Check a round against everything before it, and count it."""
         if record.round != self._tally.decisions + 1:
             problems.add("round", f"round {self._tally.decisions + 1} is next, but this is round {record.round}")
-        teaches = differ(record.asked.baseline, record.asked.proposal)
-        self._check_prediction(record.asked.prediction, problems)
+        teaches = differ(record.request.baseline, record.request.proposal)
+        self._check_prediction(record.request.prediction, problems)
         self._check_unit(record, problems)
         self._check_share(record, teaches, problems)
         self._check_coin(record, problems)
-        self._check_certificate(record.certificate, record.share, problems)
+        if record.certificate is None:
+            problems.add("certificate", "a round must have a certificate")
+        else:
+            self._check_certificate(record.certificate, record.share, problems)
         margin = min(bank.held - bank.cost(record.share) for bank in self._banks)
         self._tally.count_guarded(event.number, event.time, record, margin, len(self._banks))
         self._book(event, record, teaches)
 
-    def _book(self, event: Event, record: records.Guarded, teaches: bool) -> None:
+    def _book(self, event: Event, record: events.PairRound, teaches: bool) -> None:
         is_learner = record.source == "learner"
         if record.draw is not None and self.coins.toss(record.share, record.draw, is_learner):
             self._findings.add(event.number, "coins", unfair(self.coins))
         booked = [
-            bank.plan(record.share, *predicted(record.asked.prediction, bank, self._declared)) for bank in self._banks
+            bank.plan(record.share, *predicted(record.request.prediction, bank, self._declared)) for bank in self._banks
         ]
         for bank in self._banks:
             bank.charge(record.share, is_learner)
@@ -94,10 +99,10 @@ class GuardChecks:
     def _earn(self, bank: RebuiltBank, booked: BookedRound, is_learner: bool, value: float) -> None:
         bank.enter(booked, is_learner, value)
 
-    def _expected_share(self, record: records.Guarded, teaches: bool) -> float:
+    def _expected_share(self, record: events.PairRound, teaches: bool) -> float:
         return ramp_share(self._declared, self._banks) if teaches and not record.is_held else 0.0
 
-    def _check_share(self, record: records.Guarded, teaches: bool, problems: RoundProblems) -> None:
+    def _check_share(self, record: events.PairRound, teaches: bool, problems: RoundProblems) -> None:
         """The share is what the past says, and every bank can pay for it."""
         expected = self._expected_share(record, teaches)
         # A share of nothing but rounding, left of an exhausted bank, is the same as none.
@@ -111,7 +116,7 @@ class GuardChecks:
                 text = f"the bank of {name!r} holds {bank.held:.6g}, but this share may cost {cost:.6g}"
                 problems.add("gate", text)
 
-    def _check_coin(self, record: records.Guarded, problems: RoundProblems) -> None:
+    def _check_coin(self, record: events.PairRound, problems: RoundProblems) -> None:
         """The coin was drawn where a share was to be had, and it chose the side."""
         draw, seed = record.draw, self._declared.seed
         if (draw is None) != (record.share == 0.0) or not (draw is None or 0.0 <= draw < 1.0):
@@ -129,34 +134,34 @@ class GuardChecks:
                 text = f"{metric.name!r} was predicted, but its ceiling was not declared to hold given the context"
                 problems.add("prediction", text)
 
-    def _check_unit(self, record: records.Guarded, problems: RoundProblems) -> None:
-        unit = record.asked.unit
+    def _check_unit(self, record: events.PairRound, problems: RoundProblems) -> None:
+        unit = record.request.unit
         if unit is not None and self._declared.unit_window is None:
             problems.add("unit", "no window was declared for units")
         elif unit is not None and unit in self._rewards.units:
             problems.add("unit", f"unit {unit!r} is open, but its coin was drawn again")
 
-    def _check_visit(self, visit: records.Visit, problems: RoundProblems) -> None:
+    def _check_visit(self, visit: events.PairRound, problems: RoundProblems) -> None:
         """A unit keeps its round and its side; where the baseline was to be held, that was played."""
         self._tally.visits += 1
-        entry = self._rewards.units.get(visit.asked.unit or "")
+        entry = self._rewards.units.get(visit.request.unit or "")
         if entry is None or entry.record.round != visit.round:
-            problems.add("unit", f"unit {visit.asked.unit!r} is not open in round {visit.round}")
+            problems.add("unit", f"unit {visit.request.unit!r} is not open in round {visit.round}")
             return
         first = entry.record
         expected = ("baseline", 0.0, None) if visit.is_held else (first.source, first.share, first.draw)
         if (visit.source, visit.share, visit.draw) != expected:
-            problems.add("unit", f"unit {visit.asked.unit!r} must keep its side, but {visit.source} was played")
+            problems.add("unit", f"unit {visit.request.unit!r} must keep its side, but {visit.source} was played")
         self._rewards.visited(entry, visit.decision_id)
 
-    def _check_certificate(self, seen: records.GuardCertificateRecord, share: float, problems: RoundProblems) -> None:
+    def _check_certificate(self, seen: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         names = [bank.metric.name for bank in self._banks]
         if [bank.metric for bank in seen.banks] != names or seen.binds not in names:
             problems.add("certificate", f"it must have a bank for each of {', '.join(names)}")
             return
         self._check_figures(seen, share, problems)
 
-    def _check_figures(self, seen: records.GuardCertificateRecord, share: float, problems: RoundProblems) -> None:
+    def _check_figures(self, seen: events.BankCertificate, share: float, problems: RoundProblems) -> None:
         names = [bank.metric.name for bank in self._banks]
         least = min(bank.allowed for bank in self._banks)
         binds = self._banks[names.index(seen.binds)].allowed
@@ -196,7 +201,9 @@ def unfair(coins: CoinFairness) -> str:
     )
 
 
-def _check_protocol(event: Event, record: records.Visit, key: str | None, mode: str, problems: RoundProblems) -> None:
+def _check_protocol(
+    event: Event, record: events.PairRound, key: str | None, mode: str, problems: RoundProblems
+) -> None:
     """Key, mode, and who may play in it."""
     if event.key != key:
         problems.add("key", f"the key of decision {record.decision_id!r} is {event.key!r}")
@@ -208,7 +215,7 @@ def _check_protocol(event: Event, record: records.Visit, key: str | None, mode: 
         problems.add("held", f"in mode {record.mode!r} the baseline {word} be held")
 
 
-def _compared(own: RebuiltBank, bank: records.Bank, share: float) -> Iterator[tuple[str, float, float]]:
+def _compared(own: RebuiltBank, bank: events.BankRecord, share: float) -> Iterator[tuple[str, float, float]]:
     """What is written of a bank, beside what the audit has added up."""
     yield "bound", bank.bound, own.bound
     yield "owed", bank.owed, own.owed

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from surefoot import records
+from surefoot.rounds import events
 
 GUARDS = ("Guard",)
 RATES = tuple(4.0 * 2.13**-i for i in range(12))
@@ -103,7 +103,7 @@ def _metric(name: str, one: Mapping[str, Any], event: float, is_played: bool) ->
     )
 
 
-def guard_faults(created: records.Created) -> Iterator[str]:
+def guard_faults(created: events.Created) -> Iterator[str]:
     """What no guard would have been made with, a sentence each."""
     settings = created.settings
     for name, words in WORDS.items():

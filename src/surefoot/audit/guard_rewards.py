@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.findings import Findings
 from surefoot.audit.guard_declarations import GuardDeclarations
 from surefoot.audit.rebuilt_bank import BookedRound
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 Values = tuple[float, ...]
 
@@ -26,16 +26,16 @@ class OpenRound:
 
     came:    its reward, while its window of seconds is open; of a unit the sum so far
     settled: what it will enter by
-    ids:     the decision and the visits that it has, and whether each was rewarded
+    ids:     the decision and the visits that it has, and the rewards that came for each, by metric
     """
 
-    record: records.Guarded
+    record: events.PairRound
     time: float
     teaches: bool
     booked: list[BookedRound]
     came: Values | None = None
     settled: Values | None = None
-    ids: dict[str, bool] = field(default_factory=dict)
+    ids: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def is_learner(self) -> bool:
@@ -64,6 +64,9 @@ class GuardRewards:
         self._missing = tuple(metric.default for metric in declared.metrics)
         self._worst = (math.nan,) * len(declared.metrics)
         self._abandoned: set[str] = set()
+        self._corrected: set[str] = set()
+        self._parts: dict[str, int] = {}  # rewards that came for each decision
+        self._waiting_by_id: dict[str, OpenRound] = {}  # settled, and not entered yet
         self._voided: set[str] = set()
 
     def decided(self, entry: OpenRound) -> None:
@@ -76,9 +79,9 @@ class GuardRewards:
             self._order.append(entry)
         if self._window is not None:
             self._windows.append(entry)
-        if record.asked.unit is not None and entry.teaches:
+        if record.request.unit is not None and entry.teaches:
             entry.came = (0.0,) * len(declared.metrics)
-            self.units[record.asked.unit] = entry
+            self.units[record.request.unit] = entry
         old = None if declared.settle_after is None else self._by_round.get(record.round - declared.settle_after)
         if old is not None and old.settled is None:
             self._tally.defaults += 1
@@ -89,7 +92,7 @@ class GuardRewards:
 
     def visited(self, entry: OpenRound, decision_id: str) -> None:
         """Wait for the reward of a decision or of a visit."""
-        entry.ids[decision_id] = False
+        entry.ids[decision_id] = {}
         self._by_id[decision_id] = entry
 
     def is_known(self, decision_id: str) -> bool:
@@ -99,12 +102,14 @@ class GuardRewards:
     def _settle(self, entry: OpenRound, values: Values) -> None:
         """Keep what a round enters by until its turn comes."""
         entry.settled = values
-        unit = entry.record.asked.unit
+        unit = entry.record.request.unit
         # A forged journal may have opened the same unit twice.
         if unit is not None and self.units.get(unit) is entry:
             del self.units[unit]
         for decision_id in entry.ids:
             self._by_id.pop(decision_id, None)
+            self._parts.pop(decision_id, None)
+            self._waiting_by_id[decision_id] = entry
         if not entry.teaches:
             self._close(entry)
         while self._order and self._order[0].settled is not None:
@@ -115,10 +120,12 @@ class GuardRewards:
 
     def _close(self, entry: OpenRound) -> None:
         self._by_round.pop(entry.record.round, None)
+        for decision_id in entry.ids:
+            self._waiting_by_id.pop(decision_id, None)
         self._tally.learned += 1
         self._tally.pending = len(self._by_round)
 
-    def reward(self, event: Event, reward: records.MetricReward) -> None:
+    def reward(self, event: Event, reward: events.Reward) -> None:
         """Rewards that came in, accepted or refused."""
         values = {name: float(value) for name, value in reward.values.items()}
         entry = self._by_id.get(reward.decision_id)
@@ -131,16 +138,42 @@ class GuardRewards:
         if text is not None or entry is None:
             self._findings.add(event.number, "reward", f"a reward of {reward.decision_id!r} was accepted, but {text}")
             return
-        if event.key != f"r:{reward.decision_id}":
+        came = entry.ids[reward.decision_id]
+        parts = self._parts.get(reward.decision_id, 0)
+        self._parts[reward.decision_id] = parts + 1
+        if event.key != f"r:{reward.decision_id}" + (f".{parts + 1}" if parts else ""):
             self._findings.add(event.number, "key", f"the key of this reward is {event.key!r}")
-        entry.ids[reward.decision_id] = True
-        self._take(entry, self._scaled(values))
+        came |= values
+        self._take(entry, came)
+
+    def correct(self, event: Event, corrected: events.Corrected) -> None:
+        """Rewards that count in place of those accepted; never once the round has entered."""
+        entry = self._by_id.get(corrected.decision_id) or self._waiting_by_id.get(corrected.decision_id)
+        values = {name: float(value) for name, value in corrected.values.items()}
+        came = None if entry is None else entry.ids.get(corrected.decision_id)
+        is_late = entry is not None and self._window is not None and event.time >= entry.time + self._window
+        is_new = corrected.decision_id not in self._corrected and event.key == f"x:{corrected.decision_id}"
+        is_unit = entry is not None and entry.record.request.unit is not None and entry.teaches
+        is_sound = came is not None and set(values) <= set(came) and self._is_within(values)
+        if entry is None or came is None or is_late or not is_new or not is_sound or is_unit:
+            text = f"the reward of {corrected.decision_id!r} was corrected, but had not come, was learned, or corrected"
+            self._findings.add(event.number, "corrected", text)
+            return
+        self._corrected.add(corrected.decision_id)
+        self._tally.corrections.append((event.number, corrected))
+        came |= values
+        if self._window is not None:
+            entry.came = self._scaled(came)
+        else:
+            entry.settled = self._scaled(came)
 
     def _fault(self, event: Event, decision_id: str, entry: OpenRound | None, values: dict[str, float]) -> str | None:
         if entry is None:
             return "no such decision is waiting for one"
-        if entry.ids[decision_id]:
+        if set(entry.ids[decision_id]) & set(values):
             return "it has one already"
+        if not values:
+            return "it names no metric"
         if self._window is not None and event.time >= entry.time + self._window:
             return "its window had closed"
         return None if self._is_within(values) else f"{values} is not within the declared bounds"
@@ -155,21 +188,28 @@ class GuardRewards:
             for metric in self._declared.metrics
         )
 
-    def _take(self, entry: OpenRound, scaled: Values) -> None:
-        if entry.record.asked.unit is not None and entry.teaches:
-            assert entry.came is not None
-            pairs = zip(entry.came, scaled, strict=True)
-            entry.came = tuple(math.nan if math.isnan(total + one) else min(total + one, 1.0) for total, one in pairs)
+    def _take(self, entry: OpenRound, came: dict[str, float]) -> None:
+        if entry.record.request.unit is not None and entry.teaches:
+            entry.came = self._sum(entry)
         elif self._window is not None:
-            entry.came = scaled
-        else:
-            self._settle(entry, scaled)
+            entry.came = self._scaled(came)
+        elif all(metric.name in came or not math.isnan(metric.default) for metric in self._declared.metrics):
+            self._settle(entry, self._scaled(came))
+
+    def _sum(self, entry: OpenRound) -> Values:
+        """What the visits of a unit have brought so far, cut at the highest."""
+        totals = (0.0,) * len(self._declared.metrics)
+        for came in entry.ids.values():
+            if came:
+                pairs = zip(totals, self._scaled(came), strict=True)
+                totals = tuple(math.nan if math.isnan(total + one) else min(total + one, 1.0) for total, one in pairs)
+        return totals
 
     def _check_refusal(
-        self, event: Event, reward: records.MetricReward, entry: OpenRound | None, values: dict[str, float]
+        self, event: Event, reward: events.Reward, entry: OpenRound | None, values: dict[str, float]
     ) -> None:
         """A reward that counts must not be turned away."""
-        is_rewarded = entry is not None and entry.ids[reward.decision_id]
+        is_rewarded = entry is not None and bool(entry.ids[reward.decision_id])
         is_open = entry is not None and (self._window is None or event.time < entry.time + self._window)
         is_wrong = {
             "unknown": entry is not None,
@@ -182,7 +222,7 @@ class GuardRewards:
             text = f"a reward of {reward.decision_id!r} was refused as {reward.refused}, which it is not"
             self._findings.add(event.number, "refused", text)
 
-    def abandon(self, event: Event, abandoned: records.Abandoned) -> None:
+    def abandon(self, event: Event, abandoned: events.Abandoned) -> None:
         """A round that is settled without its reward, at its worst; one that has come must not be dropped."""
         entry = self._by_id.get(abandoned.decision_id)
         if entry is None or entry.ids[abandoned.decision_id]:
@@ -195,7 +235,7 @@ class GuardRewards:
         self._tally.abandoned += 1
         self._settle(entry, self._worst)
 
-    def void(self, event: Event, voided: records.Voided) -> None:
+    def void(self, event: Event, voided: events.Voided) -> None:
         """What was really played, said before its reward had come; coin, share and side stay (intention to treat)."""
         entry = self._by_id.get(voided.decision_id)
         is_late = entry is not None and self._window is not None and event.time >= entry.time + self._window
@@ -209,7 +249,7 @@ class GuardRewards:
             self._voided.add(voided.decision_id)
             self._tally.voided += 1
 
-    def close(self, event: Event, settled: records.Settled) -> None:
+    def close(self, event: Event, settled: events.Settled) -> None:
         """Windows of seconds that closed."""
         if self._window is None:
             self._findings.add(event.number, "window", "windows closed in an experiment that has none")
@@ -217,7 +257,7 @@ class GuardRewards:
         for window in settled.windows:
             self._close_window(event, window, self._window)
 
-    def _close_window(self, event: Event, window: records.SettledWindow, seconds: float) -> None:
+    def _close_window(self, event: Event, window: events.SettledWindow, seconds: float) -> None:
         # Rounds that were abandoned have left their windows behind.
         while self._windows and self._windows[0].settled is not None:
             self._windows.popleft()

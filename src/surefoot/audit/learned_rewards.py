@@ -4,16 +4,18 @@ A round is settled by its reward (with a window, when that closes), by the word 
 once `settle_after` more rounds were decided. It is learned when every earlier round that teaches is settled.
 """
 
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.findings import Findings
 from surefoot.audit.recorded_round import OfferedRound
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 LARGEST = 1e100  # of any reward
 
@@ -46,7 +48,7 @@ class LearnedRewards:
 
     def __init__(
         self,
-        created: records.Created,
+        created: events.Created,
         take_in: Callable[[Vector, float, bool, float | None], None],
         examine: Callable[[int, float, bool], None],
         findings: Findings,
@@ -66,7 +68,7 @@ class LearnedRewards:
 
     def wait(
         self,
-        decision: records.DecisionRecord,
+        decision: events.RowsRound,
         time: float,
         features: Vector,
         *,
@@ -124,14 +126,14 @@ class LearnedRewards:
                 self._learn(entry, entry.reward)
             self._order.popleft()
 
-    def reward(self, event: Event, reward: records.RewardRecord) -> None:
+    def reward(self, event: Event, reward: events.Reward) -> None:
         """A reward that came in, accepted or refused."""
         if reward.refused is not None:
             self._tally.refused[reward.refused] += 1 + reward.unrecorded
             self._check_refusal(event, reward)
             return
         self._tally.rewards += 1
-        waiting, value = self._waiting.get(reward.decision_id), float(reward.value)
+        waiting, value = self._waiting.get(reward.decision_id), _value(reward.values)
         if waiting is None:
             text = f"a reward of {reward.decision_id!r} was accepted, but no such decision is waiting for one"
             self._findings.add(event.number, "reward", text)
@@ -154,9 +156,9 @@ class LearnedRewards:
         if waiting.round > self._tally.restart_round:
             self._examine(event.number, value, waiting.is_learner)
 
-    def correct(self, event: Event, corrected: records.Corrected) -> None:
+    def correct(self, event: Event, corrected: events.Corrected) -> None:
         """A reward that counts in place of the accepted one; never once something was learned from that."""
-        waiting, value = self._waiting.get(corrected.decision_id), float(corrected.value)
+        waiting, value = self._waiting.get(corrected.decision_id), _value(corrected.values)
         window = self._created.reward_window
         is_open = waiting is not None and (window is None or event.time < waiting.time + window)
         is_new = corrected.decision_id not in self._corrected and event.key == f"x:{corrected.decision_id}"
@@ -170,9 +172,10 @@ class LearnedRewards:
         if waiting.round > self._tally.restart_round:
             self._examine(event.number, value, waiting.is_learner)
 
-    def _check_refusal(self, event: Event, reward: records.RewardRecord) -> None:
+    def _check_refusal(self, event: Event, reward: events.Reward) -> None:
         """A reward that counts must not be turned away: learning only what is welcome would bias everything."""
-        waiting, value, window = self._waiting.get(reward.decision_id), float(reward.value), self._created.reward_window
+        waiting, value = self._waiting.get(reward.decision_id), _value(reward.values)
+        window = self._created.reward_window
         is_wrong = {
             "unknown": waiting is not None,
             "too_late": waiting is not None and (window is None or event.time < waiting.time + window),
@@ -189,7 +192,7 @@ class LearnedRewards:
         waiting = self._waiting.get(decision_id)
         return within is not None and waiting is not None and event.time > waiting.time + within
 
-    def void_late(self, event: Event, voided: records.Voided) -> None:
+    def void_late(self, event: Event, voided: events.Voided) -> None:
         """A round that was voided after that time: it stands as decided, and is not learned."""
         waiting = self._waiting[voided.decision_id]
         text = self._void_fault(event, voided, waiting)
@@ -201,7 +204,7 @@ class LearnedRewards:
         self._tally.pending = len(self._waiting)
         self._learn_settled()
 
-    def abandon(self, event: Event, abandoned: records.Abandoned) -> None:
+    def abandon(self, event: Event, abandoned: events.Abandoned) -> None:
         """A decision whose reward will never be learned; one that has come must not be dropped."""
         waiting = self._waiting.get(abandoned.decision_id)
         if waiting is None or waiting.reward is not None:
@@ -219,7 +222,7 @@ class LearnedRewards:
         if self._created.reward_window is None:
             self._learn_settled()
 
-    def void(self, event: Event, voided: records.Voided) -> tuple[OfferedRound, int] | None:
+    def void(self, event: Event, voided: events.Voided) -> tuple[OfferedRound, int] | None:
         """A round that was not played as decided: its reward is that of what was played.
 
         Returns what was decided and the row that was played, where the ledger counts the round.
@@ -237,7 +240,7 @@ class LearnedRewards:
         # A restart has charged all rounds before it.
         return (offered, played) if waiting.round > self._tally.restart_round else None
 
-    def _void_fault(self, event: Event, voided: records.Voided, waiting: PendingReward | None) -> str | None:
+    def _void_fault(self, event: Event, voided: events.Voided, waiting: PendingReward | None) -> str | None:
         window = self._created.reward_window
         if waiting is None or waiting.reward is not None:
             return "it is not without a reward: that would choose the data"
@@ -250,14 +253,20 @@ class LearnedRewards:
             return f"there are {count} actions, and {voided.action!r:.40} is none of them"
         return None
 
-    def close(self, event: Event, closed: records.Closed) -> None:
+    def value_of(self, decision_id: str) -> float:
+        """What is learned of a decision once its window closes."""
+        waiting = self._waiting.get(decision_id)
+        came = None if waiting is None else waiting.reward
+        return (self._created.default_reward or 0.0) if came is None else came
+
+    def close(self, event: Event, settled: events.Settled) -> None:
         """Windows that closed."""
         if self._created.reward_window is None:
             self._findings.add(event.number, "window", "windows closed in an experiment that has none")
-        for learned in closed.learned:
-            self._check_closed(event, learned)
+        for window in settled.windows:
+            self._check_closed(event, window)
 
-    def _check_closed(self, event: Event, learned: records.Learned) -> None:
+    def _check_closed(self, event: Event, learned: events.SettledWindow) -> None:
         waiting = self._waiting.get(learned.decision_id)
         if waiting is None or waiting.round != learned.round:
             text = f"the window of {learned.decision_id!r} (round {learned.round}) closed, which is not waiting"
@@ -272,12 +281,11 @@ class LearnedRewards:
             self._findings.add(event.number, "window", text)
         if event.time < waiting.time + (self._created.reward_window or 0.0):
             self._findings.add(event.number, "window", f"the window of round {learned.round} closed too early")
-        expected = (self._created.default_reward or 0.0) if waiting.reward is None else waiting.reward
-        if learned.value != expected or learned.is_default != (waiting.reward is None):
-            text = f"round {learned.round} must learn {expected}, but {learned.value} was learned"
-            self._findings.add(event.number, "learned", text)
-        self._tally.defaults += learned.is_default
-        self._learn(waiting, learned.value)
+        if learned.is_missing != (waiting.reward is None):
+            text = f"round {learned.round} has {'no' if waiting.reward is None else 'a'} reward, but settled otherwise"
+            self._findings.add(event.number, "settled", text)
+        self._tally.defaults += learned.is_missing
+        self._learn(waiting, self.value_of(learned.decision_id))
 
     def _learn(self, waiting: PendingReward, value: float) -> None:
         del self._waiting[waiting.decision_id]
@@ -285,3 +293,8 @@ class LearnedRewards:
         self._tally.learned += 1
         if waiting.teaches:
             self._take_in(waiting.features, value, waiting.is_learner, waiting.declared)
+
+
+def _value(values: Mapping[str, Any]) -> float:
+    """A linear policy has one metric; rewards that name another cannot be computed with."""
+    return float(values[events.METRIC]) if set(values) == {events.METRIC} else math.nan

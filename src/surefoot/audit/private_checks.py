@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.findings import Findings
 from surefoot.journal import View
 from surefoot.journal.events import Event
 from surefoot.journal.private_text import SALT_BYTES, PrivateText
+from surefoot.rounds import Record, events
 
 PAGE = 256
 
@@ -35,12 +35,12 @@ class PrivateChecks:
         self._next = next(self._texts, None)
         self._missing, self._erased = set[int](), set[int]()
 
-    def take(self, event: Event, record: records.Record) -> None:
+    def take(self, event: Event, record: Record) -> None:
         """Check the text of an event that commits to one."""
         text = self._text_of(event.number)
         if text is not None and len(text.salt) != SALT_BYTES:
             self._findings.add(event.number, "private", "its salt has another length: text may have moved into it")
-        if isinstance(record, records.DecisionRecord | records.Visit):
+        if isinstance(record, events.RowsRound | events.PairRound):
             if text is None:
                 self._missing.add(event.number)
             elif f"{event.number:011d}.{_digest(text.salt, text.text)}" != record.decision_id or not _are_actions(
@@ -49,14 +49,14 @@ class PrivateChecks:
                 self._findings.add(event.number, "private", "its private text is not what the event commits to")
             elif (text.alias, text.person) != _names(text):
                 self._findings.add(event.number, "private", "it is found by another id or person than its text says")
-        elif isinstance(record, records.Voided):
+        elif isinstance(record, events.Voided):
             if text is not None and _digest(text.salt, text.text) != record.action:
                 self._findings.add(event.number, "private", "its private text is not what the event commits to")
         elif text is not None:
             self._findings.add(event.number, "private", f"a {event.kind} has no private text")
         self._tally.texts += text is not None
 
-    def erased(self, event: Event, record: records.Erased) -> None:
+    def erased(self, event: Event, record: events.Erased) -> None:
         """Texts that are gone, by somebody's word."""
         if any(not 0 < number < event.number for number in record.events):
             self._findings.add(event.number, "private", "it erases what is not there yet")
@@ -83,12 +83,12 @@ class PrivateChecks:
         return self._next[1] if self._next is not None and self._next[0] == number else None
 
 
-def _are_actions(record: records.DecisionRecord | records.Visit, text: PrivateText) -> bool:
+def _are_actions(record: events.RowsRound | events.PairRound, text: PrivateText) -> bool:
     """Whether the actions of a guard are those whose hashes the event holds."""
-    if isinstance(record, records.DecisionRecord):
+    if isinstance(record, events.RowsRound):
         return True
     actions = msgspec.json.decode(text.text, type=_Actions)
-    pairs = ((record.asked.baseline, actions.baseline), (record.asked.proposal, actions.proposal))
+    pairs = ((record.request.baseline, actions.baseline), (record.request.proposal, actions.proposal))
     return all(said == _digest(text.salt + b"action", bytes(action)) for said, action in pairs)
 
 

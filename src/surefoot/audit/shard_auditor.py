@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from surefoot import records
 from surefoot.audit.auditor import Auditor
 from surefoot.audit.expected_heads import HeadSearch
 from surefoot.audit.proof_checker import LinearFact
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ShardAuditor(Auditor):
 
     policy: str  # of the experiment; the shard's own is a leased one
     leased: str  # the kind of event that begins a lease
-    lease: type[records.LeaseRecord | records.BankLease]
+    lease: type[events.Lease | events.Lease]
 
     def __init__(self, view: Any, expected: HeadSearch) -> None:
         super().__init__(view)
@@ -54,7 +54,7 @@ class ShardAuditor(Auditor):
             self.take(self._next)
             self._next = None
         for event in self._events:
-            if event.kind == self.leased:
+            if event.kind == events.LEASED:
                 self._next = event
                 return
             self.take(event)
@@ -69,14 +69,14 @@ class ShardAuditor(Auditor):
         """The number of the lease that comes next in its chain."""
         if self._next is None:
             return None
-        return msgspec.json.decode(self._next.payload, type=self.lease).number
+        return msgspec.json.decode(self._next.payload, type=events.Lease).number
 
-    def _take_created(self, event: Event, created: records.Created) -> None:
+    def _take_created(self, event: Event, created: events.Created) -> None:
         super()._take_created(event, msgspec.structs.replace(created, policy=self.policy))
         self._decides_by = created.policy
 
     def _take(self, event: Event, record: Any) -> None:
-        if isinstance(record, records.DecisionRecord | records.Guarded) and record.source == "learner":
+        if isinstance(record, events.RowsRound | events.PairRound) and record.source == "learner":
             self._check_mode(event)
         super()._take(event, record)
 
@@ -87,7 +87,7 @@ class ShardAuditor(Auditor):
             text = f"the learner played under a lease that was granted when all shards were {mode!r} (event {number})"
             self.findings.add(event.number, "mode", text)
 
-    def _take_mode(self, event: Event, mode: records.Mode) -> None:
+    def _take_mode(self, event: Event, mode: events.Mode) -> None:
         if mode.shared:
             self.modes.append((mode.shared, mode.mode))
             self._shared = max(self._shared, mode.shared)
@@ -98,7 +98,7 @@ class ShardAuditor(Auditor):
         if mode.shared is None or mode.mode != self._mode:
             super()._take_mode(event, mode)
 
-    def _is_granted(self, event: Event, record: records.LeaseRecord | records.BankLease) -> bool:
+    def _is_granted(self, event: Event, record: events.Lease) -> bool:
         is_granted = self._granted is not None and self._granted.record == record
         if not is_granted:
             self.findings.add(event.number, "lease", f"no such lease {record.number} was granted where the shards meet")
@@ -111,7 +111,7 @@ class ShardAuditor(Auditor):
     def _end_segment(
         self,
         event: Event,
-        record: records.LeaseEnded,
+        record: events.LeaseEnded,
         *,
         is_leased: bool,
         fact: LinearFact | None = None,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from surefoot import records
 from surefoot.audit.audit_ledger import AuditLedger
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import Declarations, read_linear
@@ -16,6 +15,7 @@ from surefoot.audit.rebuilt_gram import EPS
 from surefoot.audit.recorded_round import OfferedRound, RecordedRound, RoundProblems
 from surefoot.audit.shard_auditor import ShardAuditor
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 
 @dataclass
@@ -23,7 +23,7 @@ class FrozenBook:
     """What the rounds merged so far say of theta, as it stood when a lease was granted."""
 
     book: LinearChecks
-    record: records.LeaseRecord
+    record: events.Lease
 
 
 class LeasedChecks(LinearChecks):
@@ -38,7 +38,7 @@ class LeasedChecks(LinearChecks):
 
     def lease(self, frozen: FrozenBook) -> None:
         """Begin an empty ledger on the set of that moment; rounds since the last hand-in count in it."""
-        amount = frozen.record.amount
+        (amount,) = frozen.record.amounts
         self.declared = replace(self._shared, constraint="reserve" if amount > 0 else "cumulative", amount=amount)
         self.estimate, self._likelihood = frozen.book.estimate, frozen.book._likelihood
         self._seen = frozen.book._seen  # what was offered to any shard
@@ -114,33 +114,33 @@ class LeasedChecks(LinearChecks):
 class FloorShardAuditor(ShardAuditor):
     """The audit of one shard of a linear policy."""
 
-    policy, leased, lease = "SafeLUCB", records.LEASED, records.LeaseRecord
+    policy = "SafeLUCB"
     _book: LeasedChecks | None
 
-    def _take_created(self, event: Event, created: records.Created) -> None:
+    def _take_created(self, event: Event, created: events.Created) -> None:
         super()._take_created(event, created)
         if self.created is not None and self._book is not None:
             self._book = LeasedChecks(read_linear(self.policy, self.created.settings))
 
-    def _take_leased(self, event: Event, record: records.LeaseRecord) -> None:
+    def _take_leased(self, event: Event, record: events.Lease) -> None:
         if self._is_granted(event, record):
             assert self._book is not None
             self._check_handed_in(event, is_leased=self._book.is_leased)
             self._book.lease(self._granted)
 
-    def _take_lease_ended(self, event: Event, record: records.LeaseEnded) -> None:
+    def _take_lease_ended(self, event: Event, record: events.LeaseEnded) -> None:
         assert self._book is not None
         is_leased, (fact, moved) = self._book.is_leased, self._book.end()
         self._end_segment(event, record, is_leased=is_leased, fact=fact, moved=moved)
 
-    def _take_decision(self, event: Event, decision: records.DecisionRecord) -> None:
-        super()._take_decision(event, decision)
-        rows, asked = self._rows_of(decision, RoundProblems()), decision.asked
+    def _take_round(self, event: Event, decision: events.RowsRound) -> None:
+        super()._take_round(event, decision)
+        rows, asked = self._rows_of(decision, RoundProblems()), decision.request
         if rows is None or asked.baseline is None or max(decision.action, asked.baseline) >= len(rows):
             return
         self._rounds[decision.decision_id] = decision.round
         self._since.append(
-            records.HandedRound(
+            events.RowsHanded(
                 number=decision.round,
                 moment=event.time,
                 played=rows[decision.action].tolist(),
@@ -152,13 +152,14 @@ class FloorShardAuditor(ShardAuditor):
         if decision.is_fallback:
             self._rewards.append((decision.round, None))
 
-    def _take_reward(self, event: Event, reward: records.RewardRecord) -> None:
+    def _take_reward(self, event: Event, reward: events.Reward) -> None:
         super()._take_reward(event, reward)
         assert self.created is not None
         if reward.refused is None and self.created.reward_window is None and reward.decision_id in self._rounds:
-            self._rewards.append((self._rounds[reward.decision_id], float(reward.value)))
+            values = {name: float(value) for name, value in reward.values.items()}
+            self._rewards.append((self._rounds[reward.decision_id], values))
 
-    def _take_corrected(self, event: Event, corrected: records.Corrected) -> None:
+    def _take_corrected(self, event: Event, corrected: events.Corrected) -> None:
         super()._take_corrected(event, corrected)
         assert self.created is not None
         if self.created.reward_window is None:
@@ -167,16 +168,19 @@ class FloorShardAuditor(ShardAuditor):
             )
             self.findings.add(event.number, "corrected", text)
 
-    def _take_closed(self, event: Event, closed: records.Closed) -> None:
-        super()._take_closed(event, closed)
-        self._rewards += [(learned.round, learned.value) for learned in closed.learned]
+    def _take_settled(self, event: Event, settled: events.Settled) -> None:
+        assert self._learning is not None
+        came = [self._learning.value_of(window.decision_id) for window in settled.windows]
+        super()._take_settled(event, settled)
+        for window, value in zip(settled.windows, came, strict=True):
+            self._rewards.append((window.round, {events.METRIC: value}))
 
-    def _take_abandoned(self, event: Event, abandoned: records.Abandoned) -> None:
+    def _take_abandoned(self, event: Event, abandoned: events.Abandoned) -> None:
         super()._take_abandoned(event, abandoned)
         if abandoned.decision_id in self._rounds:
             self._rewards.append((self._rounds[abandoned.decision_id], None))
 
-    def _take_voided(self, event: Event, voided: records.Voided) -> None:
+    def _take_voided(self, event: Event, voided: events.Voided) -> None:
         assert self._book is not None
         number = self._rounds.get(voided.decision_id, 0)
         if not (self._book.is_leased and self._since and number >= self._since[0].number):
@@ -196,7 +200,7 @@ class FloorShardAuditor(ShardAuditor):
         """A shard proves nothing by its own rewards."""
 
 
-def frozen_book(book: LinearChecks, record: records.LeaseRecord) -> FrozenBook:
+def frozen_book(book: LinearChecks, record: events.Lease) -> FrozenBook:
     """A copy of what was learned: the original goes on learning."""
     kept = copy.copy(book)
     kept.estimate, kept._likelihood = copy.deepcopy(book.estimate), copy.deepcopy(book._likelihood)
@@ -208,7 +212,7 @@ def _question(played: Vector, displaced: Vector, alpha: float, *, is_learner: bo
     return played - (1 - alpha) * displaced if is_learner else alpha * displaced
 
 
-def question_of(rounds: list[records.HandedRound], alpha: float, dim: int) -> tuple[Vector, float]:
+def question_of(rounds: list[events.RowsHanded], alpha: float, dim: int) -> tuple[Vector, float]:
     """What rounds add up to, z + alpha w - (1 - alpha) v, and the size of what was added."""
     total, size = np.zeros(dim), 0.0
     for made in rounds:

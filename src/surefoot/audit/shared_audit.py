@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from surefoot import records
 from surefoot.audit.audit_report import Report
 from surefoot.audit.coin_fairness import CoinFairness
 from surefoot.audit.expected_heads import HeadSearch
@@ -16,6 +15,7 @@ from surefoot.audit.shared_floor import SharedFloor
 from surefoot.audit.shared_report import SharedReport
 from surefoot.errors import JournalCorruptedError
 from surefoot.journal import Journal, View
+from surefoot.rounds import events
 
 
 def audit_shards(
@@ -47,10 +47,10 @@ def audit_shards(
     Examples
     --------
     >>> import surefoot
-    >>> from surefoot.experiment import create_sharded
+    >>> from surefoot.experiment import create_shared
     >>> hub = surefoot.open_journal("memory:")
     >>> told = {"noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.0}
-    >>> create_sharded(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
+    >>> create_shared(hub, "shop", surefoot.SafeLUCB(dim=2, alpha=0.1, delta=0.01, **told))
     >>> audit_shards(hub, "shop", {}).is_clean
     True
     """
@@ -75,10 +75,10 @@ def audit_shards(
     return SharedReport(_report(name, floor, floor.coins), reports, missing)
 
 
-def declared(view: View) -> records.Created | None:
+def declared(view: View) -> events.Created | None:
     """What the first event says; None where it cannot be read, which an audit finds."""
     try:
-        return msgspec.json.decode(next(iter(view.read(limit=1, verify=False))).payload, type=records.Created)
+        return msgspec.json.decode(next(iter(view.read(limit=1, verify=False))).payload, type=events.Created)
     except (msgspec.MsgspecError, StopIteration, JournalCorruptedError):
         return None
 

@@ -6,7 +6,6 @@ A round is charged to the banks at its worst once it is handed in, and enters in
 import math
 from typing import Any
 
-from surefoot import records
 from surefoot.audit.bank_shard_checks import BankShardAuditor, frozen_banks
 from surefoot.audit.coin_fairness import CoinFairness
 from surefoot.audit.guard_checks import WRITTEN, predicted, unfair
@@ -16,14 +15,17 @@ from surefoot.audit.recorded_round import RoundProblems
 from surefoot.audit.shared_chain import AuditedShard, MergedRound, SharedChain
 from surefoot.journal import View
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 
 class SharedBank(SharedChain):
     """The chain where shards of a guard meet."""
 
+    is_pair = True
+
     coins: CoinFairness
 
-    def _begin(self, created: records.Created) -> None:
+    def _begin(self, created: events.Created) -> None:
         self._declared: GuardDeclarations = read_guard(created.settings)
         if any(metric.is_played for metric in self._declared.metrics):
             self.findings.add(1, "settings", "the banks of the actions played cannot be shared")
@@ -34,10 +36,10 @@ class SharedBank(SharedChain):
     def _auditor(self, view: View) -> BankShardAuditor:
         return BankShardAuditor(view, self.expected)
 
-    def _take_bank_leased(self, event: Event, lease: records.BankLease) -> None:
+    def _take_leased(self, event: Event, lease: events.Lease) -> None:
         shard = self._begin_lease(event, lease)
-        if lease.entered != self._entered:
-            text = f"the banks have taken in {self._entered} rounds, but {lease.entered} are written"
+        if lease.learned != self._entered:
+            text = f"the banks have taken in {self._entered} rounds, but {lease.learned} are written"
             self.findings.add(event.number, "observations", text)
         if len(lease.amounts) != len(self._banks) or not all(amount >= 0.0 for amount in lease.amounts):
             self.findings.add(event.number, "leases", "a lease must grant an amount of each metric, at least 0")
@@ -53,7 +55,7 @@ class SharedBank(SharedChain):
         if shard.auditor is not None and shard.auditor.waits_for == lease.number:
             shard.auditor.advance(frozen_banks(self._banks, lease))
 
-    def _take_bank_handed_in(self, event: Event, given: records.BankHandedIn) -> None:
+    def _take_handed_in(self, event: Event, given: events.PairHandIn) -> None:
         shard, problems = self.shards[given.shard], RoundProblems()
         self._check_handed_in(shard, given, problems)
         self._check_rounds(shard, given, problems)
@@ -62,7 +64,7 @@ class SharedBank(SharedChain):
         for what, text in problems.found:
             self.findings.add(event.number, what, text)
 
-    def _check_rounds(self, shard: AuditedShard, given: records.BankHandedIn, problems: RoundProblems) -> None:
+    def _check_rounds(self, shard: AuditedShard, given: events.PairHandIn, problems: RoundProblems) -> None:
         """Every coin chose its side, and all shares together cost no more than the lease at their worst."""
         for made in given.rounds:
             is_coin = made.draw is None
@@ -114,6 +116,6 @@ class SharedBank(SharedChain):
         return metric.scaled(reward[metric.name])
 
 
-def _coin(merged: MergedRound) -> records.HandedCoin:
-    assert isinstance(merged.made, records.HandedCoin)
+def _coin(merged: MergedRound) -> events.PairHanded:
+    assert isinstance(merged.made, events.PairHanded)
     return merged.made

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.audit.auditor import NEXT_MODES
 from surefoot.audit.coin_fairness import CoinFairness
@@ -23,14 +22,15 @@ from surefoot.audit.recorded_round import RoundProblems
 from surefoot.audit.shard_auditor import Segment, ShardAuditor
 from surefoot.journal import Journal, View
 from surefoot.journal.events import Event
-from surefoot.records_of_leases import edge_chain
+from surefoot.rounds import events
+from surefoot.rounds.events import edge_chain
 
 
 @dataclass
 class MergedRound:
     """A round in the order of learning, and its reward once it has one."""
 
-    made: records.HandedRound | records.HandedCoin
+    made: events.RowsHanded | events.PairHanded
     booked: Sequence[Any]  # what a guard's banks settle it by, fixed before its coin
     teaches: bool = False
     is_settled: bool = False
@@ -60,11 +60,13 @@ class AuditedShard:
 class SharedChain(ABC):
     """The chain where shards meet, event by event."""
 
+    is_pair: bool
+
     def __init__(self, hub: Journal, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
         self._hub, self._name, self._journals, self.expected = hub, name, journals, expected
         self.findings, self.tally = Findings(), AuditCounts()
         self.chain = HashChain(name, self.findings)
-        self.created: records.Created | None = None
+        self.created: events.Created | None = None
         self.coins: CoinFairness | None = None
         self.shards: dict[str, AuditedShard] = {}
         self._watermark = self._time = -math.inf
@@ -81,15 +83,15 @@ class SharedChain(ABC):
         if self.tally.events == 1:
             self.tally.first_time = event.time
         try:
-            record = read_payload(event.kind, event.payload)
+            record = read_payload(event.kind, event.payload, is_pair=self.is_pair)
             if event.key != _key(record):
                 self.findings.add(event.number, "key", f"it must be found by {_key(record)!r}, but has {event.key!r}")
             getattr(self, f"_take_{event.kind}")(event, record)
         except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
             self.findings.add(event.number, "payload", f"it cannot be worked with as a {event.kind}: {error}")
 
-    def _take_created(self, event: Event, created: records.Created) -> None:
-        if created.format != records.SHARDED or created.shard is not None or self.created is not None:
+    def _take_created(self, event: Event, created: events.Created) -> None:
+        if not created.is_hub or self.created is not None:
             self.findings.add(event.number, "created", "it must be a sharded experiment, which is created once")
         self.created, self._first = created, event.hash
         self.tally.modes.append((event.number, created.mode))
@@ -97,7 +99,7 @@ class SharedChain(ABC):
             self.findings.add(event.number, "settings", text)
         self._begin(created)
 
-    def _take_joined(self, event: Event, joined: records.Joined) -> None:
+    def _take_joined(self, event: Event, joined: events.Joined) -> None:
         if joined.shard in self.shards or not joined.since >= self._watermark:
             self.findings.add(event.number, "joined", f"shard {joined.shard!r} joins once, after what is merged")
         if self._is_ahead(joined.since) and joined.since != self._watermark:
@@ -129,7 +131,7 @@ class SharedChain(ABC):
         chain = edge_chain(self._name, shard)
         return self._hub.view(chain) if chain in self._hub.names() else None
 
-    def _check_declared(self, event: Event, joined: records.Joined, own: records.Created | None) -> None:
+    def _check_declared(self, event: Event, joined: events.Joined, own: events.Created | None) -> None:
         """A shard decides by what was declared where the shards meet, in the one journal that it joined with."""
         assert self.created is not None
         told = msgspec.structs.replace(self.created, shard=joined.shard, token=joined.token, hub=self._first)
@@ -142,18 +144,18 @@ class SharedChain(ABC):
             )
             self.findings.add(event.number, "created", text)
 
-    def _take_snapshot(self, event: Event, snapshot: records.Snapshot) -> None:
+    def _take_snapshot(self, event: Event, snapshot: events.Snapshot) -> None:
         """It only saves time: everything is rebuilt here from the events."""
         self.tally.snapshots += 1
 
-    def _take_mode(self, event: Event, mode: records.Mode) -> None:
+    def _take_mode(self, event: Event, mode: events.Mode) -> None:
         """The mode of all shards, from the next lease of each on."""
         known = self.tally.modes[-1][1]
         if mode.mode not in (known, *NEXT_MODES[known]):
             self.findings.add(event.number, "mode", f"an experiment cannot go from {known!r} to {mode.mode!r}")
         self.tally.modes.append((event.number, mode.mode))
 
-    def _take_lost(self, event: Event, lost: records.Lost) -> None:
+    def _take_lost(self, event: Event, lost: events.Lost) -> None:
         shard = self.shards[lost.shard]
         if not lost.reason.strip():
             self.findings.add(event.number, "lost", f"nobody says why shard {lost.shard!r} is not waited for")
@@ -162,7 +164,7 @@ class SharedChain(ABC):
             self._settle(shard, merged, None)
         self._merge()
 
-    def _begin_lease(self, event: Event, lease: records.LeaseRecord | records.BankLease) -> AuditedShard:
+    def _begin_lease(self, event: Event, lease: events.Lease) -> AuditedShard:
         """What every lease must be, whatever it grants."""
         shard = self.shards[lease.shard]
         if lease.number != shard.lease + 1 or any(shard.amounts):
@@ -178,9 +180,7 @@ class SharedChain(ABC):
             shard.auditor.granted_in = self.tally.modes[-1]
         return shard
 
-    def _check_handed_in(
-        self, shard: AuditedShard, given: records.HandedIn | records.BankHandedIn, problems: RoundProblems
-    ) -> Segment | None:
+    def _check_handed_in(self, shard: AuditedShard, given: Any, problems: RoundProblems) -> Segment | None:
         """What was handed in must be what the shard's own chain holds, where that was given."""
         self.tally.decisions += len(given.rounds)
         self.tally.learner += sum(made.is_learner for made in given.rounds)
@@ -207,7 +207,7 @@ class SharedChain(ABC):
             problems.add("rounds", f"by its chain it was complete at {segment.through!r}, untimed={segment.untimed}")
         return segment
 
-    def _receive(self, shard: AuditedShard, given: records.HandedIn | records.BankHandedIn) -> None:
+    def _receive(self, shard: AuditedShard, given: Any) -> None:
         """Take the rounds in, and merge what every shard has handed in before the watermark."""
         shard.is_away = shard.has_left = given.leaves
         shard.handed_in = shard.handed_in + len(given.rounds)
@@ -256,7 +256,7 @@ class SharedChain(ABC):
                     self.findings.add(number, "mode", text)
 
     @abstractmethod
-    def _begin(self, created: records.Created) -> None:
+    def _begin(self, created: events.Created) -> None:
         """Begin with what was declared."""
 
     @abstractmethod
@@ -285,10 +285,10 @@ def same_rounds(ours: list[Any], theirs: list[Any]) -> bool:
 
 def _key(record: Any) -> str | None:
     match record:
-        case records.Joined():
+        case events.Joined():
             return f"j:{record.shard}"
-        case records.LeaseRecord() | records.BankLease():
+        case events.Lease():
             return f"l:{record.shard}:{record.number}"
-        case records.HandedIn() | records.BankHandedIn():
+        case events.HandIn():
             return f"h:{record.shard}:{record.lease}"
     return None

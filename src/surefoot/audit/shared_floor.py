@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from surefoot import records
 from surefoot.audit.compensated_sums import Vector
 from surefoot.audit.declarations import read_linear
 from surefoot.audit.expected_heads import HeadSearch
@@ -22,6 +21,7 @@ from surefoot.audit.shard_checks import FloorShardAuditor, frozen_book, question
 from surefoot.audit.shared_chain import AuditedShard, MergedRound, SharedChain
 from surefoot.journal import Journal, View
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
 CARRIED = "earlier proof over all shards"
 
@@ -29,12 +29,14 @@ CARRIED = "earlier proof over all shards"
 class SharedFloor(SharedChain):
     """The chain where shards of a linear policy meet."""
 
+    is_pair = False
+
     def __init__(self, hub: Journal, name: str, journals: Mapping[str, Journal], expected: HeadSearch) -> None:
         super().__init__(hub, name, journals, expected)
         self._question, self._size = np.zeros(0), 0.0
         self._carried: LinearFact | None = None
 
-    def _begin(self, created: records.Created) -> None:
+    def _begin(self, created: events.Created) -> None:
         self._declared = read_linear(created.policy, created.settings)
         self.book = LinearChecks(self._declared)
         dim = self._declared.knowledge.dim
@@ -44,27 +46,27 @@ class SharedFloor(SharedChain):
     def _auditor(self, view: View) -> FloorShardAuditor:
         return FloorShardAuditor(view, self.expected)
 
-    def _take_leased(self, event: Event, lease: records.LeaseRecord) -> None:
+    def _take_leased(self, event: Event, lease: events.Lease) -> None:
         shard = self._begin_lease(event, lease)
-        if lease.observations != self.book.estimate.count:
-            text = f"the set has learned {self.book.estimate.count} rewards, but {lease.observations} are written"
+        if lease.learned != self.book.estimate.count:
+            text = f"the set has learned {self.book.estimate.count} rewards, but {lease.learned} are written"
             self.findings.add(event.number, "observations", text)
-        shard.amounts = (lease.amount,)
+        (amount,) = shard.amounts = tuple(lease.amounts)
         leased = math.fsum(amount for other in self.shards.values() for amount in other.amounts)
         assert self._carried is not None
         reserve = self._declared.amount if self._declared.constraint == "reserve" else 0.0
         bound = self._declared.knowledge.theta_bound
         slack = self._carried.error + 64 * EPS * bound * self._size
-        if self.tally.is_refuted and lease.amount > 0:
+        if self.tally.is_refuted and amount > 0:
             self.findings.add(event.number, "alarm", "an amount was leased while the alarm was on")
         # A round that was moved may cost more than its lease; then nothing is leased until what is out is proved again.
-        if lease.amount < 0 or (lease.amount > 0 and leased > max(0.0, self._carried.level + reserve + slack)):
+        if amount < 0 or (amount > 0 and leased > max(0.0, self._carried.level + reserve + slack)):
             text = f"{leased:.12g} is leased in all, but {self._carried.level + reserve:.12g} is proved"
             self.findings.add(event.number, "leases", text)
         if shard.auditor is not None and shard.auditor.waits_for == lease.number:
             shard.auditor.advance(frozen_book(self.book, lease))
 
-    def _take_handed_in(self, event: Event, given: records.HandedIn) -> None:
+    def _take_handed_in(self, event: Event, given: events.RowsHandIn) -> None:
         shard, problems = self.shards[given.shard], RoundProblems()
         level = self._check_segment(shard, given, problems)
         self._receive(shard, given)
@@ -80,7 +82,7 @@ class SharedFloor(SharedChain):
         for what, text in problems.found:
             self.findings.add(event.number, what, text)
 
-    def _check_segment(self, shard: AuditedShard, given: records.HandedIn, problems: RoundProblems) -> float:
+    def _check_segment(self, shard: AuditedShard, given: events.RowsHandIn, problems: RoundProblems) -> float:
         """What was handed in must be what the shard's own chain holds, and claim no more; what that proves of it."""
         segment = self._check_handed_in(shard, given, problems)
         own, size = question_of(given.rounds, self._declared.alpha, self.book.dim)
@@ -103,7 +105,7 @@ class SharedFloor(SharedChain):
 
     def _count(self, merged: MergedRound) -> None:
         made = merged.made
-        assert isinstance(made, records.HandedRound)
+        assert isinstance(made, events.RowsHanded)
         played, displaced = np.array(made.played), np.array(made.displaced)
         known = self._declared.known(made.baseline_reward)
         self.book._seen.add(np.stack([played, displaced]))
@@ -116,10 +118,10 @@ class SharedFloor(SharedChain):
         while self._order and self._order[0].is_settled:
             merged = self._order.popleft()
             if merged.reward is not None:
-                self.book.learn(_features(merged), merged.reward, merged.made.is_learner)
+                self.book.learn(_features(merged), merged.reward[events.METRIC], merged.made.is_learner)
                 self.tally.learned += 1
 
-    def _check_proof(self, given: records.HandedIn, level: float, problems: RoundProblems) -> None:
+    def _check_proof(self, given: events.RowsHandIn, level: float, problems: RoundProblems) -> None:
         """What is proved of all rounds handed in: by the newest set, what was proved before, and this certificate."""
         assert given.proof is not None
         assert given.proved is not None
@@ -144,5 +146,5 @@ class SharedFloor(SharedChain):
 
 def _features(merged: MergedRound) -> Vector:
     made = merged.made
-    assert isinstance(made, records.HandedRound)
+    assert isinstance(made, events.RowsHanded)
     return np.array(made.played if made.is_learner else made.displaced)

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from surefoot import records
 from surefoot.audit.audit_counts import AuditCounts
 from surefoot.journal.events import Event
+from surefoot.rounds import events
 
-FORMAT = 2
+FORMAT = 3
 
 
 class _Policy(msgspec.Struct):
@@ -38,12 +38,12 @@ class _Snapshot(msgspec.Struct):
     time: float
     mode: str
     policy: _Policy
-    tally: _Counts
-    answer: records.Acknowledged | None
+    counts: _Counts
+    answer: events.Acknowledged | None
 
 
 def snapshot_faults(
-    data: bytes, event: Event, created: records.Created, mode: str, tally: AuditCounts, policy: str
+    data: bytes, event: Event, created: events.Created, mode: str, tally: AuditCounts, policy: str
 ) -> Iterator[str]:
     """What the attachment of a snapshot says otherwise than the events before it, a sentence each.
 
@@ -63,12 +63,12 @@ def snapshot_faults(
         "mode": (found.mode, mode),
         "policy": ((found.policy.policy, found.policy.id), (policy, created.policy_id)),
         "rounds": (found.policy.rounds, tally.decisions),
-        "learner's rounds": (found.tally.learner_rounds, tally.learner),
-        "baseline's rounds": (found.tally.baseline_rounds, tally.baseline),
-        "held rounds": (found.tally.held_rounds, tally.held),
-        "rewards": (found.tally.rewards, tally.rewards),
-        "abandoned rounds": (found.tally.abandoned, tally.abandoned),
-        "voided rounds": (found.tally.voided, tally.voided),
+        "learner's rounds": (found.counts.learner_rounds, tally.learner),
+        "baseline's rounds": (found.counts.baseline_rounds, tally.baseline),
+        "held rounds": (found.counts.held_rounds, tally.held),
+        "rewards": (found.counts.rewards, tally.rewards),
+        "abandoned rounds": (found.counts.abandoned, tally.abandoned),
+        "voided rounds": (found.counts.voided, tally.voided),
         "answer to the alarm": (found.answer, answers[-1] if answers else None),
     }
     for what, (said, known) in expected.items():

@@ -92,10 +92,10 @@ class AsyncExperiment:
         Answer
             The decision as the journal holds it.
         """
-        (answer,) = await self._put(self.decisions, [ask])
-        if isinstance(answer, SurefootError):
-            raise answer
-        return answer
+        result: Answer | SurefootError = (await self._put(self.decisions, [ask]))[0]
+        if isinstance(result, SurefootError):
+            raise result
+        return result
 
     async def decide_all(self, requests: Iterable[Mapping[str, Any]]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order.

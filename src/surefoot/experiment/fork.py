@@ -322,7 +322,8 @@ def _changed(old: Created, changes: Mapping[str, Any] | None) -> Policy | Config
                 "`policy`."
             )
         return configuration_in(old.configuration)
-    return make_policy(old.policy, {**old.settings, **(changes or {})})
+    policy: Policy = make_policy(old.policy, {**old.settings, **(changes or {})})
+    return policy
 
 
 def _correct(

@@ -598,7 +598,7 @@ class Pair(Kind):
         """Nothing: banks compare what was assigned, whatever came of it (intention to treat)."""
 
 
-def kind_of(created: Created) -> Rows | Pair:
+def kind_of(created: Created) -> Kind:
     """The kind of an experiment's policy."""
     return (Pair if issubclass(policy_class(created.policy), Guard) else Rows)(created)
 

@@ -342,7 +342,7 @@ class PairPot(Pot):
         self._plans = {(shard, of): bytes(plan) for shard, of, plan in state["plans"]}
 
 
-def pot_of(policy: Any) -> RowsPot | PairPot:
+def pot_of(policy: Any) -> Pot:
     """The pot of a new policy.
 
     Raises
