@@ -10,7 +10,7 @@ import numpy as np
 
 import surefoot
 from surefoot.audit import audit
-from surefoot.experiment import Experiment, Question
+from surefoot.experiment import Experiment
 from surefoot.journal import Journal, open_journal
 
 DECISIONS, TURNS, BATCH = 4_000, 5, 200

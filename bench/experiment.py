@@ -12,11 +12,11 @@ import numpy as np
 
 import surefoot
 from bench.timing import HEADER, at_once, compare, seconds_per_round
-from surefoot.rounds import events
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
+from surefoot.experiment import Answer, AsyncExperiment, Experiment
 from surefoot.experiment.experiment import SNAPSHOT_EVERY
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.sqlite import SqliteJournal
+from surefoot.rounds import events
 from surefoot.rounds.events import encode
 
 CALLERS, EVENTS, TAIL, PAGE = 32, 1_000_000, 2_000, 1_000

@@ -19,7 +19,7 @@ import psycopg
 from tests.journal.servers import PostgresServer, new_database, running_server
 
 import surefoot
-from surefoot.experiment import Experiment, GuardQuestion, Question, Experiment, create_shared
+from surefoot.experiment import Experiment, create_shared
 from surefoot.journal import open_journal
 
 NAME, THREADS, SERVERS, SECONDS, TURNS = "shop", 8, 3, 4.0, 3
@@ -28,7 +28,7 @@ EVERY, WARM = 1000, 80
 ROWS = [np.abs(np.random.default_rng(seed).normal(size=(10, 4))) * 0.2 for seed in range(64)]
 REWARDS = [np.clip(rows @ [0.6, 0.3, 0.5, 0.4], 0.0, 1.0) for rows in ROWS]
 QUESTIONS = [Question(features=rows, baseline=0) for rows in ROWS]
-PROPOSALS = [GuardQuestion("old", "new")] * len(QUESTIONS)
+PROPOSALS = [{"baseline": "old", "proposal": "new"}] * len(QUESTIONS)
 FORKS = multiprocessing.get_context("spawn")
 
 

@@ -33,7 +33,7 @@ PACKAGES = (
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "References", "Examples")
 IMPORT = re.compile(r"^(?:>>> |\.\.\. )?\s*from (surefoot[\w.]*) import (.+)$", flags=re.MULTILINE)
 SECTION = re.compile(rf"^({'|'.join(SECTIONS)})\n-+$", flags=re.MULTILINE)
-OPENED = {"Experiment", "Experiment"}  # made by its class methods, never by its constructor
+OPENED = {"Experiment"}  # made by its class methods, never by its constructor
 NOT_YET = {"Finding", "Findings", "Report"}  # of `surefoot.audit`, whose modules say their fields in a table
 
 

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.records_of_leases import edge_chain
 
 from surefoot.audit import audit, audit_shards
 from surefoot.client import Client
 from surefoot.edge import Edge, GuardEdge
-from surefoot.experiment import Experiment, Experiment, create_shared
-from surefoot.experiment.export import row_rounds
-from surefoot.experiment.export import pair_rounds
-from surefoot.policies.by_name import make_policy
+from surefoot.experiment import Experiment, create_shared
+from surefoot.experiment.export import pair_rounds, row_rounds
 from surefoot.journal import open_journal
 from surefoot.policies import guard
-from surefoot.records_of_leases import edge_chain
+from surefoot.policies.by_name import make_policy
 from surefoot.service import edge_leases
 from surefoot.service.settings import Settings
 from tests.edge.edges import new_keys, options_of
@@ -147,8 +146,7 @@ class Shard(Process):
         self.journals = {name: open_journal(self.folder / f"{name}.db") for name in ("own", "other")}
         told: dict[str, Any] = {"every": 10**9, "seconds": 1e9, "in_background": False, "clock": self.clock}
         self.shop, self.other = (
-            Experiment.join(self.hub, NAME, journal, shard=name, **told)
-            for name, journal in self.journals.items()
+            Experiment.join(self.hub, NAME, journal, shard=name, **told) for name, journal in self.journals.items()
         )
 
     def restart(self) -> None:

@@ -5,6 +5,7 @@ import time
 import msgspec
 import numpy as np
 import pytest
+from surefoot.records_of_leases import edge_chain
 
 from surefoot.client import ServiceError
 from surefoot.edge import base_edge_journal, own_ids
@@ -15,7 +16,6 @@ from surefoot.errors import DecisionConflictError, DecisionError, InputError
 from surefoot.experiment.state import decode
 from surefoot.journal import open_journal
 from surefoot.rounds.events import DECISION, DecisionRecord
-from surefoot.records_of_leases import edge_chain
 from tests.edge.edges import ACTIONS, MEANS, ROWS, Shop, crash, findings, warmed
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from surefoot.leases import GuardShard
 
 from surefoot.client import ServiceError
 from surefoot.edge import GuardEdge, edge_log
@@ -22,7 +23,6 @@ from surefoot.errors import ConfigError, JournalCorruptedError
 from surefoot.journal import canonical, open_journal
 from surefoot.journal.events import START, next_event
 from surefoot.journal.signatures import PublicKey, SigningKey
-from surefoot.leases import GuardShard
 from surefoot.policies import coin
 from tests.edge.conftest import NUMBERS
 from tests.edge.edges import crash, findings

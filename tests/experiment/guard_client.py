@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from surefoot import Guard
-from surefoot.experiment import Experiment, GuardAnswer
+from surefoot.experiment import Answer, Experiment
 from surefoot.journal import open_journal
 from tests.experiment.client import NAME, SNAPSHOT_EVERY, THREADS, Client
 
@@ -22,7 +22,7 @@ def reward_of(decision_id: str) -> float:
     return 0.3 * random.Random(f"reward {decision_id}").random()
 
 
-def told(answer: GuardAnswer) -> str:
+def told(answer: Answer) -> str:
     record = answer.record
     return f"{answer.decision_id} {answer.round} {record.draw!r} {record.share!r} {answer.source}"
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from surefoot.rounds import events
+from surefoot.experiment.decoding import decode
+
 from surefoot.audit import audit
 from surefoot.experiment import Experiment
-from surefoot.experiment.decoding import decode
 from surefoot.experiment.snapshots import begin, pack
 from surefoot.journal import START, Event, Head, Journal, open_journal, verify
+from surefoot.rounds import events
 from tests.experiment.client import NAME, live, played_of, reward_of
 
 FORKS = multiprocessing.get_context("forkserver")  # imports once, and forks the clients from there

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from surefoot.experiment.answer import or_raise
 
 from surefoot.errors import DecisionConflictError, InputError, JournalUnavailableError
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, Question
-from surefoot.experiment.answer import or_raise
+from surefoot.experiment import Answer, AsyncExperiment, Experiment
 from surefoot.experiment.asynchronous import LARGEST_GROUP, BatchQueue
-from surefoot.rounds.format import pack
 from surefoot.journal import Journal, Transaction, open_journal
 from surefoot.journal.in_memory import MemoryJournal
+from surefoot.rounds.format import pack
 from tests.experiment.worlds import safe_policy
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def test_a_call_that_is_refused_is_its_own_callers_error() -> None:
             assert not isinstance(fine, BaseException)
             assert fine.is_accepted
             assert isinstance(senseless, InputError)
-            made = await shop.decide_all([Question(ROWS, 0), Question(ROWS, 9)])
+            made = await shop.decide_all([{"features": ROWS, "baseline": 0}, {"features": ROWS, "baseline": 9}])
             assert [type(each) for each in made] == [Answer, InputError]
 
     asyncio.run(main())
@@ -175,14 +175,17 @@ def test_what_was_asked_is_decided_even_if_the_array_is_filled_anew(tmp_path: Pa
 def test_a_list_that_changes_while_it_waits_changes_nobodys_answers() -> None:
     async def main() -> None:
         async with new(open_journal("memory:")) as shop:
-            mine = [Question(ROWS, 0, decision_id="a")]
+            mine = [{"features": ROWS, "baseline": 0, "decision_id": "a"}]
             waiting = [asyncio.create_task(shop.decide_all(mine))]
-            waiting += [asyncio.create_task(shop.decide_all([Question(ROWS, 0, decision_id=name)])) for name in "bc"]
+            waiting += [
+                asyncio.create_task(shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": name}]))
+                for name in "bc"
+            ]
             await asyncio.sleep(0)
-            mine.append(Question(ROWS, 0, decision_id="x"))
+            mine.append({"features": ROWS, "baseline": 0, "decision_id": "x"})
             found = await asyncio.wait_for(asyncio.gather(*waiting), 10)
             assert [[or_raise(answer).decision_id for answer in answers] for answers in found] == [["a"], ["b"], ["c"]]
-            made = await shop.decide_all(Question(ROWS, 0) for _ in range(3))
+            made = await shop.decide_all({"features": ROWS, "baseline": 0} for _ in range(3))
             assert [or_raise(answer).round for answer in made] == [4, 5, 6]
 
     asyncio.run(main())

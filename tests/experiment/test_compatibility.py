@@ -10,8 +10,8 @@ import pytest
 from surefoot.errors import JournalSchemaError
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import row_rounds
-from surefoot.rounds.format import pack
 from surefoot.journal import open_journal
+from surefoot.rounds.format import pack
 from tests.experiment import guard_worlds
 from tests.experiment.honest import played, safe
 from tests.experiment.tampering import load, rehashed, save

@@ -11,8 +11,8 @@ from surefoot.audit import audit
 from surefoot.errors import ConfigError, InputError
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import row_rounds
-from surefoot.rounds.format import pack
 from surefoot.journal import Journal, canonical, open_journal
+from surefoot.rounds.format import pack
 from tests.experiment.honest import new_world, rounds_of, safe
 from tests.experiment.tampering import Row, first, forged
 from tests.experiment.worlds import Clock

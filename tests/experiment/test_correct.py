@@ -11,8 +11,8 @@ from surefoot.audit import audit
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment
 from surefoot.experiment.export import row_rounds
-from surefoot.rounds.format import pack
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds.format import pack
 from tests.experiment.tampering import Row, first, forged
 from tests.experiment.worlds import Clock, safe_policy
 

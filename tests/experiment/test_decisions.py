@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import surefoot
-from surefoot.rounds import events
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError, ModeError
-from surefoot.experiment import Answer, Experiment, Question
+from surefoot.experiment import Answer, Experiment
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
 ROWS = np.array([[0.6, 0.0], [0.9, 0.0]])  # whatever theta is, row 1 pays 1.5 times what row 0 does
@@ -104,11 +104,11 @@ def test_a_refused_question_changes_nothing(
 def test_a_batch_is_decided_in_order_and_each_question_stands_alone(shop: Experiment) -> None:
     answers = shop.decide_all(
         [
-            Question(ROWS, 0, decision_id="a"),
-            Question(ROWS, 7, decision_id="b"),
-            Question(ROWS, "blue"),
-            Question(ROWS, 0, decision_id="a"),
-            Question(ROWS, 0, decision_id="c"),
+            {"features": ROWS, "baseline": 0, "decision_id": "a"},
+            {"features": ROWS, "baseline": 7, "decision_id": "b"},
+            {"features": ROWS, "baseline": "blue"},
+            {"features": ROWS, "baseline": 0, "decision_id": "a"},
+            {"features": ROWS, "baseline": 0, "decision_id": "c"},
         ]
     )
     rounds = [answer.round if isinstance(answer, Answer) else type(answer).__name__ for answer in answers]

@@ -10,11 +10,10 @@ import pytest
 import surefoot
 from surefoot.audit import audit
 from surefoot.errors import DecisionConflictError, DecisionError, InputError
-from surefoot.experiment import Experiment, GuardQuestion
-from surefoot.experiment.export import row_rounds
-from surefoot.experiment.export import pair_rounds
-from surefoot.rounds.format import pack
+from surefoot.experiment import Experiment
+from surefoot.experiment.export import pair_rounds, row_rounds
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds.format import pack
 from tests.experiment.worlds import Clock, safe_policy
 
 ROWS = np.array([[0.5, 0.2], [0.2, 0.5], [0.6, 0.1]])
@@ -155,9 +154,7 @@ def test_more_texts_than_one_transaction_takes_are_erased() -> None:
     with open_journal("memory:") as journal:
         experiment = Experiment.create(journal, "shop", surefoot.UCB(arms=2), sealed=True)
         for _ in range(21):
-            experiment.decide_all(
-                [surefoot.experiment.Question(baseline=0, context={"person": SECRET}) for _ in range(100)]
-            )
+            experiment.decide_all([{"baseline": 0, "context": {"person": SECRET}} for _ in range(100)])
         assert experiment.erase(person=SECRET) == 2100
         assert len([event for event in journal.read("shop") if event.kind == "erased"]) == 3
 
@@ -219,7 +216,7 @@ def test_a_guard_is_sealed_and_erased_too() -> None:
         assert report.is_clean, list(report.findings)
         assert SECRET + "-7" not in str(list(pair_rounds(journal, "models")))
         assert pack(models.policy_state()) == pack(Experiment.open(journal, "models").policy_state())
-        assert models.decide_all([GuardQuestion("a", "b", unit=f"{SECRET}-1")])[0].is_visit  # type: ignore[union-attr]
+        assert models.decide_all([{"baseline": "a", "proposal": "b", "unit": f"{SECRET}-1"}])[0].is_visit  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("how", ["edited", "removed"])

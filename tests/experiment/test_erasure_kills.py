@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from surefoot.experiment.decoding import decode, reference
 
-from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.experiment import Answer, Experiment
-from surefoot.experiment.decoding import decode, reference
 from surefoot.experiment.export import row_rounds
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.private_text import by_alias
+from surefoot.rounds import events
 from tests.experiment.client import NAME, told
 from tests.experiment.erasing_client import begin, corrected_of, is_gone, live
 from tests.experiment.killing import Notes, check_bits

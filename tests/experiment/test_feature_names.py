@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from surefoot.experiment.feature_names import column_names, feature_names
 
 import surefoot
 from surefoot.errors import ConfigError
 from surefoot.experiment import Experiment, fork
 from surefoot.experiment.configuration import Configuration
-from surefoot.experiment.feature_names import column_names, feature_names
 from surefoot.linear.encoding import CategoricalColumn, Encoder, NumericColumn
 
 TOLD: dict[str, Any] = {"alpha": 0.1, "delta": 0.1, "noise": 0.5, "theta_bound": 1.0, "feature_bound": 1.5}

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.experiment.carried_rounds import carried_rounds
 
 import surefoot
 from surefoot.audit import audit
 from surefoot.audit.audit_text import rows
 from surefoot.errors import ConfigError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment, fork
-from surefoot.experiment.carried_rounds import carried_rounds
 from surefoot.experiment.removal import delete
 from surefoot.journal import Journal, canonical, open_journal
 

@@ -5,13 +5,12 @@ import random
 from pathlib import Path
 
 import pytest
-
-from surefoot.rounds import events
-from surefoot.audit import audit
-from surefoot.experiment import GuardAnswer
 from surefoot.experiment.guard_decide import answer_of
+
+from surefoot.audit import audit
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
 from tests.experiment.client import NAME
 from tests.experiment.guard_client import begin, live, reward_of, told
 from tests.experiment.killing import Notes, a_moment, check_bits
@@ -37,7 +36,7 @@ def check(journal: Journal, notes: Notes) -> None:
     for event in journal.read(NAME):
         if event.kind in (events.GUARDED, events.VISIT):
             answer = answer_of(event, journal.view(NAME), None)
-            assert isinstance(answer, GuardAnswer)
+            assert isinstance(answer)
             assert answer.decision_id not in coins
             coins[answer.decision_id] = told(answer)
             rounds += not answer.is_visit

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from surefoot.experiment.lift import LedgerBounds, earnings_of
 from typer.testing import CliRunner
 
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.experiment import Experiment
-from surefoot.experiment.lift import LedgerBounds, earnings_of
 from surefoot.linear.ellipsoid import Ball
 
 DELTA, RUNS, ROUNDS, NOISE, DIM = 0.2, 60, 160, 0.1, 3

@@ -17,13 +17,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.errors import AlarmError, DecisionConflictError, DecisionError, ModeError
 from surefoot.experiment import Experiment
-from surefoot.rounds.format import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
+from surefoot.rounds.format import pack
 from tests.experiment.worlds import POLICIES, Clock
 
 IDS = [f"visit-{n}" for n in range(12)]

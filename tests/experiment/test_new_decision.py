@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from surefoot.experiment.certificate_records import certified, written
 
 import surefoot
 from surefoot.core import native
 from surefoot.errors import SurefootError
 from surefoot.experiment import Experiment, sealing
-from surefoot.experiment.certificate_records import certified, written
 from surefoot.journal import canonical, new_salt, open_journal
 from surefoot.rounds.events import ModeName
 from surefoot.safety.facts import ROUNDING

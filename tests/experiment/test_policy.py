@@ -6,9 +6,9 @@ import pytest
 
 import surefoot
 from surefoot.errors import ConfigError
-from surefoot.policies.by_name import POLICIES, make_policy, policy_kind
 from surefoot.policies import LUCB, Policy
 from surefoot.policies.base_policy import BasePolicy
+from surefoot.policies.by_name import POLICIES, make_policy, policy_kind
 
 SETTINGS = {"dim": 2, "delta": 0.1, "noise": 1.0, "ridge": 1.0, "theta_bound": 1.0, "feature_bound": 1.0}
 

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from surefoot.experiment.unit_of_work import PENDING_PER_EVENT
 
 import surefoot
-from surefoot.rounds import events
 from surefoot.experiment import Experiment
 from surefoot.experiment import snapshots as snapshot_room
-from surefoot.rounds.format import pack
 from surefoot.experiment.state import decode
-from surefoot.experiment.unit_of_work import PENDING_PER_EVENT
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
+from surefoot.rounds.format import pack
 from tests.experiment.worlds import POLICIES, Clock, World, play, safe_policy
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.experiment.reward import MOST_RECORDED
+from surefoot.experiment.unit_of_work import MOST_CLOSED
 
 import surefoot
-from surefoot.rounds import events
 from surefoot.audit import audit
-from surefoot.experiment import Answer, Experiment, Question
-from surefoot.experiment.reward import MOST_RECORDED
+from surefoot.experiment import Answer, Experiment
 from surefoot.experiment.state import decode
-from surefoot.experiment.unit_of_work import MOST_CLOSED
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
 from tests.experiment.worlds import LINEAR, SAFE, Clock, safe_policy
 
 ROWS = np.array([[0.6, 0.0], [0.3, 0.4]])
@@ -184,7 +184,7 @@ def test_rewards_that_wait_for_very_long_are_a_warning(journal: Journal, clock: 
     shop = shop_with(journal, clock, None)
     shop.decide(ROWS, baseline=0, decision_id="lost")
     ids = [f"visit-{n}" for n in range(1000)]
-    shop.decide_all([Question(ROWS, baseline=0, decision_id=name) for name in ids])
+    shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": name} for name in ids])
     assert not shop.status().is_stalled
     shop.reward_all([(decision_id, 0.5) for decision_id in ids])
     status = shop.status()
@@ -261,7 +261,7 @@ def test_a_clock_that_is_set_back_keeps_the_order_of_windows(journal: Journal, c
 def test_a_long_queue_of_windows_closes_in_several_turns(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, 60.0)
     count = MOST_CLOSED + 5
-    shop.decide_all([Question(ROWS, 0, decision_id=f"d{i}") for i in range(count)])
+    shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": f"d{i}"} for i in range(count)])
     clock.now += 60
     assert shop.reward(f"d{count - 1}", 1.0).refused == "too_late"  # due, though its turn has not come
     assert len(closed(journal)) == MOST_CLOSED
@@ -320,7 +320,7 @@ def test_a_flood_of_one_kind_leaves_room_for_the_others(journal: Journal, clock:
 def test_memory_does_not_grow_with_the_number_of_events(tmp_path: Path, clock: Clock, window: float | None) -> None:
     def visit(rounds: int) -> int:
         for _ in range(rounds // 50):
-            answers = shop.decide_all([Question(ROWS, 0) for _ in range(50)])
+            answers = shop.decide_all([{"features": ROWS, "baseline": 0} for _ in range(50)])
             shop.reward_all([(answer.decision_id, 0.5) for answer in answers if isinstance(answer, Answer)])
             clock.now += 60
         gc.collect()
@@ -414,7 +414,7 @@ def test_a_baseline_that_is_no_row_is_refused_whatever_the_policy(journal: Journ
 
 def test_a_decision_whose_window_has_passed_is_not_given_up(journal: Journal, clock: Clock) -> None:
     shop = shop_with(journal, clock, 60.0)
-    shop.decide_all([Question(ROWS, baseline=0, decision_id=f"v{n}") for n in range(MOST_CLOSED + 5)])
+    shop.decide_all([{"features": ROWS, "baseline": 0, "decision_id": f"v{n}"} for n in range(MOST_CLOSED + 5)])
     clock.now += 60
     with pytest.raises(surefoot.errors.DecisionSettledError):
         shop.abandon(f"v{MOST_CLOSED + 4}")

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.rounds import events
 from surefoot.experiment import Experiment
-from surefoot.rounds.format import pack
 from surefoot.experiment.state import decode
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
+from surefoot.rounds.format import pack
 from tests.experiment.client import NAME, begin, question_of, reward_of
 from tests.experiment.killing import Notes, check_all, one_life
 from tests.experiment.worlds import SAFE, safe_policy

@@ -13,11 +13,10 @@ from surefoot.audit import audit
 from surefoot.cli.commands import app
 from surefoot.errors import DecisionConflictError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment
-from surefoot.experiment.export import row_rounds
-from surefoot.experiment.export import pair_rounds
-from surefoot.rounds.format import pack
+from surefoot.experiment.export import pair_rounds, row_rounds
 from surefoot.journal import Journal, open_journal
 from surefoot.policies import Policy
+from surefoot.rounds.format import pack
 from tests.experiment import guard_worlds
 from tests.experiment.honest import CONSTRAINTS, Make, new_world, rounds_of, safe
 from tests.experiment.tampering import Row, first, forged

@@ -16,7 +16,7 @@ import numpy as np
 
 import surefoot
 from surefoot.errors import JournalError
-from surefoot.experiment import Answer, GuardAnswer, Experiment, create_shared
+from surefoot.experiment import Answer, Experiment, create_shared
 from surefoot.journal import Journal, open_journal
 from tests.worlds import Array
 
@@ -51,7 +51,7 @@ def paid_by_guard(decision_id: str, action: int) -> float:
     return float(rng.random() < MEANS[action])
 
 
-def told(answer: Answer | GuardAnswer) -> str:
+def told(answer: Answer | Answer) -> str:
     return f"{answer.decision_id} {answer.round} {answer.action} {answer.source}"
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from surefoot.leases import Coordinator, Shard
 
 import surefoot
-from surefoot.leases import Coordinator, Shard
 from tests.worlds import Array
 
 ALPHA = 0.1

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from surefoot.experiment.shard_state import ShardState
 
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.experiment import create_shared
-from surefoot.experiment.shard_state import ShardState
 from surefoot.journal import Journal
 from tests.experiment.tampering import Row
 from tests.leases.shards import SETTINGS, World

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.leases import GuardCoordinator, GuardShard
 
 import surefoot
-from surefoot.leases import GuardCoordinator, GuardShard
 from tests.policies.safe_runs import most_allowed
 
 ALPHA, CAP, RESERVE, BLOCK = 0.1, 0.12, 40.0, 400

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-
-import surefoot
 from surefoot.leases import Coordinator, Shard
 from surefoot.leases.merging import AnyRound, Members
+
+import surefoot
 from tests.policies.adversaries import ALPHA, NOTHING, PRIZE, SURE, Luck
 from tests.policies.safe_runs import most_allowed
 from tests.worlds import Array

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import surefoot
 from surefoot.leases import GuardCoordinator, GuardShard
 from surefoot.leases.merging import Member
+
+import surefoot
 from surefoot.simulation import Fleet
 from tests.policies.safe_runs import most_allowed
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.leases import GuardCoordinator, GuardHandIn, GuardRound, GuardShard
+from surefoot.leases.merging import Member
 
 import surefoot
 from surefoot.core.native_guard import available
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
-from surefoot.leases import GuardCoordinator, GuardHandIn, GuardRound, GuardShard
-from surefoot.leases.merging import Member
 from tests.policies.guard_reference import Bank
 from tests.policies.safe_runs import most_allowed
 

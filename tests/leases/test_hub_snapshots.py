@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.experiment.decoding import decode
+from surefoot.experiment.hub_state import HubState, SharedMode
+from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.leases import Coordinator, Shard
 from typer.testing import CliRunner
 
 import surefoot
-from surefoot.rounds import events
 from surefoot.audit import audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import JournalSchemaError
 from surefoot.experiment import lease_hub
-from surefoot.experiment.decoding import decode
-from surefoot.experiment.hub_state import HubState, SharedMode
-from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import Event, Journal, Transaction
-from surefoot.leases import Coordinator, Shard
+from surefoot.rounds import events
 from surefoot.safety.facts import Linear
 from tests.leases import guard_fleet
 from tests.leases.guard_fleet import GuardFleet

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from surefoot.experiment.lease_hub import LeaseHub
 from typer.testing import CliRunner
 
 import surefoot
 from surefoot.cli.commands import app
 from surefoot.errors import ConfigError
-from surefoot.experiment import Experiment, Experiment, create_shared, fork
-from surefoot.experiment.lease_hub import LeaseHub
+from surefoot.experiment import Experiment, create_shared, fork
 from surefoot.experiment.restore import restore
 from tests.leases.guard_fleet import NAME, GuardFleet, World
 from tests.leases.shards import SETTINGS

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from surefoot.leases import Coordinator, HandIn, Shard
 
 import surefoot
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
-from surefoot.leases import Coordinator, HandIn, Shard
 from tests.leases.shards import ALPHA, BOUNDED, SETTINGS, World, new_coordinator
 
 every_set = pytest.mark.parametrize("settings", [{}, {"radius": "dual"}, BOUNDED], ids=["amm", "dual", "best"])

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from surefoot.rounds import events
-from surefoot.audit import audit_shards
 from surefoot.experiment.decoding import decode
-from surefoot.journal import Journal, open_journal
 from surefoot.leases import GuardCoordinator
+
+from surefoot.audit import audit_shards
+from surefoot.journal import Journal, open_journal
+from surefoot.rounds import events
 from tests.experiment.killing import Notes
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.leases.shard_server import ALPHA, MEANS, NAME, RESERVE, THETA, begin_in, joined, live, rows_of

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from surefoot.leases import HandIn, LeasedRound, Shard
 
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, DecisionSettledError, InputError
 from surefoot.experiment import Experiment, create_shared, lease_hub
 from surefoot.journal import Journal
-from surefoot.leases import HandIn, LeasedRound, Shard
 from surefoot.rounds.events import HandedIn
 from tests.leases.shards import SETTINGS, World, new_coordinator
 from tests.leases.test_sharded_experiment import RESERVE, Fleet

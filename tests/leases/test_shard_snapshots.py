@@ -6,19 +6,18 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from surefoot.experiment.decoding import decode
 from typer.testing import CliRunner
 
 import surefoot
-from surefoot.rounds import events
 from surefoot.audit import audit_shards
 from surefoot.cli.commands import app
 from surefoot.errors import JournalUnavailableError
 from surefoot.experiment import Experiment, snapshots
-from surefoot.experiment.decoding import decode
-from surefoot.experiment.snapshots import begin, differing, freeze, pack, rebuild
+from surefoot.experiment.snapshots import begin, caught_up, differing, freeze, pack, rebuild
 from surefoot.experiment.state import State
-from surefoot.experiment.snapshots import caught_up
 from surefoot.journal import Journal
+from surefoot.rounds import events
 from tests.leases import guard_fleet
 from tests.leases.guard_fleet import GuardFleet, seeded_coins
 from tests.leases.shards import World

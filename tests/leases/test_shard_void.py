@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.leases import Shard
 
 import surefoot
 from surefoot.audit import SharedReport, audit_shards
 from surefoot.errors import DecisionError
-from surefoot.leases import Shard
 from tests.experiment.tampering import Row, load, rehashed, save
 from tests.leases.shards import ALPHA, BOUNDED, World, new_coordinator
 from tests.leases.test_sharded_experiment import RESERVE, Fleet, play

@@ -11,7 +11,7 @@ import pytest
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import AlarmError, AssumptionError, ConfigError, DecisionError, JournalUnavailableError
-from surefoot.experiment import Experiment, Experiment, create_shared
+from surefoot.experiment import Experiment, create_shared
 from surefoot.journal import Journal
 from tests.leases.shards import ALPHA, SETTINGS, World
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from surefoot.leases import GuardCoordinator
+from surefoot.leases.merging import Member
 
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, InputError, JournalUnavailableError
-from surefoot.experiment import Experiment, Experiment, create_shared, lease_hub
+from surefoot.experiment import Experiment, create_shared, lease_hub
 from surefoot.journal import Journal
-from surefoot.leases import GuardCoordinator
-from surefoot.leases.merging import Member
 from tests.leases.guard_fleet import ALPHA, NAME, RESERVE, GuardFleet, World, seeded_coins
 from tests.leases.test_sharded_experiment import Away
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.experiment.hub_state import SharedMode
+from surefoot.experiment.shard_chain import adopt_mode
+from surefoot.experiment.transacted_state import Call
 
 import surefoot
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError, ModeError
-from surefoot.experiment import Experiment, Experiment, create_shared, lease_hub, sharded
-from surefoot.experiment.hub_state import SharedMode
-from surefoot.experiment.shard_chain import adopt_mode
-from surefoot.experiment.transacted_state import Call
+from surefoot.experiment import Experiment, create_shared, lease_hub, sharded
 from surefoot.journal import Journal
 from tests.experiment.tampering import load, rehashed, save
 from tests.leases import guard_fleet

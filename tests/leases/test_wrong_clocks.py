@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from surefoot.leases.merging import Member, Members
 
 from surefoot.audit import audit_shards
 from surefoot.errors import AssumptionError
 from surefoot.experiment import Experiment
 from surefoot.journal import Journal
-from surefoot.leases.merging import Member, Members
 from tests.experiment.tampering import Row
 from tests.leases.shards import World
 from tests.leases.test_sharded_experiment import Away, Fleet, play

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
 from surefoot.experiment.sealing import read_decision
 from surefoot.journal import open_journal
 from surefoot.journal.private_text import by_alias
+from surefoot.rounds import events
 from tests.service.servers import POLICY, Apart
 
 CONNECTIONS = 64

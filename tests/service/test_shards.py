@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
+from surefoot.experiment.lease_hub import LeaseHub
 
 from surefoot.audit import audit_shards
 from surefoot.errors import ConfigError, JournalUnavailableError
 from surefoot.experiment import Experiment
-from surefoot.experiment.lease_hub import LeaseHub
 from surefoot.journal import open_journal
 from surefoot.rounds.events import LOST, Lost, encode
 from surefoot.service.routes.leases import ShardRead, ShardsRead, tell_losses

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from surefoot.rounds import events
 from surefoot.audit import audit
 from surefoot.client import AsyncClient, Client, Decision
 from surefoot.experiment import Experiment
 from surefoot.journal import open_journal
+from surefoot.rounds import events
 from tests.journal.servers import PostgresServer, new_database, running_server
 from tests.service.servers import POLICY, Apart
 from tests.service.test_kills import reward_of, rows_of

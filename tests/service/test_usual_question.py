@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surefoot.experiment.question import Read, read
 
 from surefoot.errors import SurefootError
-from surefoot.experiment.question import Read, read
 from surefoot.service.catalogues import question_of
 from surefoot.service.problems import ProblemError
 from surefoot.service.request_bodies import DECIDE, read_question_body

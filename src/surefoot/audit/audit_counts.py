@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from surefoot.audit.recorded_round import RecordedRound
+from surefoot.rounds.events import Acknowledged, Corrected, Erased, PairRound, RowsRound
 
 
 @dataclass
