@@ -3,10 +3,10 @@
 import json
 import math
 import time
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
+import msgspec
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,24 +16,22 @@ from surefoot.cli.existing_journal import JournalArgument, open_existing
 from surefoot.cli.experiment_changes import correct, fork
 from surefoot.cli.number_lists import number_text, parse_numbers
 from surefoot.cli.policy_settings import read_pairs
-from surefoot.cli.shared_status import print_shared
+from surefoot.cli.shared_status import left_of, print_shared
 from surefoot.cli.status_table import MODE_WORDS, alarm_of, lift_of, print_status
 from surefoot.errors import ConfigError
-from surefoot.experiment import MODES, Answer, Experiment, GuardAnswer, Status, read_configuration
-from surefoot.experiment.decoding import created_of, is_hub
-from surefoot.experiment.experiment_toml import Configuration
+from surefoot.experiment import Configuration, Experiment, HubStatus, Status, read_configuration, read_status
 from surefoot.experiment.export import export as write_export
-from surefoot.experiment.hub_status import HubStatus, hub_status
-from surefoot.experiment.policy_by_name import POLICIES, is_guard, make_any_policy
 from surefoot.experiment.removal import archive as write_archive
 from surefoot.experiment.removal import delete as remove
-from surefoot.journal import Journal, open_journal
+from surefoot.journal import open_journal
 from surefoot.journal.address import without_password
-from surefoot.records import Response
+from surefoot.policies.by_name import POLICIES, make_policy
+from surefoot.rounds.events import ModeName, Response, RowsRound
 
 experiment = typer.Typer(help="Create and inspect experiments in a journal.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The experiment's name.")]
+MODES = get_args(ModeName)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -46,7 +44,7 @@ def create(
         typer.Option(help="experiment.toml, as fit-baseline writes it, instead of --policy and its settings."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(POLICIES)}, or Guard; SafeLUCB by default.")
+        str | None, typer.Option(help=f"One of {', '.join(POLICIES)}; SafeLUCB by default.")
     ] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with the policy's settings.")] = None,
     set_: Annotated[
@@ -78,12 +76,12 @@ def create(
     if config is not None and (policy or settings or set_):
         raise ConfigError("`--config` must not be given beside --policy, --settings or --set: the file has them.")
     advice = "Give them with --set or --settings."
-    made = (
-        make_any_policy(policy or "SafeLUCB", read_pairs(settings, set_ or []), advice=advice)
+    played = (
+        make_policy(policy or "SafeLUCB", read_pairs(settings, set_ or []), advice=advice)
         if config is None
         else read_configuration(config)
     )
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "mode": mode,
         "reward_window": reward_window,
         "default_reward": default_reward,
@@ -97,8 +95,8 @@ def create(
     # First in memory, so that what is refused leaves no new file.
     for place in ("memory:", journal):
         with open_journal(place) as opened:
-            Experiment.create(opened, name, made, **told)
-    shown = made.policy if isinstance(made, Configuration) else type(made).__name__
+            Experiment.create(opened, name, played, **options)
+    shown = played.policy if isinstance(played, Configuration) else type(played).__name__
     typer.echo(f"Created {name!r} with {shown} in mode {mode!r} in {without_password(journal)}.")
 
 
@@ -106,9 +104,9 @@ def create(
 def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
     """List the experiments of a journal. Of one that shards share, the margin is what is not leased."""
     with open_journal(journal, read_only=True) as opened:
-        found = [_any_status(opened, name) for name in opened.names()]
+        statuses = [read_status(opened, name) for name in opened.names()]
     if as_json:
-        typer.echo(json.dumps([_plain(status) for status in found], indent=2))
+        typer.echo(_json(statuses))
         return
     # Nine columns in 80 characters: lines between them would cut the numbers.
     table = Table(
@@ -119,9 +117,9 @@ def list_(journal: JournalArgument, as_json: AsJson = False) -> None:
     for column in ("rounds", "learner", "lift", "margin", "pending"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("alarm")
-    for status in found:
+    for status in statuses:
         if isinstance(status, HubStatus):
-            policy, share, lift, margin = f"{status.policy} (shared)", "-", "-", status.pot - status.leased
+            policy, share, lift, margin = f"{status.policy} (shared)", "-", "-", left_of(status)
         else:
             policy, share, lift = status.policy, f"{status.learner_share:.1%}", lift_of(status)[0]
             margin = status.margin
@@ -141,13 +139,13 @@ def status(journal: JournalArgument, name: NameArgument, as_json: AsJson = False
     Of one that shards share, in the journal where they meet: the shards, their leases, and the sum.
     """
     with open_journal(journal, read_only=True) as opened:
-        found = _any_status(opened, name)
+        standing = read_status(opened, name)
     if as_json:
-        typer.echo(json.dumps(_plain(found), indent=2))
-    elif isinstance(found, HubStatus):
-        print_shared(found, MODE_WORDS)
+        typer.echo(_json(standing))
+    elif isinstance(standing, HubStatus):
+        print_shared(standing, MODE_WORDS)
     else:
-        print_status(found)
+        print_status(standing)
 
 
 @experiment.command()
@@ -193,8 +191,7 @@ def erase(
         raise ConfigError("`--by` and `--reason` must say who erases, and why: an auditor will ask.")
     before = None if older_than is None else time.time() - 86_400.0 * older_than
     with open_existing(journal) as opened:
-        found = Experiment.open(opened, name)
-        erased = found.erase(decision_id or (), person=person, before=before, by=by, reason=reason)
+        erased = Experiment.open(opened, name).erase(decision_id or (), person=person, before=before, by=by, reason=reason)
         is_on_disk = opened.is_forgetting
     typer.echo(f"Erased {erased:,} private text{'s' * (erased != 1)} of {name!r}.")
     if is_on_disk:
@@ -251,15 +248,15 @@ def void(
     Allowed until a reward of the round has come, and valid only if this does not depend on it.
     """
     with open_existing(journal) as opened:
-        found = Experiment.open(opened, name)
-        played = None if action is None else _played(found.find(decision_id), action)
-        is_moved = found.void(decision_id, played, reason=reason, by=by)
+        shop = Experiment.open(opened, name)
+        played = None if action is None else _played(shop.round(decision_id), action)
+        is_moved = shop.void(decision_id, played, reason=reason, by=by)
     typer.echo(f"Decision {decision_id!r} {'is moved to' if is_moved else 'stands as'} what was played.")
 
 
-def _played(decision: Answer | GuardAnswer, text: str) -> Any:
+def _played(record: Any, text: str) -> Any:
     """A name that was offered, which may be a number; else a row, and of a guard any JSON."""
-    if isinstance(decision, Answer) and text in (decision.record.asked.actions or ()):
+    if isinstance(record, RowsRound) and text in (record.request.actions or ()):
         return text
     try:
         return json.loads(text)
@@ -302,7 +299,7 @@ def export(
     """Write every decision with its reward to a file. Parquet, CSV, or Vowpal Wabbit's DSJSON, by its name."""
     with open_journal(journal, read_only=True) as opened:
         count = write_export(opened, name, out, format=format, metric=metric)
-        is_drawn = is_guard(created_of(opened, name).policy)
+        is_drawn = Experiment.open(opened, name).kind.draws
     marked = "with the probability of its coin" if is_drawn else "marked as deterministic"
     typer.echo(f"Wrote {count:,} decisions to {out}, each {marked}.")
 
@@ -311,22 +308,6 @@ for _verb in (fork, correct):  # after those that everybody needs, as help lists
     experiment.command()(_verb)
 
 
-def _status(journal: Journal, name: str) -> Status:
-    return Experiment.open(journal, name).status()
-
-
-def _any_status(journal: Journal, name: str) -> Status | HubStatus:
-    return hub_status(journal, name) if is_hub(created_of(journal, name)) else _status(journal, name)
-
-
-def _plain(status: Status | HubStatus) -> dict[str, Any]:
-    return {key: _finite(value) for key, value in asdict(status).items()}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no nan: it is None, in maps and intervals as well."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _json(standing: Any) -> str:
+    """JSON has no nan: msgspec writes null."""
+    return msgspec.json.format(msgspec.json.encode(standing), indent=2).decode()

@@ -1,16 +1,16 @@
 """`surefoot experiment fork` and `correct`: what can be changed of an experiment whose settings never change."""
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
 
 from surefoot.cli.existing_journal import JournalArgument, open_existing
 from surefoot.cli.policy_settings import read_pairs
 from surefoot.errors import ConfigError
-from surefoot.experiment import MODES, Experiment, read_configuration
+from surefoot.experiment import Experiment, read_configuration
 from surefoot.experiment import fork as begin
-from surefoot.records import ModeName
+from surefoot.rounds.events import ModeName
 
 By = Annotated[str, typer.Option(help="Who does this; kept in the journal.")]
 Why = Annotated[str, typer.Option(help="Why; kept in the journal.")]
@@ -33,15 +33,15 @@ def fork(
         list[str] | None,
         typer.Option(help="DECISION=VALUE: the right value of a reward that was learned wrong; repeat for several."),
     ] = None,
-    mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "shadow",
+    mode: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(ModeName))}.")] = "shadow",
     reward_window: Annotated[float | None, typer.Option(help="Seconds until a reward is learned; as before.")] = None,
 ) -> None:
     """Start a new experiment from what another has learned. Says what is lost. The old one stays: pause it."""
     if config is not None and set_:
         raise ConfigError("`--config` must not be given beside --set: the file has the settings.")
-    told: dict[str, Any] = {} if reward_window is None else {"reward_window": reward_window}
+    options: dict[str, Any] = {} if reward_window is None else {"reward_window": reward_window}
     with open_existing(journal) as opened:
-        made = begin(
+        new = begin(
             opened,
             source,
             name,
@@ -51,10 +51,10 @@ def fork(
             mode=cast("ModeName", mode),
             reason=reason,
             by=by,
-            **told,
+            **options,
         )
-    typer.echo(f"{name!r} begins with {made.carried:,} rows of {source!r}. Not carried over:")
-    for sentence in made.lost:
+    typer.echo(f"{name!r} begins with {new.carried:,} rows of {source!r}. Not carried over:")
+    for sentence in new.lost:
         typer.echo(f"- {sentence}")
 
 

@@ -42,7 +42,7 @@ from surefoot.cli.progress import console as errors
 from surefoot.cli.progress import progress_bar
 from surefoot.cli.replayed_specs import FREE, bounds_known, check_exploration, specs_of
 from surefoot.errors import ConfigError
-from surefoot.experiment.experiment_toml import Configuration, read_configuration
+from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.replay.baseline_fit import fit_baseline
 from surefoot.replay.batch import Log
 from surefoot.replay.diagnostics import Doubt

@@ -6,7 +6,7 @@ from typing import Any
 
 from surefoot.arrays import positive
 from surefoot.errors import ConfigError
-from surefoot.experiment.experiment_toml import Configuration
+from surefoot.experiment.configuration import Configuration
 from surefoot.hints import nearest
 from surefoot.replay.guarded_lucb import EXPLORATION, GUARD
 from surefoot.replay.replayed_policy import PLAYABLE

@@ -32,8 +32,8 @@ def restore(
     by setting its mode. A journal where shards meet is refused.
     """
     from surefoot.audit.expected_heads import newest_heads, read_expected
-    from surefoot.experiment.restored_journal import check_loss, check_unshared
-    from surefoot.experiment.restored_journal import restore as take_into_use
+    from surefoot.experiment.restore import check_loss, check_unshared
+    from surefoot.experiment.restore import restore as take_into_use
     from surefoot.journal import Journal, open_journal
     from surefoot.journal.address import without_password
     from surefoot.journal.copying import backup, check_new_file, remove_file, settle, verify_all

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from surefoot.audit.audit_text import when
 from surefoot.cli.number_lists import number_text
-from surefoot.experiment.hub_status import HubStatus, ShardStatus
+from surefoot.experiment import HubStatus, ShardStatus
 
 
 def print_shared(status: HubStatus, modes: Mapping[str, str]) -> None:
@@ -36,14 +36,13 @@ def print_shared(status: HubStatus, modes: Mapping[str, str]) -> None:
 
 
 def _rows(status: HubStatus, modes: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    unit = ", in units of the highest reward, of the bank with least left" if status.policy == "Guard" else ""
     away = len(status.members) - status.shards
     return [
         ("mode", status.mode, modes[status.mode]),
         ("alarm", "none" if status.alarm is None else "ALARM", "whether the data contradict what was declared"),
-        ("pot", number_text(status.pot), f"what all shards together may lose{unit}"),
-        ("leased", number_text(status.leased), "the sum of all leases, those of shards that are away included"),
-        ("margin", number_text(status.pot - status.leased), "what is left to be leased"),
+        ("pot", _amounts(status.pots), "what all shards together may lose"),
+        ("leased", _amounts(status.leased), "the sum of all leases, those of shards that are away included"),
+        ("margin", number_text(left_of(status)), "what is left to be leased"),
         ("rounds", f"{status.rounds:,}", "of all shards, as far as they are merged"),
         ("rewards pending", f"{status.pending:,}", "of these rounds"),
         ("shards", f"{status.shards:,}", f"that are waited for; {away:,} away, having left or been lost"),
@@ -52,7 +51,18 @@ def _rows(status: HubStatus, modes: Mapping[str, str]) -> list[tuple[str, str, s
 
 
 def _shard(shard: ShardStatus) -> tuple[str, ...]:
-    amount = number_text(shard.amount) if shard.amount else "0"
     through = when(shard.through)
     is_away = "away" if shard.is_away else ""
-    return shard.name, f"{shard.lease:,}", amount, f"{shard.rounds:,}", f"{shard.waiting:,}", through, is_away
+    return shard.name, f"{shard.lease:,}", _amounts(shard.amounts), f"{shard.rounds:,}", f"{shard.waiting:,}", through, is_away
+
+
+def left_of(status: HubStatus) -> float:
+    """What is left to be leased, of the metric with least left."""
+    return min(pot - status.leased[name] for name, pot in status.pots.items())
+
+
+def _amounts(amounts: Mapping[str, float]) -> str:
+    """An amount, or one for each metric."""
+    if len(amounts) == 1:
+        return number_text(next(iter(amounts.values()))) if any(amounts.values()) else "0"
+    return ", ".join(f"{name} {number_text(amount)}" for name, amount in amounts.items())

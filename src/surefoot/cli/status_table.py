@@ -8,8 +8,7 @@ from rich.text import Text
 
 from surefoot.audit.audit_text import when
 from surefoot.cli.number_lists import number_text
-from surefoot.experiment import GuardStatus, Status
-from surefoot.experiment.hub_status import HubStatus
+from surefoot.experiment import GuardStatus, HubStatus, Status
 from surefoot.scalars import precisely
 
 
@@ -78,8 +77,8 @@ def _banks(guard: GuardStatus) -> list[tuple[str, str, str]]:
         ("share", f"{guard.share:.1%}", "the chance of the next proposal, were the baseline not held"),
         ("proved safe up to", f"{min(guard.allowed, 1.0):.1%}", limit),
         *(
-            (f"bank of {metric}", number_text(bank), "what may still be spent of it, in its own units")
-            for metric, bank in guard.banks.items()
+            (f"bank of {name}", number_text(metric.bank), "what may still be spent of it, in its own units")
+            for name, metric in guard.metrics.items()
         ),
     ]
 

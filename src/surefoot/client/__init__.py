@@ -6,8 +6,9 @@ except ImportError as error:
     raise ImportError("The client needs httpx. Install it with: pip install 'surefoot[client]'") from error
 
 from surefoot.client.async_client import AsyncClient
+from surefoot.client.calls import ServiceError
 from surefoot.client.client import Client
-from surefoot.client.models import Decision, EventHead, GuardDecision, Receipt, Voided
-from surefoot.client.service_error import ServiceError
+from surefoot.rounds import Answer, Receipt
+from surefoot.rounds.answers import EventHead
 
-__all__ = ["AsyncClient", "Client", "Decision", "EventHead", "GuardDecision", "Receipt", "ServiceError", "Voided"]
+__all__ = ["Answer", "AsyncClient", "Client", "EventHead", "Receipt", "ServiceError"]

@@ -1,25 +1,21 @@
 """The same client for asyncio."""
 
 import asyncio
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from surefoot.client import requests
-from surefoot.client.client_options import ClientOptions
-from surefoot.client.models import Decision, EventHead, GuardDecision, Receipt, Voided
-from surefoot.client.requests import Actions, ApiCall, RewardValue
-from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
-from surefoot.client.service_error import ServiceError
+from surefoot.client.calls import Actions, Call, Calls, RewardValue, pause
+from surefoot.rounds import Answer, Receipt
+from surefoot.rounds.answers import EventHead
 
 T = TypeVar("T")
 
 
-class AsyncClient(ClientOptions):
+class AsyncClient:
     """`Client` for asyncio: the same calls, awaited, with the same promises.
 
     Parameters
@@ -56,66 +52,15 @@ class AsyncClient(ClientOptions):
         receipts: Path | str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(url, token, timeout, patience, queue, receipts)
+        self._calls = Calls(url, token, timeout, patience, queue, receipts)
+        self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
         limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
+        base, headers = self._calls.url, self._calls.headers
         self._http = httpx.AsyncClient(
-            base_url=self.url, headers=self.headers, transport=transport, trust_env=False, limits=limits
+            base_url=base, headers=headers, transport=transport, trust_env=False, limits=limits
         )
         self._teller: asyncio.Task[None] | None = None
         self._telling = asyncio.Lock()
-
-    @overload
-    async def decide(
-        self,
-        experiment: str,
-        actions: Actions | None = None,
-        *,
-        catalogue: str | None = None,
-        baseline: str | None = None,
-        baseline_reward: float | Sequence[float] | None = None,
-        context: Mapping[str, Any] | None = None,
-        context_features: Sequence[float] | None = None,
-        decision_id: str | None = None,
-    ) -> Decision: ...
-
-    @overload
-    async def decide(
-        self,
-        experiment: str,
-        *,
-        baseline: Any,
-        proposal: Any,
-        unit: str | None = None,
-        prediction: RewardValue | None = None,
-        context: Mapping[str, Any] | None = None,
-        decision_id: str | None = None,
-    ) -> GuardDecision: ...
-
-    async def decide(self, experiment: str, actions: Actions | None = None, **kwargs: Any) -> Any:
-        """Decide one round; without an answer in time, the baseline is played and booked later.
-
-        Parameters
-        ----------
-        experiment, actions, catalogue, baseline, baseline_reward, context, context_features, decision_id
-            As in `Client.decide`.
-        proposal, unit, prediction
-            For a guard, as in `Client.decide`.
-
-        Returns
-        -------
-        Decision or GuardDecision
-            What to play; `is_fallback` if it was chosen here.
-        """
-        body = self.confirming(experiment, requests.question(actions, **kwargs))
-        # What was played alone stays so: the service could still answer otherwise, until it has heard of it.
-        if not self.later.holds(experiment, body["decision_id"]):
-            try:
-                return await self._ask(requests.decide(experiment, body), self.timeout)
-            except LostError:
-                pass
-        told = self.fall_back(experiment, body)
-        self._tell_soon()
-        return told
 
     async def reward(self, experiment: str, decision_id: str, value: RewardValue) -> Receipt:
         """Send the reward of a decision; if the service cannot be reached, it waits.
@@ -128,17 +73,39 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         Receipt
-            Whether it was accepted, refused, or queued.
+            As there.
         """
-        # A reward must not overtake the booking of its own round, which the service does not know yet.
-        if not self.later.holds(experiment, decision_id):
-            try:
-                return await self._ask(requests.reward(experiment, decision_id, value), self.timeout)
-            except LostError:
-                pass
-        self.later.put(requests.rewarded(experiment, decision_id, value))
-        self._tell_soon()
-        return requests.queued(decision_id, value)
+        return await self._drive(self._calls.reward(experiment, decision_id, value))
+
+    async def void(self, experiment: str, decision_id: str, action: Any = None, *, reason: str = "") -> Receipt:
+        """Say that a round was not played as decided; until its reward was sent. If the service is away, it waits.
+
+        Parameters
+        ----------
+        experiment, decision_id, action, reason
+            As in `Client.void`.
+
+        Returns
+        -------
+        Receipt
+            As there.
+        """
+        return await self._drive(self._calls.void(experiment, decision_id, action, reason))
+
+    async def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> Receipt:
+        """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
+
+        Parameters
+        ----------
+        experiment, decision_id, reason
+            As in `Client.abandon`.
+
+        Returns
+        -------
+        Receipt
+            As there.
+        """
+        return await self._drive(self._calls.abandon(experiment, decision_id, reason))
 
     async def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
         """Register actions that stay the same.
@@ -151,11 +118,24 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         str
-            The catalogue's name, for `decide`.
+            As there.
         """
-        catalogue = await self._patiently(requests.register(experiment, actions, feature_map))
-        self.know(catalogue, actions)
-        return catalogue
+        return await self._drive(self._calls.register(experiment, actions, feature_map))
+
+    def use(self, experiment: str, configuration: str | Path) -> str:
+        """Know an experiment's configuration, so that the baseline can be played while the service is away.
+
+        Parameters
+        ----------
+        experiment, configuration
+            As in `Client.use`.
+
+        Returns
+        -------
+        str
+            As there.
+        """
+        return self._calls.use(experiment, configuration)
 
     async def create_experiment(
         self,
@@ -175,11 +155,9 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         dict
-            The experiment as the service shows it.
+            As there.
         """
-        if configuration is not None:
-            fields = {"configuration": self.use(name, configuration), **fields}
-        return await self._patiently(requests.create_experiment(name, settings or {}, fields))
+        return await self._drive(self._calls.create_experiment(name, settings, configuration, fields))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """Where an experiment stands.
@@ -192,9 +170,9 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         dict
-            Its status, as the service shows it.
+            As there.
         """
-        return await self._patiently(requests.read_experiment(name))
+        return await self._drive(self._calls.experiment(name))
 
     async def set_mode(self, name: str, mode: str, *, reason: str = "", despite_doubt: bool = False) -> dict[str, Any]:
         """Change the mode of an experiment; needs an admin's token.
@@ -207,44 +185,9 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         dict
-            The answer of the service.
+            As there.
         """
-        return await self._patiently(requests.set_mode(name, mode, reason, despite_doubt=despite_doubt))
-
-    async def void(self, experiment: str, decision_id: str, action: Any = None, *, reason: str = "") -> Voided:
-        """Say that a round was not played as decided; until its reward was sent. If the service is away, it waits.
-
-        Parameters
-        ----------
-        experiment, decision_id, action, reason
-            As in `Client.void`.
-
-        Returns
-        -------
-        Voided
-            Whether the round was moved, or the word is queued.
-        """
-        try:
-            return await self._ask(requests.void(experiment, decision_id, action, reason), self.timeout)
-        except LostError:
-            self.later.put(requests.voided(experiment, decision_id, action, reason))
-        self._tell_soon()
-        return Voided(decision_id, is_queued=True)
-
-    async def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
-        """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
-
-        Parameters
-        ----------
-        experiment, decision_id, reason
-            As in `Client.abandon`.
-
-        Returns
-        -------
-        dict
-            The answer of the service.
-        """
-        return await self._patiently(requests.abandon(experiment, decision_id, reason))
+        return await self._drive(self._calls.set_mode(name, mode, reason, despite_doubt))
 
     async def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
         """Answer the alarm; needs an admin's token.
@@ -257,12 +200,12 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         dict
-            The answer of the service.
+            As there.
         """
-        return await self._patiently(requests.acknowledge(name, response, reason, alarm_round))
+        return await self._drive(self._calls.acknowledge(name, response, reason, alarm_round))
 
     async def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
-        """A decision with its explanation, its question and its proof.
+        """A decision with its explanation, its request and its proof.
 
         Parameters
         ----------
@@ -272,9 +215,9 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         dict
-            The decision, as the service shows it.
+            As there.
         """
-        return await self._patiently(requests.read_decision(experiment, decision_id))
+        return await self._drive(self._calls.decision(experiment, decision_id))
 
     async def check(self, experiment: str) -> EventHead | None:
         """Check that the service still has the newest event that it gave a receipt for.
@@ -287,12 +230,9 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         EventHead or None
-            The receipt; None if there is none yet.
+            As there.
         """
-        kept = self.heads.newest(experiment)
-        if kept is None:
-            return None
-        return self.heads.check(experiment, await self._patiently(requests.read_head(experiment, kept.number)))
+        return await self._drive(self._calls.check(experiment))
 
     async def flush(self, seconds: float = 30.0) -> bool:
         """Send what waits.
@@ -305,26 +245,10 @@ class AsyncClient(ClientOptions):
         Returns
         -------
         bool
-            Whether all of it was sent.
+            As there.
         """
-        deadline = time.monotonic() + seconds
         async with self._telling:
-            self.say_played()
-            while (entry := self.later.peek()) is not None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                try:
-                    await self._ask(requests.booking(entry), left)
-                except LostError:
-                    return False
-                except ServiceError as error:
-                    if error.status in UNSETTLED or error.status >= 500:
-                        return False
-                    # Refused for good: it would be refused again and again, and hold all others up.
-                    self.later.refuse(error)
-                self.later.done(entry)
-        return True
+            return await self._run(self._calls.flush(seconds))
 
     async def close(self, seconds: float = 5.0) -> None:
         """Send what waits, and close the connections.
@@ -353,32 +277,32 @@ class AsyncClient(ClientOptions):
     ) -> None:
         await self.close()
 
-    async def _patiently(self, call: ApiCall[T]) -> T:
+    async def _drive(self, call: Call[T]) -> T:
         try:
-            return await self._ask(call, self.patience)
-        except LostError as lost:
-            raise lost.error from None
+            return await self._run(call)
+        finally:
+            if len(self.later) and (self._teller is None or self._teller.done()):
+                self._teller = asyncio.create_task(self._tell())
 
-    async def _ask(self, call: ApiCall[T], seconds: float) -> T:
-        attempts = Attempts(seconds)
+    async def _run(self, call: Call[T]) -> T:
+        response: httpx.Response | httpx.HTTPError | None = None
         while True:
             try:
-                answer = await self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
-                if answer.status_code not in RETRIED:
-                    read = call.read(answer)
-                    self.keep(call, read)
-                    return read
-                rest = attempts.refused(answer)
+                step = call.send(response)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+                response = None
+                continue
+            try:
+                response = await self._http.request(step.method, step.path, json=step.body, timeout=step.seconds)
             except httpx.HTTPError as error:
-                rest = attempts.failed(error)
-            await asyncio.sleep(rest)
-
-    def _tell_soon(self) -> None:
-        if self._teller is None or self._teller.done():
-            self._teller = asyncio.create_task(self._tell())
+                response = error
 
     async def _tell(self) -> None:
         attempt = 0
         while len(self.later):
             await asyncio.sleep(pause(attempt) * 5)
-            attempt = 0 if await self.flush(self.patience) else attempt + 1
+            attempt = 0 if await self.flush(self._calls.patience) else attempt + 1

@@ -2,24 +2,21 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from surefoot.client import requests
-from surefoot.client.administration import Administration
-from surefoot.client.models import Decision, EventHead, GuardDecision, Receipt, Voided
-from surefoot.client.requests import Actions, ApiCall, RewardValue
-from surefoot.client.retries import RETRIED, UNSETTLED, Attempts, LostError, pause
-from surefoot.client.service_error import ServiceError
+from surefoot.client.calls import Actions, Call, Calls, RewardValue, pause
+from surefoot.rounds import Answer, Receipt
+from surefoot.rounds.answers import EventHead
 
 T = TypeVar("T")
 
 
-class Client(Administration):
+class Client:
     """Decisions and rewards of a service, for any number of threads.
 
     `decide` always returns an action: if the service gives none within `timeout` seconds, retries included, it is the
@@ -71,39 +68,14 @@ class Client(Administration):
         receipts: Path | str | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        super().__init__(url, token, timeout, patience, queue, receipts)
-        self._http = httpx.Client(base_url=self.url, headers=self.headers, transport=transport, trust_env=False)
+        self._calls = Calls(url, token, timeout, patience, queue, receipts)
+        self.later, self.heads, self.played = self._calls.later, self._calls.heads, self._calls.played
+        base, headers = self._calls.url, self._calls.headers
+        self._http = httpx.Client(base_url=base, headers=headers, transport=transport, trust_env=False)
         self._teller: threading.Thread | None = None
         self._telling, self._closing = threading.Lock(), threading.Event()
 
-    @overload
-    def decide(
-        self,
-        experiment: str,
-        actions: Actions | None = None,
-        *,
-        catalogue: str | None = None,
-        baseline: str | None = None,
-        baseline_reward: float | Sequence[float] | None = None,
-        context: Mapping[str, Any] | None = None,
-        context_features: Sequence[float] | None = None,
-        decision_id: str | None = None,
-    ) -> Decision: ...
-
-    @overload
-    def decide(
-        self,
-        experiment: str,
-        *,
-        baseline: Any,
-        proposal: Any,
-        unit: str | None = None,
-        prediction: RewardValue | None = None,
-        context: Mapping[str, Any] | None = None,
-        decision_id: str | None = None,
-    ) -> GuardDecision: ...
-
-    def decide(self, experiment: str, actions: Actions | None = None, **kwargs: Any) -> Any:
+    def decide(self, experiment: str, actions: Actions | None = None, **request: Any) -> Answer:
         """Decide one round; without an answer in time, the baseline is played and booked later.
 
         Parameters
@@ -112,47 +84,28 @@ class Client(Administration):
             The experiment.
         actions : mapping of str to features, or sequence of str, optional
             The actions by name; names alone for plain arms.
-        catalogue : str, optional
-            What `register` returned, in place of `actions`.
-        baseline : str or any JSON value, optional
-            The action you would play today; by default the first. For a guard the action itself.
-        baseline_reward : float or (low, high), optional
-            Mean reward of the baseline in this round, where the policy takes it.
-        context : mapping, optional
-            JSON data to keep beside the decision.
-        context_features : sequence of float, optional
-            The context, for a catalogue with a feature map.
-        decision_id : str, optional
-            Your id of the decision; asking again with it is safe.
-        proposal : any JSON value
-            For a guard: the action that is to be let in.
-        unit : str, optional
-            For a guard with `unit_window`: whom the reward belongs to, if that is more than this visit.
-        prediction : float or mapping, optional
-            For a guard: the reward that you expect of the baseline, of several metrics by name.
+        request
+            Of every policy: decision_id, your id of the decision (asking again with it is safe), and context, JSON data
+            to keep beside it. Of a policy over rows or arms: catalogue, what `register` returned, in place of
+            `actions`; context_features, for a catalogue with a feature map; baseline, the action you would play today
+            (the first by default); baseline_reward, its mean reward in this round, where the policy takes it. Of a
+            guard: baseline and proposal, the action of today and the one that is to be let in, any JSON values; unit,
+            whom the reward belongs to, if that is more than this visit; prediction, the reward that you expect of the
+            baseline, of several metrics by name.
 
         Returns
         -------
-        Decision or GuardDecision
+        Answer
             What to play; `is_fallback` if it was chosen here.
 
         Raises
         ------
         ServiceError
-            If the service refuses the question.
+            If the service refuses the request.
         InputError
             If a fallback is needed and the actions are not known here.
         """
-        body = self.confirming(experiment, requests.question(actions, **kwargs))
-        # What was played alone stays so: the service could still answer otherwise, until it has heard of it.
-        if not self.later.holds(experiment, body["decision_id"]):
-            try:
-                return self._ask(requests.decide(experiment, body), self.timeout)
-            except LostError:
-                pass
-        told = self.fall_back(experiment, body)
-        self._tell_soon()
-        return told
+        return self._drive(self._calls.decide(experiment, actions, request))
 
     def reward(self, experiment: str, decision_id: str, value: RewardValue) -> Receipt:
         """Send the reward of a decision; if the service cannot be reached, it waits.
@@ -164,22 +117,54 @@ class Client(Administration):
         decision_id : str
             The decision.
         value : float or mapping
-            The reward; of a guard with several metrics a number for each, by name.
+            The reward; of a guard with several metrics a number for each by name, all at once or as they come.
 
         Returns
         -------
         Receipt
             Whether it was accepted, refused, or queued.
         """
-        # A reward must not overtake the booking of its own round, which the service does not know yet.
-        if not self.later.holds(experiment, decision_id):
-            try:
-                return self._ask(requests.reward(experiment, decision_id, value), self.timeout)
-            except LostError:
-                pass
-        self.later.put(requests.rewarded(experiment, decision_id, value))
-        self._tell_soon()
-        return requests.queued(decision_id, value)
+        return self._drive(self._calls.reward(experiment, decision_id, value))
+
+    def void(self, experiment: str, decision_id: str, action: Any = None, *, reason: str = "") -> Receipt:
+        """Say that a round was not played as decided; until its reward was sent. If the service is away, it waits.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        decision_id : str
+            The decision.
+        action : str, int or any JSON value, optional
+            What was played, by name or index; of a guard the action itself. The baseline by default.
+        reason : str
+            Why; kept in the journal.
+
+        Returns
+        -------
+        Receipt
+            Whether the round was moved (`is_repeat` if not), or the word is queued.
+        """
+        return self._drive(self._calls.void(experiment, decision_id, action, reason))
+
+    def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> Receipt:
+        """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        decision_id : str
+            The decision.
+        reason : str
+            Why; kept in the journal.
+
+        Returns
+        -------
+        Receipt
+            With `is_repeat` if it was abandoned before.
+        """
+        return self._drive(self._calls.abandon(experiment, decision_id, reason))
 
     def register(self, experiment: str, actions: Actions, *, feature_map: Mapping[str, Any] | None = None) -> str:
         """Register actions that stay the same.
@@ -198,54 +183,131 @@ class Client(Administration):
         str
             The catalogue's name, for `decide`.
         """
-        catalogue = self._patiently(requests.register(experiment, actions, feature_map))
-        self.know(catalogue, actions)
-        return catalogue
+        return self._drive(self._calls.register(experiment, actions, feature_map))
 
-    def void(self, experiment: str, decision_id: str, action: Any = None, *, reason: str = "") -> Voided:
-        """Say that a round was not played as decided; until its reward was sent. If the service is away, it waits.
+    def use(self, experiment: str, configuration: str | Path) -> str:
+        """Know an experiment's configuration, so that the baseline can be played while the service is away.
 
         Parameters
         ----------
         experiment : str
             The experiment.
-        decision_id : str
-            The decision.
-        action : str, int or any JSON value, optional
-            What was played, by name or index; of a guard the action itself. The baseline by default.
-        reason : str
-            Why; kept in the journal.
+        configuration : str or Path
+            Its experiment.toml.
 
         Returns
         -------
-        Voided
-            Whether the round was moved, or the word is queued.
-        """
-        try:
-            return self._ask(requests.void(experiment, decision_id, action, reason), self.timeout)
-        except LostError:
-            self.later.put(requests.voided(experiment, decision_id, action, reason))
-        self._tell_soon()
-        return Voided(decision_id, is_queued=True)
+        str
+            The file's text, as `create_experiment` sends it.
 
-    def abandon(self, experiment: str, decision_id: str, *, reason: str = "") -> dict[str, Any]:
-        """Settle a decision without its reward, so that no other reward waits for it (`Policy.abandon`).
+        Raises
+        ------
+        ConfigError
+            If it cannot be read, or names no actions.
+        """
+        return self._calls.use(experiment, configuration)
+
+    def create_experiment(
+        self,
+        name: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        configuration: str | Path | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Create an experiment; needs an admin's token.
 
         Parameters
         ----------
-        experiment : str
-            The experiment.
-        decision_id : str
-            The decision.
-        reason : str
-            Why; kept in the journal.
+        name : str
+            A new name.
+        settings : mapping, optional
+            The policy's settings.
+        configuration : str or Path, optional
+            An experiment.toml, in place of policy and settings; decisions then need a `context` and no `actions`.
+        fields : object
+            Further fields of the request, such as `policy` or `mode`.
 
         Returns
         -------
         dict
-            The answer of the service.
+            The experiment's status, as the service shows it.
         """
-        return self._patiently(requests.abandon(experiment, decision_id, reason))
+        return self._drive(self._calls.create_experiment(name, settings, configuration, fields))
+
+    def experiment(self, name: str) -> dict[str, Any]:
+        """Where an experiment stands.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+
+        Returns
+        -------
+        dict
+            Its status, as the service shows it.
+        """
+        return self._drive(self._calls.experiment(name))
+
+    def set_mode(self, name: str, mode: str, *, reason: str = "", despite_doubt: bool = False) -> dict[str, Any]:
+        """Change the mode of an experiment; needs an admin's token.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        mode : {"guarded", "paused"}
+            The new mode.
+        reason : str
+            Why; kept in the journal.
+        despite_doubt : bool
+            Go over to guarded mode although the configuration's log spoke against a linear model.
+
+        Returns
+        -------
+        dict
+            The experiment's status, as the service shows it.
+        """
+        return self._drive(self._calls.set_mode(name, mode, reason, despite_doubt))
+
+    def acknowledge(self, name: str, response: str, *, reason: str, alarm_round: int) -> dict[str, Any]:
+        """Answer the alarm; needs an admin's token.
+
+        Parameters
+        ----------
+        name : str
+            The experiment.
+        response : {"stay", "relearn", "renew"}
+            Stay on the baseline, learn again under the same promise, or start a new promise.
+        reason : str
+            Why; kept in the journal.
+        alarm_round : int
+            Which alarm is meant, from `experiment(name)`, so that another one is not answered by mistake.
+
+        Returns
+        -------
+        dict
+            The experiment's status, as the service shows it.
+        """
+        return self._drive(self._calls.acknowledge(name, response, reason, alarm_round))
+
+    def decision(self, experiment: str, decision_id: str) -> dict[str, Any]:
+        """A decision with its explanation, its request and its proof.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment.
+        decision_id : str
+            The decision.
+
+        Returns
+        -------
+        dict
+            The answer, and the round as the journal holds it.
+        """
+        return self._drive(self._calls.decision(experiment, decision_id))
 
     def check(self, experiment: str) -> EventHead | None:
         """Check that the service still has the newest event that it gave a receipt for.
@@ -265,10 +327,7 @@ class Client(Administration):
         ReceiptError
             If the event is gone, or is another one: the journal was rewritten, or an older copy was restored.
         """
-        kept = self.heads.newest(experiment)
-        if kept is None:
-            return None
-        return self.heads.check(experiment, self._patiently(requests.read_head(experiment, kept.number)))
+        return self._drive(self._calls.check(experiment))
 
     def flush(self, seconds: float = 30.0) -> bool:
         """Send what waits.
@@ -283,24 +342,8 @@ class Client(Administration):
         bool
             Whether all of it was sent.
         """
-        deadline = time.monotonic() + seconds
         with self._telling:
-            self.say_played()
-            while (entry := self.later.peek()) is not None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                try:
-                    self._ask(requests.booking(entry), left)
-                except LostError:
-                    return False
-                except ServiceError as error:
-                    if error.status in UNSETTLED or error.status >= 500:
-                        return False
-                    # Refused for good: it would be refused again and again, and hold all others up.
-                    self.later.refuse(error)
-                self.later.done(entry)
-        return True
+            return self._run(self._calls.flush(seconds))
 
     def close(self, seconds: float = 5.0) -> None:
         """Send what waits, and close the connections.
@@ -325,30 +368,30 @@ class Client(Administration):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _patiently(self, call: ApiCall[T]) -> T:
+    def _drive(self, call: Call[T]) -> T:
         try:
-            return self._ask(call, self.patience)
-        except LostError as lost:
-            raise lost.error from None
+            return self._run(call)
+        finally:
+            if len(self.later) and (self._teller is None or not self._teller.is_alive()):
+                self._teller = threading.Thread(target=self._tell, name="surefoot client", daemon=True)
+                self._teller.start()
 
-    def _ask(self, call: ApiCall[T], seconds: float) -> T:
-        attempts = Attempts(seconds)
+    def _run(self, call: Call[T]) -> T:
+        response: httpx.Response | httpx.HTTPError | None = None
         while True:
             try:
-                answer = self._http.request(call.method, call.path, json=call.body, timeout=attempts.left)
-                if answer.status_code not in RETRIED:
-                    read = call.read(answer)
-                    self.keep(call, read)
-                    return read
-                rest = attempts.refused(answer)
+                step = call.send(response)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(step, float):
+                time.sleep(step)
+                response = None
+                continue
+            try:
+                response = self._http.request(step.method, step.path, json=step.body, timeout=step.seconds)
             except httpx.HTTPError as error:
-                rest = attempts.failed(error)
-            time.sleep(rest)
-
-    def _tell_soon(self) -> None:
-        if self._teller is None or not self._teller.is_alive():
-            self._teller = threading.Thread(target=self._tell, name="surefoot client", daemon=True)
-            self._teller.start()
+                response = error
 
     def _tell(self) -> None:
         attempt = 0

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from surefoot.client.models import EventHead
 from surefoot.errors import ConfigError, ReceiptError
+from surefoot.rounds.answers import EventHead
 
 BEGIN = b'{"experiment":'  # of every line
 SECONDS = 1.0  # between two lines of an experiment in the file

@@ -1,4 +1,4 @@
-"""What could not be sent to the service yet: rounds that were played without it, and rewards.
+"""What the service has not heard of yet: rounds that were played without it, rewards, and that rounds were played.
 
 Kept in memory, in order, and bounded: when it is full, the oldest entry is dropped and counted. Losing one costs a
 round that is not counted and a reward that is not learned; and where the service had decided the round for the learner
@@ -8,13 +8,13 @@ experiment with `confirm_within` counts it at its worst instead.
 
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from surefoot.client.service_error import ServiceError
-
 BOOKING, REWARD, CONFIRMATION = "fallbacks", "reward-batches", "confirmations"
+MOST_AT_ONCE = 100  # rounds that one decision confirms
 
 
 def void_path(decision_id: str) -> str:
@@ -61,11 +61,45 @@ class OfflineQueue:
         with self._lock:
             return next(iter(self._waiting.values()), None)
 
-    def refuse(self, error: ServiceError) -> None:
-        """Note that the service refused an entry for good."""
-        self.refused.append(str(error))
-
     def done(self, entry: Entry) -> None:
         """Remove an entry that was sent."""
         with self._lock:
             self._waiting.pop((entry.experiment, entry.kind, entry.decision_id), None)
+
+
+class PlayedRounds:
+    """Decisions of learners that were played as decided, oldest first, until the service has heard of it.
+
+    Where an experiment asks for it (`confirm_within`), the client says so with its next decision, and with `flush`. A
+    reward, or the word that something else was played, says the same.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._unsaid: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._unsaid)
+
+    def add(self, experiment: str, decision_id: str) -> None:
+        """A decision that came in time."""
+        with self._lock:
+            self._unsaid[experiment, decision_id] = None
+            while len(self._unsaid) > self._most:  # then it counts at its worst, which is safe
+                self._unsaid.popitem(last=False)
+
+    def of(self, experiment: str) -> list[str]:
+        """The oldest decisions of an experiment, as many as one decision confirms."""
+        with self._lock:
+            return [id_ for name, id_ in self._unsaid if name == experiment][:MOST_AT_ONCE]
+
+    def said(self, experiment: str, decision_ids: Iterable[str]) -> None:
+        """The service has heard of these."""
+        with self._lock:
+            for decision_id in decision_ids:
+                self._unsaid.pop((experiment, decision_id), None)
+
+    def experiments(self) -> list[str]:
+        """The experiments that something is to be said to."""
+        with self._lock:
+            return sorted({name for name, _ in self._unsaid})

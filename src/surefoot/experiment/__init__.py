@@ -3,12 +3,12 @@
 from surefoot.experiment.asynchronous import AsyncExperiment
 from surefoot.experiment.configuration import Configuration, read_configuration
 from surefoot.experiment.creation import create_shared
-from surefoot.experiment.experiment import Experiment
+from surefoot.experiment.experiment import Experiment, read_status
 from surefoot.experiment.export import export
 from surefoot.experiment.fork import Fork, fork
 from surefoot.experiment.removal import archive, delete
 from surefoot.experiment.restore import restore
-from surefoot.experiment.status import GuardStatus, HubStatus, Lift, ShardStatus, Status, hub_status
+from surefoot.experiment.status import GuardStatus, HubStatus, Lift, MetricStatus, ShardStatus, Status
 from surefoot.rounds import Answer, Receipt
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "GuardStatus",
     "HubStatus",
     "Lift",
+    "MetricStatus",
     "Receipt",
     "ShardStatus",
     "Status",
@@ -28,7 +29,7 @@ __all__ = [
     "delete",
     "export",
     "fork",
-    "hub_status",
     "read_configuration",
+    "read_status",
     "restore",
 ]

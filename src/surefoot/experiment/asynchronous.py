@@ -13,7 +13,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -111,7 +111,22 @@ class AsyncExperiment:
             One per request; a request that is refused gets its error.
         """
         # Read here, so that an invalid request fails its own caller and not the whole group.
-        return await self._put(self.decisions, [self.experiment.read_or_error(request) for request in requests])
+        return await self.answer_all([self.experiment.read_or_error(request) for request in requests])
+
+    async def answer_all(self, asks: Sequence[Ask | SurefootError]) -> list[Answer | SurefootError]:
+        """Decide many rounds whose requests were read before.
+
+        Parameters
+        ----------
+        asks : sequence of Ask or SurefootError
+            What `Experiment.read_or_error` returned.
+
+        Returns
+        -------
+        list of Answer or SurefootError
+            One per request.
+        """
+        return await self._put(self.decisions, list(asks))
 
     async def reward(self, decision_id: str, value: float | Mapping[str, float]) -> Receipt:
         """Send the reward of a decision.

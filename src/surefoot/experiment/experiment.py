@@ -21,7 +21,7 @@ from surefoot.experiment.reading import read_id, read_ids, read_reason, read_tex
 from surefoot.experiment.sealing import callers_id, find_decision, find_voided, read_person, reference
 from surefoot.experiment.snapshots import caught_up
 from surefoot.experiment.state import State
-from surefoot.experiment.status import Status, status_of
+from surefoot.experiment.status import HubStatus, Status, hub_status, status_of
 from surefoot.experiment.verbs import MOST_ERASED, MOST_SETTLED, Turn
 from surefoot.sharing.coordinator import read_shard
 from surefoot.sharing.hub import Hub
@@ -29,7 +29,7 @@ from surefoot.journal import Journal, Transaction, View
 from surefoot.journal.private_text import by_alias
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Guard, Policy
-from surefoot.rounds import Answer, Receipt
+from surefoot.rounds import Answer, Receipt, decode
 from surefoot.rounds.events import Created, Mode, ModeName, PairRound, Reason, Response, RowsRound
 
 T = TypeVar("T")
@@ -46,6 +46,8 @@ class Experiment:
     ----------
     name : str
         Its name in the journal.
+    kind : Kind
+        What its policy takes and gives.
     leases : Leases or None
         Of a shard, how it hands in and renews its lease.
 
@@ -69,7 +71,7 @@ class Experiment:
         self._journal, self._every = journal, every
         # Used inside transactions only, which run alone; None once it cannot be trusted.
         self._state: State | None = state
-        self._created, self._kind = state.created, state.kind
+        self._created, self.kind = state.created, state.kind
         self._unrecorded: dict[Reason, int] = {}
         # A journal that is read only has no transactions in which a call would be alone.
         self._reading = threading.Lock()
@@ -235,7 +237,7 @@ class Experiment:
         'baseline'
         >>> shop.reward("visit-1", 1.0).is_accepted, shop.leases.renew()
         (True, True)
-        >>> shop.leases.hub.look(lambda coordinator: coordinator.policy.rounds)
+        >>> shop.leases.status().rounds
         1
         """
         read_shard(shard)
@@ -254,7 +256,7 @@ class Experiment:
     @property
     def configuration(self) -> Configuration | None:
         """How contexts become rows, where the experiment was made by a configuration."""
-        return self._kind.configuration
+        return self.kind.configuration
 
     def decide(self, features: ArrayLike | Catalogue | None = None, **request: Any) -> Answer:
         """Decide one round; it is durable before it is returned.
@@ -288,7 +290,7 @@ class Experiment:
         """
         if features is not None:
             request["features"] = features
-        return _or_raise(self.decide_asks([self._kind.read(request)])[0])
+        return _or_raise(self.decide_asks([self.kind.read(request)])[0])
 
     def decide_all(self, requests: Sequence[Mapping[str, Any]]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order, with one flush.
@@ -333,23 +335,23 @@ class Experiment:
         """
         if features is not None:
             request["features"] = features
-        ask = self._kind.read(request, is_fallback=True, by=read_text("by", by))
+        ask = self.kind.read(request, is_fallback=True, by=read_text("by", by))
         return _or_raise(self.decide_asks([ask])[0])
 
     def read(self, request: Mapping[str, Any], *, is_fallback: bool = False) -> Ask:
         """Check the form of a request, before anything is locked; the policy checks its content."""
-        return self._kind.read(request, is_fallback=is_fallback)
+        return self.kind.read(request, is_fallback=is_fallback)
 
     def read_or_error(self, request: Mapping[str, Any]) -> Ask | SurefootError:
         """The same, or the error instead of raising it."""
         try:
-            return self._kind.read(request)
+            return self.kind.read(request)
         except SurefootError as error:
             return error
 
     def read_rewards(self, decision_id: str, value: Any) -> tuple[str, dict[str, float], Any]:
         """A decision's id, its rewards by metric, and how they were sent."""
-        return read_id(decision_id), self._kind.read_rewards(value), value
+        return read_id(decision_id), self.kind.read_rewards(value), value
 
     def decide_asks(self, asks: Sequence[Ask | SurefootError]) -> list[Answer | SurefootError]:
         """`decide_all` of requests that have been read."""
@@ -655,8 +657,8 @@ class Experiment:
         """
         view, event = self._find(decision_id)
         voided = find_voided(view, reference(event))
-        record = self._kind.opened(event, view)
-        return self._kind.answer(record, None, voided=voided, time=event.time, head=event.head, is_repeat=True)
+        record = self.kind.opened(event, view)
+        return self.kind.answer(record, None, voided=voided, time=event.time, head=event.head, is_repeat=True)
 
     def round(self, decision_id: str) -> RowsRound | PairRound:
         """A round as the journal holds it: the request, and the certificate with its whole proof.
@@ -677,7 +679,7 @@ class Experiment:
             If there is no such decision.
         """
         view, event = self._find(decision_id)
-        record: RowsRound | PairRound = self._kind.opened(event, view)
+        record: RowsRound | PairRound = self.kind.opened(event, view)
         return record
 
     def _find(self, decision_id: str) -> tuple[View, Any]:
@@ -788,3 +790,31 @@ def _or_raise(result: T | SurefootError) -> T:
     if isinstance(result, SurefootError):
         raise result
     return result
+
+
+def read_status(journal: Journal, name: str) -> Status | HubStatus:
+    """Where a chain stands: an experiment, or the ledger that shards share.
+
+    Parameters
+    ----------
+    journal : Journal
+        The journal, which may be read only.
+    name : str
+        The experiment.
+
+    Returns
+    -------
+    Status or HubStatus
+        Its status.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> journal = surefoot.open_journal("memory:")
+    >>> shop = Experiment.create(journal, "shop", surefoot.UCB(arms=2))
+    >>> read_status(journal, "shop").policy
+    'UCB'
+    """
+    if decode(next(journal.view(name).read(limit=1)), Created).is_hub:
+        return Hub(journal, name, time.time).look(lambda state, view: hub_status(name, state, view))
+    return Experiment.open(journal, name).status()

@@ -90,6 +90,7 @@ class Kind(ABC):
     text: ClassVar[type[RowsText | PairText]]
     pot: ClassVar[type[RowsPot | PairPot]]
     stays_put: ClassVar[bool]  # a round counts as assigned, whatever was played
+    draws: ClassVar[bool]  # by a coin whose probability is logged
     learns_in_order: ClassVar[bool]  # so that a round which is reported later teaches nothing
 
     def __init__(self, created: Created) -> None:
@@ -199,7 +200,7 @@ class Rows(Kind):
 
     takes = "`features`, and no `proposal`"
     fields = frozenset(("features", "baseline", "baseline_reward", "actions", "confirms"))
-    round, text, pot, stays_put, learns_in_order = RowsRound, RowsText, RowsPot, False, True
+    round, text, pot, stays_put, draws, learns_in_order = RowsRound, RowsText, RowsPot, False, False, True
 
     def __init__(self, created: Created) -> None:
         super().__init__(created)
@@ -417,7 +418,7 @@ class Pair(Kind):
 
     takes = "`baseline` and `proposal`"
     fields = frozenset(("baseline", "proposal", "unit", "prediction"))
-    round, text, pot, stays_put, learns_in_order = PairRound, PairText, PairPot, True, False
+    round, text, pot, stays_put, draws, learns_in_order = PairRound, PairText, PairPot, True, True, False
 
     def __init__(self, created: Created) -> None:
         super().__init__(created)

@@ -12,6 +12,7 @@ import msgspec
 
 from surefoot.arrays import count, positive
 from surefoot.errors import ConfigError, DecisionError, JournalError, JournalNotFoundError, SurefootError
+from surefoot.experiment.status import HubStatus, hub_status, own_status
 from surefoot.experiment.verbs import accept_lease, adopt_mode, end_lease, pause_here
 from surefoot.sharing.hub import NEXT_MODES, Granted, SharedMode, refused_mode
 from surefoot.sharing.pots import pot_of
@@ -189,6 +190,16 @@ class Leases:
             self._share(record, known)
         result: ModeName = before
         return result
+
+    def status(self) -> HubStatus:
+        """Who shares the promise, and what each may lose; while the hub is away, what this shard knows by itself."""
+        experiment, error = self._experiment, self.error
+        name, shard = experiment.name, experiment.settings.shard
+        try:
+            status: HubStatus = self.hub.look(lambda state, view: hub_status(name, state, view))
+        except JournalError as away:
+            status, error = self._look(lambda state: own_status(name, state)), error or away
+        return msgspec.structs.replace(status, shard=shard, error=None if error is None else str(error))
 
     def _look(self, at: Callable[[Any], Any]) -> Any:
         return self._experiment.look(at)

@@ -13,6 +13,7 @@ from surefoot.journal import canonical
 from surefoot.journal.events import check_text
 
 LONGEST_ID, LONGEST_TEXT = 200, 2000
+DEEPEST = 60  # levels of an action
 MOST_IDS = 400  # named in one call
 
 
@@ -113,10 +114,26 @@ def read_action(name: str, action: Any) -> Any:
         return action
     if action is None:
         raise InputError(f"`{name}` must be given to a guard: any JSON value but null.")
+    _check_depth(name, action)
     try:
         return msgspec.json.decode(canonical(action))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"`{name}` must be plain JSON data: {error}.") from None
+
+
+def _check_depth(name: str, action: Any) -> None:
+    """Refuse an action nested so deeply that a journal which holds it might not be read again."""
+    # Level by level, since recursion is what such an action would break.
+    level = [action]
+    for _ in range(DEEPEST):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _within(one)]
+        if not level:
+            return
+    raise InputError(f"`{name}` must be nested at most {DEEPEST} deep.")
+
+
+def _within(one: dict[str, Any] | list[Any]) -> Any:
+    return one.values() if isinstance(one, dict) else one
 
 
 def read_prediction(prediction: Any, metrics: tuple[str, ...]) -> float | dict[str, float] | None:

@@ -6,21 +6,24 @@ up of the ledger, and whenever somebody looks, lies within what the set allows f
 """
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.sharing.hub import HubState
-from surefoot.journal import Journal
+from surefoot.sharing.hub import NEXT_MODES, HubState
+from surefoot.sharing.pots import Pot
+from surefoot.journal import View
 from surefoot.linear.ellipsoid import Ball, newest_set
 from surefoot.policies import Guard
 from surefoot.policies.arm_policy import PLAYS, SEEN, ArmPolicy, mean_of
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.policies.safe_lucb import SafeLUCB
-from surefoot.rounds.events import ModeName, Reason, Response
+from surefoot.rounds import decode, events
+from surefoot.rounds.events import Lost, ModeName, Reason, Response
 from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import MetricKind, Promise
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 Interval: TypeAlias = tuple[float, float]
 GUARD_CONFIDENCE = 0.95  # of `core/lift.hpp`
+MOST_LOSSES = 200  # that are looked up, the newest
 STALLED = 1000  # rounds for which rewards may wait for a missing one before it counts as stalled
 
 
@@ -204,8 +208,46 @@ class LedgerBounds:
         return learner if self._is_known else learner * (1.0 + share) + baseline * (1.0 - share)
 
 
+class MetricStatus(msgspec.Struct, frozen=True):
+    """Where one metric of a guard stands, in its own units.
+
+    Attributes
+    ----------
+    kind, alpha : str and float
+        At least (1 - alpha) of the baseline's is kept ("floor"), or at most (1 + alpha) reached ("ceiling").
+    bank : float
+        What may be spent; rounds without a reward count at their worst.
+    learner_mean, baseline_mean : float
+        Means of the rewards that were booked for each side, defaults included and a unit counted once; nan before the
+        first.
+    lift : float
+        By which share the learner's mean lies above the baseline's. Where shares and rewards change over time, that is
+        misled: whether it pays is said by the interval.
+    lift_low, lift_high : float
+        How much more a proposal earned than the baseline would have, on average: 95% at all times at once, over the
+        rounds in which it had a share.
+
+    Examples
+    --------
+    >>> import surefoot
+    >>> guard = surefoot.Guard(alpha=0.1, delta=0.05)
+    >>> models = surefoot.Experiment.create(surefoot.open_journal("memory:"), "models", guard)
+    >>> models.status().guard.metrics["reward"].kind
+    'floor'
+    """
+
+    kind: MetricKind
+    alpha: float
+    bank: float
+    learner_mean: float
+    baseline_mean: float
+    lift: float
+    lift_low: float
+    lift_high: float
+
+
 class GuardStatus(msgspec.Struct, frozen=True):
-    """Where a guard stands after the newest event; maps go by metric.
+    """Where a guard stands after the newest event.
 
     Attributes
     ----------
@@ -217,17 +259,8 @@ class GuardStatus(msgspec.Struct, frozen=True):
         The largest share that is proved to be safe.
     binds : str
         The metric that allows least.
-    banks : dict
-        What may be spent, in the metric's own units; rounds without a reward count at their worst.
-    learner_means, baseline_means : dict
-        Means of the rewards that were booked for each side, defaults included and a unit counted once; nan before the
-        first.
-    lifts : dict
-        By which share the learner's mean lies above the baseline's. Where shares and rewards change over time, that is
-        misled: whether it pays is said by the intervals.
-    lift_intervals : dict of (low, high)
-        How much more a proposal earned than the baseline would have, on average, in the metric's own units: 95% at all
-        times at once, over the rounds in which it had a share.
+    metrics : dict of str to MetricStatus
+        Where each metric stands.
     visits, open_units : int
         Visits of units after their first, and units whose window is open.
 
@@ -244,11 +277,7 @@ class GuardStatus(msgspec.Struct, frozen=True):
     share: float
     allowed: float
     binds: str
-    banks: dict[str, float]
-    learner_means: dict[str, float]
-    baseline_means: dict[str, float]
-    lifts: dict[str, float]
-    lift_intervals: dict[str, tuple[float, float]]
+    metrics: dict[str, MetricStatus]
     visits: int
     open_units: int
 
@@ -257,17 +286,25 @@ def guard_status(guard: Guard, visits: int) -> GuardStatus:
     """The status of a guard."""
     names = tuple(guard.metrics)
     gate = certified(names, guard.step_settings.metrics, guard._books.banks, 0.0, False)
+    banks, lifts = guard.banks, guard.lift_intervals
     learner, baseline = (guard.booked.means(is_learner=is_learner) for is_learner in (True, False))
     return GuardStatus(
         promise=guard.settings["promise"],
         share=guard.share,
         allowed=gate.allowed,
         binds=gate.binds,
-        banks=guard.banks,
-        learner_means=learner,
-        baseline_means=baseline,
-        lifts={name: _relative(learner[name], baseline[name]) for name in names},
-        lift_intervals=guard.lift_intervals,
+        metrics={
+            name: MetricStatus(
+                metric.kind,
+                metric.alpha,
+                banks[name],
+                learner[name],
+                baseline[name],
+                _relative(learner[name], baseline[name]),
+                *lifts[name],
+            )
+            for name, metric in guard.metrics.items()
+        },
         visits=visits,
         open_units=len(guard.units),
     )
@@ -285,6 +322,8 @@ class Status(msgspec.Struct, frozen=True):
     ----------
     name, policy, mode : str
         The experiment, its policy, and who may play.
+    allowed_modes, description : list and str
+        What it can go over to, and what it is about.
     events, head_hash, time : int, str and float
         Number, hash and time of the newest event.
     rounds, learner_rounds, baseline_rounds : int
@@ -392,6 +431,8 @@ class Status(msgspec.Struct, frozen=True):
     lift: Lift | None = None
     reward_interval: Interval = NOTHING.reward
     surplus_interval: Interval = NOTHING.surplus
+    allowed_modes: tuple[ModeName, ...] = ()
+    description: str = ""
 
 
 def status_of(name: str, state: "State") -> Status:
@@ -458,6 +499,8 @@ def status_of(name: str, state: "State") -> Status:
         lift=lift,
         reward_interval=reward,
         surplus_interval=surplus,
+        allowed_modes=NEXT_MODES[state.mode],
+        description=state.created.description,
     )
 
 
@@ -476,33 +519,37 @@ def _answer(state: "State") -> Response | None:
 
 
 class ShardStatus(msgspec.Struct, frozen=True):
-    """One shard, as the coordinator knows it.
+    """One shard, as the hub knows it.
 
-    lease:    how many it has had
-    amount:   what it may lose under the present one; of a guard by the same bank as `HubStatus.pot`
-    rounds:   handed in so far
-    waiting:  of these, not merged, since others have not come as far
-    through:  every round that it decided before is handed in
-    is_away:  nobody waits for it: it has left, or is lost
+    lease:         how many it has had
+    amounts:       what it may lose under the present one, by metric
+    rounds:        handed in so far
+    waiting:       of these, not merged, since others have not come as far
+    through:       every round that it decided before is handed in
+    is_away:       nobody waits for it: it has left, or `lost_by` said so, for the reason `lost`
     """
 
     name: str
     lease: int
-    amount: float
+    amounts: dict[str, float]
     rounds: int
     waiting: int
     through: float
     is_away: bool
+    lost: str | None = None
+    lost_by: str = ""
 
 
 class HubStatus(msgspec.Struct, frozen=True):
-    """What the coordinator knows after the newest event.
+    """What is known where shards meet, after the newest event; of a shard that cannot reach it, of that one alone.
 
     rounds, pending: of all shards, as far as they are merged; of these, without a reward that is learned
     shards:          that are there: neither lost nor gone
-    pot, leased:     what may be lost in all, and what is leased of it; of a guard in units of the highest reward, by
-                     the bank of which the least is left
+    pots, leased:    what may be lost in all, and what is leased of it, by metric; none where the hub does not answer
+    lift:            over the rounds of all shards, where a shard's own status is about its newest lease
     members:         every shard that has joined
+    shard:           of the shard that was asked, its name
+    error:           why its lease was not renewed when that was last tried
     """
 
     name: str
@@ -514,23 +561,24 @@ class HubStatus(msgspec.Struct, frozen=True):
     rounds: int
     pending: int
     shards: int
-    pot: float
-    leased: float
+    pots: dict[str, float]
+    leased: dict[str, float]
     alarm: str | None
     members: tuple[ShardStatus, ...]
+    lift: Lift | None = None
+    shard: str | None = None
+    error: str | None = None
     is_shared: bool = True
 
 
-def hub_status(journal: Journal, name: str) -> HubStatus:
-    """The status of an experiment in the journal where its shards meet."""
-    view = journal.view(name)
-    state = HubState(view)
-    for event in view.read(state.head.number):
-        state.apply(event)
+def hub_status(name: str, state: HubState, view: View) -> HubStatus:
+    """The status where shards meet."""
     coordinator = state.coordinator
-    pots, leases = coordinator.pot.totals(), coordinator.leased
-    bank = min(range(len(pots)), key=lambda at: pots[at] - leases[at])
-    alarm = coordinator.policy.alarm
+    pot, policy = coordinator.pot, coordinator.policy
+    lost = dict[str, Lost]()
+    for event in view.newest_of(events.LOST, MOST_LOSSES):
+        record = decode(event, Lost)
+        lost.setdefault(record.shard, record)  # the newest word of each comes first
     return HubStatus(
         name=name,
         policy=state.created.policy,
@@ -538,22 +586,58 @@ def hub_status(journal: Journal, name: str) -> HubStatus:
         events=state.head.number,
         head_hash=state.head.hash,
         time=state.time,
-        rounds=coordinator.policy.rounds,
-        pending=len(coordinator.policy.pending),
+        rounds=policy.rounds,
+        pending=len(policy.pending),
         shards=state.present(),
-        pot=pots[bank],
-        leased=leases[bank],
-        alarm=None if alarm is None else alarm.text,
+        pots=_by_metric(type(pot), policy, pot.totals()),
+        leased=_by_metric(type(pot), policy, coordinator.leased),
+        alarm=None if policy.alarm is None else policy.alarm.text,
         members=tuple(
             ShardStatus(
                 name=shard,
                 lease=member.lease,
-                amount=member.amounts[bank] if member.amounts else 0.0,
+                amounts=_by_metric(type(pot), policy, member.amounts),
                 rounds=member.rounds,
                 waiting=len(member.waiting),
                 through=member.through,
                 is_away=member.is_away,
+                lost=lost[shard].reason if member.is_away and shard in lost else None,
+                lost_by=lost[shard].by if member.is_away and shard in lost else "",
             )
             for shard, member in sorted(coordinator.members.all.items())
         ),
+        lift=earnings_of(policy).lift,
     )
+
+
+def own_status(name: str, state: "State") -> HubStatus:
+    """What a shard knows by its own chain: the lease that it has, or had last."""
+    shard, policy = state.shard, state.policy
+    assert shard is not None
+    members: tuple[ShardStatus, ...] = ()
+    if shard.lease is not None:
+        lease = shard.lease
+        amounts = _by_metric(state.kind.pot, policy, lease.amounts)
+        members = (ShardStatus(shard.shard, lease.number, amounts, lease.merged, 0, lease.since, is_away=False),)
+    return HubStatus(
+        name=name,
+        policy=state.created.policy,
+        mode=state.mode,
+        events=state.head.number,
+        head_hash=state.head.hash,
+        time=state.time,
+        rounds=0,
+        pending=0,
+        shards=len(members),
+        pots={},
+        leased={},
+        alarm=None if policy.alarm is None else policy.alarm.text,
+        members=members,
+    )
+
+
+def _by_metric(pot: type[Pot], policy: BasePolicy, amounts: Sequence[float]) -> dict[str, float]:
+    """Amounts in the units of their metrics; nothing where there is no lease."""
+    units = pot.units(policy)
+    by_unit = zip(units.items(), amounts or [0.0] * len(units), strict=True)
+    return {name: unit * amount for (name, unit), amount in by_unit}

@@ -1,8 +1,8 @@
 """The experiment's configuration that a fit to a log suggests."""
 
 from surefoot.errors import AssumptionError, InputError
-from surefoot.experiment.experiment_toml import UNGUARDED, Configuration, not_linear
-from surefoot.experiment.experiment_toml import read_configuration as read_configuration
+from surefoot.experiment.configuration import UNGUARDED, Configuration, not_linear
+from surefoot.experiment.configuration import read_configuration as read_configuration
 from surefoot.replay.baseline_fit import Fit
 from surefoot.replay.diagnostics import LINEARITY
 from surefoot.replay.log_files import TableLog

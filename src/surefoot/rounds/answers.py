@@ -42,8 +42,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
         The caller's name of the row.
     source : {"learner", "baseline"}
         Whose action it is.
-    mode : {"shadow", "guarded", "paused"}
-        The experiment's mode when it was decided.
+    mode : {"shadow", "guarded", "paused"} or None
+        The experiment's mode when it was decided; None where the service was not reached.
     probability : float
         The probability with which the side that is played was chosen: the propensity to log.
     share : float or None
@@ -89,7 +89,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     action: Any
     source: Source
     round: int = 0
-    mode: ModeName = "guarded"
+    mode: ModeName | None = None
     action_id: str | None = None
     probability: float = 1.0
     share: float | None = None
@@ -117,18 +117,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What became of a reward.
+    """What became of a reward; over HTTP also of the word that a round was voided, abandoned or corrected.
 
     Attributes
     ----------
     decision_id : str
         The decision.
-    value : float or dict
+    value : float, dict or None
         The reward as it was sent; of several metrics by name.
     refused : str or None
         None if it was accepted, otherwise "out_of_range", "too_late", "abandoned", "unknown" or "conflict".
     is_repeat : bool
-        Whether the same reward had been accepted before; nothing changed.
+        Whether the same had been said before; nothing changed.
     is_recorded : bool
         Whether the journal holds it; beyond a number of refusals in an hour, the rest are only counted.
     is_queued : bool
@@ -145,7 +145,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
     decision_id: str
-    value: Any
+    value: Any = None
     refused: Reason | None = None
     is_repeat: bool = False
     is_recorded: bool = True
@@ -154,5 +154,5 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the reward counts."""
-        return self.refused is None and not self.is_queued
+        """Whether it counts, or will be sent."""
+        return self.refused is None

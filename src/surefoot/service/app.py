@@ -14,11 +14,12 @@ from litestar.types import Receive, Scope, Send
 
 import surefoot
 from surefoot.errors import SurefootError
-from surefoot.service import page, response_models
+from surefoot.experiment import Status
+from surefoot.service import page
 from surefoot.service.authorization import visit_of
+from surefoot.service.bodies import too_deep
 from surefoot.service.catalogues import Catalogues
 from surefoot.service.connections import Connections
-from surefoot.service.fast_path import FastPath
 from surefoot.service.handlers import Handlers
 from surefoot.service.logs import RequestLog, log, standard_error
 from surefoot.service.metrics import Metrics
@@ -26,9 +27,7 @@ from surefoot.service.middleware import Middleware, as_problem
 from surefoot.service.openapi import DocumentPlugin, methods_of
 from surefoot.service.problems import MEDIA_TYPE, Fault, Problem, ProblemError, problem
 from surefoot.service.registry import Registry
-from surefoot.service.request_bodies import too_deep
-from surefoot.service.routes import decisions, edges, experiments, heads, leases, monitoring, operations, personalizer
-from surefoot.service.routes.route_options import operations as operations_of
+from surefoot.service.routes import decisions, experiments, heads, monitoring, operations, shards
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
 
@@ -52,12 +51,11 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.connections = Connections(settings.limits)
         self.registry = Registry(settings, clock=clock)
-        self.metrics = Metrics(self._summaries, self.registry.health, self.registry.waiting)
+        self.metrics = Metrics(self._statuses, self.registry.health, self.registry.waiting)
         self.catalogues = Catalogues(self.registry)
         self.handlers = Handlers(self.registry, self.catalogues, self.metrics)
         self.litestar = _litestar(self)
-        fast_path = FastPath(self.handlers, operations_of(self.litestar))
-        self._middleware = Middleware(self.litestar, fast_path, settings, self.metrics, self.requests)
+        self._middleware = Middleware(self.litestar, self.handlers, settings, self.metrics, self.requests)
 
     async def start(self) -> None:
         """Open the journal."""
@@ -74,10 +72,8 @@ class Service:
         """Serve."""
         await self._middleware(scope, receive, send)
 
-    def _summaries(self) -> list[response_models.Summary]:
-        return [
-            response_models.summary(status, opened.experiment.settings) for opened, status in self.registry.looked()
-        ]
+    def _statuses(self) -> list[Status]:
+        return [status for _, status in self.registry.looked()]
 
 
 def create_app(settings: Settings, *, write: Callable[[bytes], object] | None = standard_error) -> Service:
@@ -127,12 +123,10 @@ def _litestar(service: Service) -> Litestar:
         [
             *experiments.routes(registry, service.catalogues),
             *decisions.routes(registry, service.handlers),
-            *personalizer.routes(registry, service.handlers, metrics),
             *monitoring.routes(registry, service.stopping),
             *heads.routes(registry),
             *operations.routes(registry, metrics),
-            *leases.routes(registry),
-            *edges.routes(registry, service.catalogues),
+            *shards.routes(registry),
             *page.handlers(),
         ],
         lifespan=[lifespan],
@@ -156,8 +150,7 @@ def _litestar(service: Service) -> Litestar:
             tags=[
                 Tag("experiments", "Create, read and steer experiments."),
                 Tag("decisions", "What an app calls: decisions, and their rewards."),
-                Tag("personalizer", "Rank and Reward, as users of Azure Personalizer have them in their code."),
-                Tag("edges", "Apps that decide by themselves, under a lease."),
+                Tag("shards", "Servers and edges that share one promise."),
                 Tag("reading", "What a page shows."),
                 Tag("operations", "For those who run the service."),
             ],
@@ -166,10 +159,10 @@ def _litestar(service: Service) -> Litestar:
     )
 
 
-def _answer(request: Request[Any, Any, Any], found: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:
-    named = msgspec.structs.replace(found, request_id=visit_of(request.scope).request_id)
+def _answer(request: Request[Any, Any, Any], what: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:
+    named = msgspec.structs.replace(what, request_id=visit_of(request.scope).request_id)
     body = msgspec.json.encode(named)
-    return Response(body, status_code=found.status, media_type=MEDIA_TYPE, headers=headers)
+    return Response(body, status_code=what.status, media_type=MEDIA_TYPE, headers=headers)
 
 
 def _on_problem(request: Request[Any, Any, Any], error: ProblemError) -> Response[bytes]:
@@ -177,8 +170,8 @@ def _on_problem(request: Request[Any, Any, Any], error: ProblemError) -> Respons
 
 
 def _on_error(request: Request[Any, Any, Any], error: SurefootError) -> Response[bytes]:
-    told = as_problem(error)
-    return _answer(request, told.problem, told.headers)
+    refusal = as_problem(error)
+    return _answer(request, refusal.problem, refusal.headers)
 
 
 def _on_depth(request: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:

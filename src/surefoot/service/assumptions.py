@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from surefoot.experiment.policy_by_name import is_guard
+from surefoot.policies.by_name import is_guard
 from surefoot.policies.guard_settings import REWARD
-from surefoot.records import Created
+from surefoot.rounds.events import Created
 
 
 class Assumption(msgspec.Struct, frozen=True):

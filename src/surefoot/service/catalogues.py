@@ -1,4 +1,4 @@
-"""From a request to an experiment's question: limits, actions, catalogues and feature maps."""
+"""From what was sent to the arguments of `Experiment.decide`: limits, actions, catalogues and feature maps."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -9,11 +9,9 @@ import msgspec
 import numpy as np
 
 import surefoot
-from surefoot.edge.bundle import EdgeActions, map_of
 from surefoot.errors import InputError
-from surefoot.experiment import Question
 from surefoot.journal import canonical
-from surefoot.service import request_models
+from surefoot.service import requests
 from surefoot.service.problems import Fault, ProblemError
 from surefoot.service.registry import OpenExperiment, Registry
 from surefoot.service.settings import Limits
@@ -24,21 +22,14 @@ MOST_CATALOGUES = 64  # kept in memory; others are read from the journal again
 class RegisteredCatalogue:
     """A registered catalogue, ready for use: the rows of its actions, or the map from a context to them."""
 
-    def __init__(self, catalogue: request_models.Catalogue) -> None:
+    def __init__(self, catalogue: requests.Catalogue) -> None:
         self.names = [action.id for action in catalogue.actions]
         rows = rows_of(catalogue.actions)
         if rows is None:
             raise InputError("`features` must be given for every action of a catalogue.")
         self.rows = surefoot.Catalogue(rows)
-        self._map = catalogue.feature_map
         self.map = _map_of(catalogue.feature_map, rows)
         self.dim = int(self.rows.rows.shape[1]) if self.map is None else self.map.dim
-
-    def bundled(self) -> bytes:
-        """The actions as an edge takes them."""
-        told = self._map
-        feature_map = None if told is None else (told.kind, told.context_dim, told.context_bound)
-        return canonical(EdgeActions(self.names, self.rows.rows.tolist(), feature_map))
 
     @property
     def size(self) -> int:
@@ -64,7 +55,7 @@ class Catalogues:
         self._known: OrderedDict[tuple[str, str], RegisteredCatalogue] = OrderedDict()
 
     async def register(
-        self, opened: OpenExperiment, catalogue: request_models.Catalogue
+        self, opened: OpenExperiment, catalogue: requests.Catalogue
     ) -> tuple[str, RegisteredCatalogue]:
         """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
@@ -90,7 +81,7 @@ class Catalogues:
             return self._remember(
                 opened.name,
                 digest,
-                RegisteredCatalogue(msgspec.json.decode(data or b"", type=request_models.Catalogue)),
+                RegisteredCatalogue(msgspec.json.decode(data or b"", type=requests.Catalogue)),
             )
         except msgspec.MsgspecError:  # another kind of attachment, or none
             raise ProblemError("unknown-catalogue") from None
@@ -102,30 +93,33 @@ class Catalogues:
         return known
 
 
-def question_of(
-    asked: request_models.Decide, known: RegisteredCatalogue | None, limits: Limits, *, is_configured: bool = False
-) -> Question:
-    """What the experiment is asked; one with a configuration makes the rows of the context itself."""
-    if is_configured and known is None and (asked.actions is None or rows_of(asked.actions) is None):
-        names = None if asked.actions is None else [action.id for action in asked.actions]
-        return Question(
-            None, asked.baseline, asked.baseline_reward, asked.decision_id, names, asked.context, asked.confirms
-        )
-    if (asked.actions is None) == (known is None):
-        raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
-    if asked.actions is not None:
-        if asked.context_features is not None:
+def arguments_of(
+    arguments: dict[str, Any], known: RegisteredCatalogue | None, limits: Limits, *, is_configured: bool = False
+) -> dict[str, Any]:
+    """The arguments of `Experiment.decide` for what was sent: the rows of `actions`, or of a catalogue."""
+    actions: list[requests.Action] | None = arguments.pop("actions", None)
+    context = arguments.pop("context_features", None)
+    if known is not None and actions is None:
+        arguments["features"], arguments["actions"] = known.features(context), known.names
+    elif actions is not None and known is None:
+        if context is not None:
             raise InputError("`context_features` must come with a `catalogue` that has a feature map.")
-        refuse_size(asked.actions, limits)
-        names, features = [action.id for action in asked.actions], rows_of(asked.actions)
+        refuse_size(actions, limits)
+        arguments["actions"] = [action.id for action in actions]
+        rows = rows_of(actions)
+        if rows is None and is_configured:  # made of the context
+            return arguments
+        if rows is not None:
+            arguments["features"] = rows
+    elif is_configured and known is None:
+        return arguments
     else:
-        assert known is not None
-        names, features = known.names, known.features(asked.context_features)
-    baseline = 0 if asked.baseline is None else asked.baseline
-    return Question(features, baseline, asked.baseline_reward, asked.decision_id, names, asked.context, asked.confirms)
+        raise InputError("`actions` must be given, or the `catalogue` that they were registered as, and not both.")
+    arguments.setdefault("baseline", 0)
+    return arguments
 
 
-def rows_of(actions: Sequence[request_models.Action]) -> Any:
+def rows_of(actions: Sequence[requests.Action]) -> Any:
     """One row per action; None where no action has features."""
     rows: list[Any] = [action.features for action in actions]
     lengths = [None if row is None else len(row) for row in rows]
@@ -142,7 +136,7 @@ def rows_of(actions: Sequence[request_models.Action]) -> Any:
     raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault(f"actions[{index}].features", rule)])
 
 
-def refuse_size(actions: Sequence[request_models.Action], limits: Limits) -> None:
+def refuse_size(actions: Sequence[requests.Action], limits: Limits) -> None:
     """Refuse more actions or dimensions than the server's limits allow."""
     if len(actions) > limits.actions:
         rule = f"at most {limits.actions} actions are taken, but got {len(actions)}"
@@ -153,14 +147,15 @@ def refuse_size(actions: Sequence[request_models.Action], limits: Limits) -> Non
         raise ProblemError("invalid", f"In `actions`, {rule}.", [Fault("actions[].features", rule)])
 
 
-def refuse_names(actions: Sequence[request_models.Action]) -> None:
+def refuse_names(actions: Sequence[requests.Action]) -> None:
     """Refuse names that occur twice."""
     names = [action.id for action in actions]
     if len(set(names)) < len(names):
         raise InputError("`actions` must have different ids, but some occur twice.")
 
 
-def _map_of(given: request_models.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
-    if given is None:
+def _map_of(feature_map: requests.FeatureMap | None, rows: Any) -> surefoot.Shared | surefoot.Interactions | None:
+    if feature_map is None:
         return None
-    return map_of(given.kind, rows, given.context_dim, given.context_bound)
+    kind = surefoot.Shared if feature_map.kind == "shared" else surefoot.Interactions
+    return kind(rows, context_dim=feature_map.context_dim, context_bound=feature_map.context_bound)

@@ -1,148 +1,135 @@
-"""The handlers: one decision, one reward or one batch, from the request to the answer."""
+"""Decisions and rewards, from the request to the answer, for the routes and for the fast path.
 
+The fast path serves the two requests that an app makes all the time, one decision and one reward, without the layers of
+the framework, which cost more than half of what a decision takes. Their routes describe them in the OpenAPI document,
+and take over if a request is unusual; both read, authorise and refuse in the same way.
+"""
+
+import re
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from surefoot.errors import InputError, SurefootError
-from surefoot.experiment import Answer, GuardAnswer, GuardQuestion, Question, Receipt
-from surefoot.service import request_models, response_models
+import msgspec
+from litestar.types import Receive
+
+from surefoot.errors import SurefootError
+from surefoot.experiment.kinds import Ask
+from surefoot.rounds import Answer, Receipt
+from surefoot.service import requests
 from surefoot.service.authorization import RequestScope
-from surefoot.service.catalogues import Catalogues, question_of
-from surefoot.service.guard_models import GuardDecided, GuardOutcome, GuardOutcomes, guard_decided
+from surefoot.service.bodies import decoder, read_body
+from surefoot.service.catalogues import Catalogues, arguments_of
 from surefoot.service.metrics import Metrics
-from surefoot.service.problems import Problem, ProblemError, of_error
+from surefoot.service.problems import REFUSED, Problem, ProblemError, of_error, problem
 from surefoot.service.registry import OpenExperiment, Registry
-from surefoot.service.request_bodies import (
-    BATCH,
-    DECIDE,
-    FALLBACK,
-    AnyDecide,
-    decoder,
-    guard_question,
-    read_body,
-    read_question_body,
-)
-from surefoot.service.request_models import RewardValue
-from surefoot.service.usual_question import usual_question
+from surefoot.service.requests import RewardValue
+from surefoot.service.responses import Outcome, Outcomes
+from surefoot.service.tokens import Role
 
-AnyDecided: TypeAlias = response_models.Decided | GuardDecided
-AnyOutcomes: TypeAlias = response_models.Outcomes | GuardOutcomes
-AnyQuestion: TypeAlias = Question | GuardQuestion
-
-READ_REWARD = decoder(request_models.Reward)
+READ_DECIDE, READ_BATCH = decoder(requests.Decide), decoder(requests.DecideBatch)
+READ_REWARD = decoder(requests.Reward)
 MOST_AT_ONCE = 20_000  # numbers of a decision's rows that are made in the event loop
+PATHS = re.compile(r"/v1/experiments/(?P<name>[^/]{1,200})/decisions(?:/(?P<id>[^/]{1,200})/reward)?")
+TEMPLATES = ("/v1/experiments/{name}/decisions", "/v1/experiments/{name}/decisions/{decision_id}/reward")
+ROLE: Role = "decide"  # of those who send decisions and rewards
+_encode = msgspec.json.Encoder().encode
 
 
 class Handlers:
-    """What routes call to serve decisions and rewards."""
+    """What serves decisions and rewards."""
 
     def __init__(self, registry: Registry, catalogues: Catalogues, metrics: Metrics) -> None:
         self._registry, self._catalogues, self._metrics = registry, catalogues, metrics
         self._limits = registry.settings.limits
-        self._sizes = self._limits.actions, self._limits.dimensions
 
-    async def decide(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
-        """One decision, and its status: 201, or 200 where it was made before."""
+    async def quick(self, scope: Any, receive: Receive, visit: RequestScope) -> tuple[int, bytes] | None:
+        """Status and body; None if the request must take its route. Refusals are raised."""
+        if scope["method"] != "POST":
+            return None
+        match = PATHS.fullmatch(scope["path"])
+        if match is None:
+            return None
+        name, decision_id = match.groups()
+        # Set before anything is refused, so that refusals are counted under their route as well.
+        scope["path_template"] = TEMPLATES[decision_id is not None]
+        visit.check_role(ROLE)
+        body = await _body(receive)
+        if decision_id is not None:
+            return 200, _encode(await self.reward(name, decision_id, read_body(READ_REWARD, body).value, visit))
+        answer = await self.decide(name, body, visit)
+        return 200 if answer.is_repeat else 201, _encode(answer)
+
+    async def decide(self, name: str, body: bytes, visit: RequestScope) -> Answer:
+        """One decision."""
         opened = self._registry.open_experiments.get(name) or await self._registry.find(name)
-        ready: Any = None
-        if opened.takes_rows:
-            ready = usual_question(body, sizes=self._sizes, sealed=opened.is_sealed)
-        if ready is None:
-            asked = read_question_body(DECIDE, body, is_guard=opened.is_guard)
-            ready = opened.experiment.read_question(await self._read(opened, asked))
-            del asked
+        ask = await self._read(opened, read_body(READ_DECIDE, body))
         # Hundreds may wait at once: what they were read from would take their place in the processor's cache.
         del body
-        return self._tell(name, await opened.queue.answer(ready), visit)
+        return self._tell(name, await opened.queue.answer(ask), visit)
 
-    async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> AnyOutcomes:
+    async def decide_all(self, name: str, body: bytes, visit: RequestScope) -> Outcomes:
         """Many decisions, each answered on its own."""
         opened = await self._registry.find(name)
-        asked = read_question_body(BATCH, body, is_guard=opened.is_guard).decisions
-        self._refuse_batch(asked)
-        ready = [await self._read_or_problem(opened, entry) for entry in asked]
-        questions: list[Any] = [entry for entry in ready if not isinstance(entry, Problem)]
-        made = iter(await opened.queue.decide_all(questions))
-        found = [entry if isinstance(entry, Problem) else next(made) for entry in ready]
-        visit.notes.update(experiment=name, decisions=len(found))
-        if opened.is_guard:
-            return GuardOutcomes([self._guard_outcome(name, entry) for entry in found])
-        return response_models.Outcomes([self._outcome(name, entry) for entry in found])
+        batch = read_body(READ_BATCH, body).decisions
+        self._refuse_batch(batch)
+        read = [await self._read_or_error(opened, entry) for entry in batch]
+        asks = [entry for entry in read if isinstance(entry, Ask)]
+        answers = iter(await opened.queue.answer_all(asks))
+        results = [next(answers) if isinstance(entry, Ask) else entry for entry in read]
+        visit.notes.update(experiment=name, decisions=len(results))
+        return Outcomes([self._outcome(name, result) for result in results])
 
-    async def book(self, name: str, body: bytes, visit: RequestScope) -> tuple[int, AnyDecided]:
+    async def book(self, name: str, body: bytes, visit: RequestScope) -> Answer:
         """A round that the caller played on its own."""
         opened = await self._registry.find(name)
-        question = await self._read(opened, read_question_body(FALLBACK, body, is_guard=opened.is_guard))
-        told = {field: getattr(question, field) for field in question.__struct_fields__}
-        return self._tell(name, await self._registry.run(opened.experiment.book, by=visit.by, **told), visit)
+        arguments = await self._arguments(opened, read_body(READ_DECIDE, body))
+        return self._tell(name, await self._registry.run(opened.experiment.book, by=visit.by, **arguments), visit)
 
-    async def reward(self, name: str, decision_id: str, body: bytes, visit: RequestScope) -> response_models.Received:
-        """The reward in a body; a refusal is a problem."""
-        return await self.hand_in(name, decision_id, read_body(READ_REWARD, body).value, visit)
-
-    async def hand_in(
-        self, name: str, decision_id: str, value: RewardValue, visit: RequestScope
-    ) -> response_models.Received:
+    async def reward(self, name: str, decision_id: str, value: RewardValue, visit: RequestScope) -> Receipt:
         """One reward; a refusal is a problem."""
-        opened = await self._registry.find(name)
+        opened = self._registry.open_experiments.get(name) or await self._registry.find(name)
         receipt = await opened.queue.reward(decision_id, value)
         visit.notes.update(experiment=name, refused=receipt.refused)
         if receipt.refused != "unknown":  # an id that does not exist may be anything
             visit.notes["decision_id"] = decision_id
-        told = self._told(name, receipt, value)
-        if isinstance(told, Problem):
-            raise ProblemError.of(told)
-        return told
+        self._metrics.rewarded(name, receipt)
+        if receipt.refused is not None:
+            raise ProblemError.of(_refusal(receipt))
+        return receipt
 
-    async def reward_all(
-        self, name: str, rewards: Sequence[request_models.NamedReward], visit: RequestScope
-    ) -> response_models.RewardOutcomes:
+    async def reward_all(self, name: str, rewards: Sequence[requests.NamedReward], visit: RequestScope) -> Outcomes:
         """Many rewards, each accepted or refused on its own."""
         self._refuse_batch(rewards)
         opened = await self._registry.find(name)
         faults = [_fault(opened, entry) for entry in rewards]
-        sound = [entry for entry, fault in zip(rewards, faults, strict=True) if fault is None]
-        receipts = await opened.queue.reward_all([(entry.decision_id, entry.value) for entry in sound])
+        sound = [(entry.decision_id, entry.value) for entry, fault in zip(rewards, faults, strict=True) if not fault]
+        receipts = iter(await opened.queue.reward_all(sound))
         visit.notes.update(experiment=name, rewards=len(rewards))
-        made = (self._told(name, receipt, entry.value) for receipt, entry in zip(receipts, sound, strict=True))
-        told = [next(made) if fault is None else fault for fault in faults]
-        return response_models.RewardOutcomes(
-            [
-                response_models.RewardOutcome(problem=one)
-                if isinstance(one, Problem)
-                else response_models.RewardOutcome(receipt=one)
-                for one in told
-            ]
-        )
+        return Outcomes([self._outcome(name, fault or next(receipts)) for fault in faults])
 
-    async def _read(self, opened: OpenExperiment, asked: AnyDecide) -> Any:
-        if isinstance(asked, request_models.GuardDecide):
-            return guard_question(asked)
-        if asked.catalogue is None:
-            return self._of_actions(opened, asked)
-        known = await self._catalogues.find(opened, asked.catalogue)
+    async def _read(self, opened: OpenExperiment, body: requests.Decide) -> Ask:
+        return opened.experiment.read(await self._arguments(opened, body))
+
+    async def _arguments(self, opened: OpenExperiment, body: requests.Decide) -> dict[str, Any]:
+        arguments = body.arguments()
+        if not opened.takes_rows:
+            return arguments
+        digest = arguments.pop("catalogue", None)
+        known = None if digest is None else await self._catalogues.find(opened, digest)
         # Rows that take long to make would keep every other caller waiting.
-        if known.size > MOST_AT_ONCE:
-            return await self._registry.run(question_of, asked, known, self._limits)
-        return question_of(asked, known, self._limits, is_configured=opened.experiment.configuration is not None)
+        if known is not None and known.size > MOST_AT_ONCE:
+            return await self._registry.run(arguments_of, arguments, known, self._limits)
+        return arguments_of(arguments, known, self._limits, is_configured=opened.is_configured)
 
-    def _of_actions(self, opened: OpenExperiment, asked: request_models.Decide) -> Question:
-        is_configured = opened.experiment.configuration is not None
-        question = question_of(asked, None, self._limits, is_configured=is_configured)
-        if question.features is None and opened.needs_features:
-            raise InputError("`features` must be given for every action: this experiment's policy decides by them.")
-        return question
-
-    async def _read_or_problem(self, opened: OpenExperiment, asked: AnyDecide) -> AnyQuestion | Problem:
+    async def _read_or_error(self, opened: OpenExperiment, body: requests.Decide) -> Ask | SurefootError | Problem:
         try:
-            found: AnyQuestion = await self._read(opened, asked)
-            return found
+            return await self._read(opened, body)
         except SurefootError as error:
-            return of_error(error)
+            return error
         except ProblemError as error:
             return error.problem
 
-    def _tell(self, name: str, answer: Answer | GuardAnswer, visit: RequestScope) -> tuple[int, AnyDecided]:
+    def _tell(self, name: str, answer: Answer, visit: RequestScope) -> Answer:
         visit.notes.update(
             experiment=name,
             decision_id=answer.decision_id,
@@ -151,26 +138,16 @@ class Handlers:
             is_repeat=answer.is_repeat,
         )
         self._metrics.decided(name, answer)
-        status = 200 if answer.is_repeat else 201
-        if isinstance(answer, GuardAnswer):
-            return status, guard_decided(answer)
-        return status, response_models.decided(answer, response_models.brief(answer))
+        return answer
 
-    def _guard_outcome(self, name: str, found: Any) -> GuardOutcome:
-        if isinstance(found, GuardAnswer):
-            self._metrics.decided(name, found)
-            return GuardOutcome(decision=guard_decided(found))
-        return GuardOutcome(problem=found if isinstance(found, Problem) else of_error(found))
-
-    def _outcome(self, name: str, found: Any) -> response_models.Outcome:
-        if isinstance(found, Answer):
-            self._metrics.decided(name, found)
-            return response_models.Outcome(decision=response_models.decided(found, response_models.brief(found)))
-        return response_models.Outcome(problem=found if isinstance(found, Problem) else of_error(found))
-
-    def _told(self, name: str, receipt: Receipt, value: RewardValue) -> response_models.Received | Problem:
-        self._metrics.rewarded(name, receipt)
-        return response_models.received(receipt, value)
+    def _outcome(self, name: str, result: Answer | Receipt | SurefootError | Problem) -> Outcome:
+        if isinstance(result, Answer):
+            self._metrics.decided(name, result)
+            return Outcome(decision=result)
+        if isinstance(result, Receipt):
+            self._metrics.rewarded(name, result)
+            return Outcome(receipt=result) if result.refused is None else Outcome(problem=_refusal(result))
+        return Outcome(problem=result if isinstance(result, Problem) else of_error(result))
 
     def _refuse_batch(self, entries: Sequence[Any]) -> None:
         most = self._limits.batch
@@ -178,10 +155,29 @@ class Handlers:
             raise ProblemError("too-large", f"At most {most} are taken at once, but got {len(entries)}.")
 
 
-def _fault(opened: OpenExperiment, entry: request_models.NamedReward) -> Problem | None:
+def _fault(opened: OpenExperiment, entry: requests.NamedReward) -> Problem | None:
     """What is wrong with the metrics that a reward names, so that one mistake does not refuse the whole batch."""
     try:
-        opened.experiment.read_reward(entry.decision_id, entry.value)
+        opened.experiment.read_rewards(entry.decision_id, entry.value)
     except SurefootError as error:
         return of_error(error)
     return None
+
+
+def _refusal(receipt: Receipt) -> Problem:
+    """The problem that a refused reward is."""
+    assert receipt.refused is not None
+    rule = ""
+    if receipt.refused == "out_of_range" and isinstance(receipt.value, dict):
+        rule = " A guard takes values within their declared bounds."
+    detail = f"Decision {receipt.decision_id!r:.80} got {receipt.value!r:.200}.{rule}"
+    return problem(REFUSED[receipt.refused], detail)
+
+
+async def _body(receive: Receive) -> bytes:
+    message: Any = await receive()
+    body: bytes = message.get("body", b"")
+    while message.get("more_body", False):
+        message = await receive()
+        body += message.get("body", b"")
+    return body

@@ -13,8 +13,8 @@ from surefoot.journal import Head, Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import note_heads
 from surefoot.journal.signatures import SigningKey, head_message
-from surefoot.service.event_heads import NamedHead
 from surefoot.service.logs import log
+from surefoot.service.responses import NamedHead
 from surefoot.service.settings import Settings
 
 POST_SECONDS = 10.0

@@ -3,6 +3,7 @@
 Counting happens only in the event loop, so plain numbers suffice; they become metrics when they are collected.
 """
 
+import math
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -14,11 +15,10 @@ from prometheus_client.registry import Collector
 
 import surefoot
 from surefoot import core
-from surefoot.experiment import Answer, GuardAnswer, Receipt
-from surefoot.service.guard_models import GuardStanding
+from surefoot.experiment import Status
+from surefoot.rounds import Answer, Receipt
 from surefoot.service.health import HealthMonitor
 from surefoot.service.histogram import Histogram
-from surefoot.service.response_models import Summary
 
 GAUGES = {
     "rounds": "Decisions made so far.",
@@ -45,11 +45,11 @@ class Metrics(Collector):
 
     def __init__(
         self,
-        summaries: Callable[[], Iterable[Summary]],
+        statuses: Callable[[], Iterable[Status]],
         health: HealthMonitor,
         waiting: Callable[[], Iterable[tuple[str, str, int]]],
     ) -> None:
-        self._summaries, self._health, self._waiting = summaries, health, waiting
+        self._statuses, self._health, self._waiting = statuses, health, waiting
         self._decisions: Counter[tuple[str, str]] = Counter()
         self._repeats: Counter[tuple[str]] = Counter()
         self._rewards: Counter[tuple[str, str]] = Counter()
@@ -59,7 +59,7 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
-    def decided(self, name: str, answer: Answer | GuardAnswer) -> None:
+    def decided(self, name: str, answer: Answer) -> None:
         """Count a decision that is durable."""
         self._decisions[name, answer.source] += 1
         if answer.is_repeat:
@@ -122,25 +122,25 @@ class Metrics(Collector):
         yield _gauge("surefoot_experiment_is_damaged", text, ("experiment",), damaged)
 
     def _standing(self) -> Iterable[Metric]:
-        found = list(self._summaries())
+        statuses = list(self._statuses())
         for field, text in GAUGES.items():
             gauge = GaugeMetricFamily(f"surefoot_experiment_{field}", text, labels=("experiment",))
-            for summary in found:
-                value = getattr(summary, field)
-                if value is not None:
-                    gauge.add_metric([summary.name], float(value))
+            for status in statuses:
+                value = float(getattr(status, field))
+                if math.isfinite(value):
+                    gauge.add_metric([status.name], value)
             yield gauge
-        yield from _guards(found)
+        yield from _guards(statuses)
 
 
-def _guards(found: Iterable[Summary]) -> Iterable[Metric]:
+def _guards(statuses: Iterable[Status]) -> Iterable[Metric]:
     share = GaugeMetricFamily("surefoot_guard_share", "Share of a guard's next proposal.", labels=("experiment",))
     bank = GaugeMetricFamily("surefoot_guard_bank", "What may be spent of a metric.", labels=("experiment", "metric"))
-    for summary in found:
-        if isinstance(summary.guard, GuardStanding):
-            share.add_metric([summary.name], summary.guard.share)
-            for metric in summary.guard.metrics:
-                bank.add_metric([summary.name, metric.name], metric.bank)
+    for status in statuses:
+        if status.guard is not None:
+            share.add_metric([status.name], status.guard.share)
+            for name, metric in status.guard.metrics.items():
+                bank.add_metric([status.name, name], metric.bank)
     yield from (share, bank)
 
 

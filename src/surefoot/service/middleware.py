@@ -15,7 +15,7 @@ from litestar.types import Message, Receive, Send
 
 from surefoot.errors import SurefootError
 from surefoot.service.authorization import KEY, OPEN, RequestScope
-from surefoot.service.fast_path import FastPath
+from surefoot.service.handlers import Handlers
 from surefoot.service.logs import RequestLog, log
 from surefoot.service.metrics import Metrics
 from surefoot.service.openapi import methods_of
@@ -48,16 +48,15 @@ BRIEF = [
 DATA = [(b"content-type", b"application/json"), *BRIEF]
 PROBES = ("/livez", "/readyz")
 PUBLIC = ("/livez", "/readyz", "/openapi.json", "/static/", "/problems/", "/favicon.ico")
-KEYED = b"ocp-apim-subscription-key"  # where users of Personalizer have their key
 
 
 class Middleware:
     """The ASGI app around the app."""
 
     def __init__(
-        self, app: Litestar, fast_path: FastPath, settings: Settings, metrics: Metrics, requests: RequestLog
+        self, app: Litestar, handlers: Handlers, settings: Settings, metrics: Metrics, requests: RequestLog
     ) -> None:
-        self._fast_path, self._requests = fast_path, requests
+        self._handlers, self._requests = handlers, requests
         self._app, self._settings, self._metrics = app, settings, metrics
         self._tokens = None if settings.tokens is None else TokenFile(settings.tokens)
         self._rates = RateLimiter(settings.limits.rate, settings.limits.burst)
@@ -87,7 +86,7 @@ class Middleware:
             if scope["method"] == "HEAD" and scope["path"] in PROBES:
                 # Answered as a GET: uvicorn knows by its own scope that no body is to be sent.
                 scope = {**scope, "method": "GET"}
-            quick = await self._fast_path.answer(scope, timely, visit)
+            quick = await self._handlers.quick(scope, timely, visit)
             if quick is not None:
                 await out.answer(*quick)
             else:
@@ -234,7 +233,4 @@ def _refuse_media_type(method: str, headers: dict[bytes, bytes]) -> None:
 
 def _presented(headers: dict[bytes, bytes]) -> str | None:
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    if scheme.lower() == "bearer":
-        return token.strip()
-    key = headers.get(KEYED)
-    return None if key is None else key.decode("latin-1")
+    return token.strip() if scheme.lower() == "bearer" else None

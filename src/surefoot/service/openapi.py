@@ -11,52 +11,25 @@ from litestar import Litestar, Request
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.routes import HTTPRoute
 
-from surefoot.edge import bundle, edge_messages
-from surefoot.service import (
-    alarms,
-    assumptions,
-    changes,
-    coefficients,
-    event_heads,
-    guard_models,
-    history,
-    lift_models,
-    problems,
-    request_models,
-    response_models,
-)
-from surefoot.service.routes import experiments, leases, monitoring, personalizer
+from surefoot.experiment import status
+from surefoot.rounds import answers, events
+from surefoot.service import alarms, assumptions, beliefs, changes, problems, requests, responses
+from surefoot.service.routes import experiments, monitoring, shards
 from surefoot.service.routes import operations as operations_routes
 from surefoot.service.routes.route_options import operations
 
 MODULES = (
-    alarms,
-    assumptions,
-    changes,
-    response_models,
-    event_heads,
-    guard_models,
-    lift_models,
-    coefficients,
-    history,
-    problems,
-    request_models,
-    experiments,
-    leases,
-    bundle,
-    edge_messages,
-    operations_routes,
-    personalizer,
-    monitoring,
-)
+    alarms, answers, assumptions, beliefs, changes, events, experiments, monitoring, operations_routes, problems,
+    requests, responses, shards, status,
+)  # fmt: skip
 REFERENCE = "#/components/schemas/{name}"
 
 
 def completed(app: Litestar, schema: dict[str, Any]) -> dict[str, Any]:
     """Litestar's document, with every struct as msgspec describes it, and the bodies that handlers read."""
     named = schema["components"]["schemas"]
-    bodies = {name: found.body for name, found in operations(app).items() if found.body}
-    read = {kind for kinds in bodies.values() for kind in kinds}
+    bodies = {name: one.body for name, one in operations(app).items() if one.body is not None}
+    read = set(bodies.values())
     structs = [kind for kind in _structs() if kind.__name__ in named or kind in read]
     _, exact = msgspec.json.schema_components(structs, ref_template=REFERENCE)
     paths = {
@@ -66,13 +39,11 @@ def completed(app: Litestar, schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "paths": paths, "components": {**schema["components"], "schemas": {**named, **exact}}}
 
 
-def _with_body(operation: Any, bodies: dict[str, tuple[type[Any], ...]]) -> Any:
-    kinds = bodies.get(str(operation.get("operationId"))) if isinstance(operation, dict) else None
-    if kinds is None:
+def _with_body(operation: Any, bodies: dict[str, type[Any]]) -> Any:
+    kind = bodies.get(str(operation.get("operationId"))) if isinstance(operation, dict) else None
+    if kind is None:
         return operation
-    # Of two, the handlers tell by the experiment which one it is: for actions, or for a guard.
-    schemas = [{"$ref": REFERENCE.format(name=kind.__name__)} for kind in kinds]
-    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    schema = {"$ref": REFERENCE.format(name=kind.__name__)}
     return {**operation, "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 

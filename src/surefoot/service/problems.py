@@ -29,7 +29,7 @@ from surefoot.errors import (
     OutcomeUnknownError,
     SurefootError,
 )
-from surefoot.records import Reason
+from surefoot.rounds.events import Reason
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -14,21 +14,19 @@ from surefoot.errors import (
     JournalUnavailableError,
     OutcomeUnknownError,
 )
-from surefoot.experiment import Answer, AsyncExperiment, Experiment, Fork, GuardAnswer, ShardedExperiment, Status, fork
-from surefoot.experiment.async_experiment import BatchQueue
-from surefoot.experiment.experiment_toml import Configuration
-from surefoot.experiment.feature_names import feature_names
-from surefoot.experiment.policy_by_name import is_guard
-from surefoot.experiment.sealing import is_sealed
+from surefoot.experiment import AsyncExperiment, Configuration, Experiment, Fork, Status, fork
+from surefoot.experiment.asynchronous import BatchQueue
+from surefoot.experiment.configuration import feature_names
 from surefoot.journal import Journal, open_journal
 from surefoot.journal.contract import not_found
 from surefoot.journal.events import JOURNAL
 from surefoot.policies import Guard, Policy
-from surefoot.service.coefficients import NO_BELIEFS, Beliefs, beliefs_of, with_names
-from surefoot.service.event_heads import EventHead
+from surefoot.rounds import Answer
+from surefoot.rounds.answers import EventHead
+from surefoot.service.beliefs import NO_BELIEFS, Beliefs, beliefs_of, with_names
 from surefoot.service.head_keeper import HeadKeeper
 from surefoot.service.health import PROBE_SECONDS, HealthMonitor
-from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, point_of, replayed
+from surefoot.service.history import RecentDecisions, StatusHistory, decisions_until, is_kept, replayed
 from surefoot.service.logs import log
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
@@ -60,11 +58,10 @@ class OpenExperiment:
 
     def __init__(self, experiment: Experiment, journal: Journal, executor: ThreadPoolExecutor, settings: Settings):
         self.experiment, self.name, self._journal = experiment, experiment.name, journal
-        self.is_guard, self.is_sealed = is_guard(experiment.settings.policy), is_sealed(experiment.settings)
-        self.takes_rows = not self.is_guard and experiment.configuration is None
-        self.needs_features = "dim" in experiment.settings.settings and experiment.configuration is None
+        self.takes_rows = "features" in experiment.kind.fields
+        self.is_configured = experiment.configuration is not None
         self.queue = BoundedExperiment(experiment, executor, most=settings.limits.waiting)
-        self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions()
+        self.history, self.recent = StatusHistory(settings.history_points), RecentDecisions(experiment.kind)
         self._most = settings.history_points // 2
         self._status: Status | None = None
         self._names = feature_names(experiment.settings)
@@ -77,7 +74,7 @@ class OpenExperiment:
 
     def _newest_beliefs(self) -> Beliefs:
         """The newest; while it is worked out for one caller, others wait for the same. May take long."""
-        if self.is_guard:
+        if not self.takes_rows:
             return NO_BELIEFS
         with self._believing:
             events, until = self._believed
@@ -97,7 +94,7 @@ class OpenExperiment:
             self._status = self.experiment.status()
         if self._status.events > self.history.events:
             believed = self._newest_beliefs() if is_kept(self.experiment.settings.settings) else NO_BELIEFS
-            self.history.add(point_of(self._status), believed)
+            self.history.add(self._status, believed)
         return self._status
 
     def replay(self) -> None:
@@ -108,31 +105,32 @@ class OpenExperiment:
     def _named(self) -> list[str] | None:
         """What was declared, or for arms the names in the newest decision."""
         if self._names is None and isinstance(arms := self.experiment.settings.settings.get("arms"), int):
-            asked = [answer.record.asked.actions for answer in self.newest(1) if isinstance(answer, Answer)]
-            return asked[0] if asked and asked[0] is not None and len(asked[0]) == arms else None
+            self.recent.catch_up(self._journal, self.name)
+            actions = self.recent.actions()
+            return actions if actions is not None and len(actions) == arms else None
         return self._names
 
-    def until(self, events: int, limit: int) -> list[Answer | GuardAnswer]:
+    def until(self, events: int, limit: int) -> list[Answer]:
         """The newest decisions of the first so many events. May wait for the journal."""
-        return decisions_until(self._journal.view(self.name), events, limit)
+        return decisions_until(self._journal.view(self.name), self.experiment.kind, events, limit)
 
-    def newest(self, limit: int, *, after: int = 0) -> list[Answer | GuardAnswer]:
+    def newest(self, limit: int, *, after: int = 0) -> list[Answer]:
         """The newest decisions first, whichever server made them. May wait for the journal."""
         self.recent.catch_up(self._journal, self.name)
         return self.recent.newest(limit, after=after)
 
     def retain(self, seconds: float) -> None:
         """Erase what is older, once in a while."""
-        if self.is_sealed and time.monotonic() >= self._erases:
+        if self.experiment.settings.is_sealed and time.monotonic() >= self._erases:
             self._erases = time.monotonic() + min(RETENTION_SECONDS, seconds)
             # Not before its window has closed: the reward of an erased id could not be sent any more.
-            before = self.experiment.now() - max(seconds, self.experiment.settings.reward_window or 0.0)
+            before = self.experiment.clock() - max(seconds, self.experiment.settings.reward_window or 0.0)
             self.experiment.erase(before=before, by="retention_days", reason="older than the server keeps them")
 
     def keep(self) -> None:
         """Renew leases, close windows, and charge rounds, that are due even if nobody calls; and update the status."""
-        if isinstance(self.experiment, ShardedExperiment):
-            self.experiment.renew_if_due()
+        if self.experiment.leases is not None:
+            self.experiment.leases.renew_if_due()
         if self.experiment.settings.reward_window is not None or self.experiment.settings.confirm_within is not None:
             self.experiment.close_windows()
         self.look()
@@ -221,8 +219,8 @@ class Registry:
         found = self._registry.get(name)
         return found if found is not None else await self._open(name)
 
-    async def create_sharded(self, name: str, policy: Any, **settings: Any) -> OpenExperiment:
-        """Create an experiment whose floor is shared, and join it."""
+    async def create_shared(self, name: str, policy: Any, **settings: Any) -> OpenExperiment:
+        """Create an experiment whose promise is shared, and join it."""
         await self.run(self.shards.create, name, policy, **settings)
         return await self.find(name)
 

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from surefoot.errors import ConfigError, JournalError, JournalNotFoundError
-from surefoot.experiment import Experiment, ShardedExperiment, create_sharded
-from surefoot.experiment.decoding import created_of, is_hub
+from surefoot.experiment import Experiment, create_shared
+from surefoot.experiment.leases import Leases
 from surefoot.journal import Journal, open_journal
+from surefoot.rounds import decode
+from surefoot.rounds.events import Created
 from surefoot.service.problems import ProblemError
 from surefoot.service.settings import Settings
 from surefoot.service.trusted_clock import TrustedClock
@@ -43,7 +45,7 @@ class Shards:
 
     def create(self, name: str, policy: Any, **settings: Any) -> None:
         """Start an experiment whose floor is shared."""
-        create_sharded(self.hub, name, policy, clock=self._clock, **settings)
+        create_shared(self.hub, name, policy, clock=self._clock, **settings)
 
     def names(self) -> list[str]:
         """The experiments that are shared; none while the hub is away, for a shard goes on without it."""
@@ -61,29 +63,34 @@ class Shards:
         except JournalNotFoundError:
             return name in self.names()
 
-    def join(self, journal: Journal, name: str) -> ShardedExperiment:
+    def join(self, journal: Journal, name: str) -> Experiment:
         """The server's part of an experiment."""
-        told = self._settings
-        assert told.shard is not None
-        return ShardedExperiment.join(
+        settings = self._settings
+        assert settings.shard is not None
+        return Experiment.join(
             self.hub,
             name,
             journal,
-            shard=told.shard,
-            every=told.lease_decisions,
-            seconds=told.lease_seconds,
+            shard=settings.shard,
+            every=settings.lease_decisions,
+            seconds=settings.lease_seconds,
             clock=self._clock,
-            snapshot_every=told.snapshot_every,
+            snapshot_every=settings.snapshot_every,
         )
 
     def _is_shared(self, hub: Journal, name: str) -> bool:
         if name not in self._shared:
-            self._shared[name] = is_hub(created_of(hub, name))  # the chain of an edge is there, too
+            self._shared[name] = created_of(hub, name).is_hub  # the chain of an edge is there, too
         return self._shared[name]
 
 
-def sharded(experiment: Experiment) -> ShardedExperiment:
-    """An experiment whose floor is shared, or the problem that it is not."""
-    if not isinstance(experiment, ShardedExperiment):
+def created_of(journal: Journal, name: str) -> Created:
+    """What an experiment was created with."""
+    return decode(next(journal.view(name).read(limit=1)), Created)
+
+
+def leases_of(experiment: Experiment) -> Leases:
+    """How this server shares the promise of an experiment, or the problem that nobody does."""
+    if experiment.leases is None:
         raise ProblemError("not-sharded", f"Nobody shares the floor of {experiment.name!r}: it has one ledger.")
-    return experiment
+    return experiment.leases

@@ -349,10 +349,12 @@ class Hub:
 
         return self._transact(work, [])
 
-    def look(self, at: Callable[[Coordinator], T]) -> T:
-        """Ask the coordinator something, events of other servers included."""
-        self.prepare()
-        return self._transact(lambda state, _: at(state.coordinator), [])
+    def look(self, at: Callable[[HubState, View], T]) -> T:
+        """Read something off the state at the journal's head, events of other servers included."""
+        with self._alone:
+            view = self._journal.view(self.name)
+            self._state = self._caught_up(view)
+            return at(self._state, view)
 
     def _snapshot(self, state: HubState, transaction: Transaction, now: float) -> None:
         """Attach the state to the chain if the newest snapshot is old, and remove the one before the last."""

@@ -45,6 +45,11 @@ class Pot(ABC):
     shard_policy: ClassVar[str]  # by which a shard decides
     policy: Any
 
+    @staticmethod
+    def units(policy: Any) -> dict[str, float]:
+        """What amounts are told in, by metric."""
+        return {METRIC: 1.0}
+
     @abstractmethod
     def totals(self) -> Amounts:
         """What may be leased in all, those out included."""
@@ -247,6 +252,10 @@ class PairPot(Pot):
     """The banks of a guard."""
 
     hand_in, handed, shard_policy = PairHandIn, PairHanded, "LeasedGuard"
+
+    @staticmethod
+    def units(policy: Any) -> dict[str, float]:
+        return {name: metric.high for name, metric in policy.metrics.items()}
 
     def __init__(self, guard: Guard) -> None:
         _check_guard(guard)

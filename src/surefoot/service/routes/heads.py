@@ -9,9 +9,9 @@ from litestar.params import QueryParameter
 from surefoot.errors import JournalNotFoundError
 from surefoot.journal import Head
 from surefoot.journal.events import JOURNAL
-from surefoot.service.event_heads import NamedHead
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
+from surefoot.service.responses import NamedHead
 from surefoot.service.routes.route_options import TOKEN, ExperimentName, problems
 
 TAGS = ["reading"]

@@ -13,8 +13,6 @@ from surefoot.service.tokens import Role
 
 ExperimentName = Annotated[str, PathParameter(description="The experiment's name.", max_length=200)]
 DecisionId = Annotated[str, PathParameter(description="The decision's id.", max_length=200)]
-EventId = Annotated[str, PathParameter(description="The event's id.", max_length=200)]
-Version = Annotated[str, PathParameter(description="Any version: they mean the same here.", max_length=40)]
 ProblemWord = Annotated[str, PathParameter(description="The last word of a problem's type.", max_length=100)]
 EventNumber = Annotated[int | None, QueryParameter(description="The number of an event.", ge=1)]
 Limit = Annotated[int, QueryParameter(description="How many at most.", ge=1, le=100)]
@@ -24,7 +22,7 @@ class Operation(NamedTuple):
     """Who may call a route, and what its body may be."""
 
     role: Role
-    body: tuple[type[Any], ...]
+    body: type[Any] | None
 
 
 ALWAYS = ("no-token", "not-allowed", "timeout", "too-many-requests", "internal", "unavailable", "not-found")
@@ -32,7 +30,7 @@ TOKEN = [{"token": list[str]()}]
 WITH_BODY = ("malformed", "too-large", "media-type", "invalid")
 
 
-def guarded(role: Role, tags: list[str], operation_id: str, *, body: tuple[type[Any], ...] = ()) -> dict[str, Any]:
+def guarded(role: Role, tags: list[str], operation_id: str, *, body: type[Any] | None = None) -> dict[str, Any]:
     """What a route for the tokens of one role is told of it: its name in the document, and what its body may be.
 
     Read back by `operations`: nothing of it is said a second time.

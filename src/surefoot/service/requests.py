@@ -1,17 +1,14 @@
-"""What goes over the wire: the requests of the API, with the rules that can be told without knowing the experiment.
-
-Numbers that are not finite have no JSON: where one may occur, it is null, and the field's documentation says so.
-"""
+"""What callers send: the bodies of the API, with the rules that can be told without knowing the experiment."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from surefoot.experiment.experiment_name import LONGEST_NAME, NAME_PATTERN, NAME_RULE
-from surefoot.experiment.policy_by_name import PolicyName
-from surefoot.experiment.question import LONGEST_ID
-from surefoot.records import ModeName, Response
+from surefoot.experiment.creation import LONGEST_NAME, NAME_PATTERN, NAME_RULE
+from surefoot.experiment.reading import LONGEST_ID
+from surefoot.policies.by_name import PolicyName
+from surefoot.rounds.events import ModeName, Response
 
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@=+~-]*$"
 Identifier: TypeAlias = Annotated[
@@ -50,53 +47,40 @@ class Action(Wire, kw_only=True):
 
 
 class Decide(Wire, kw_only=True):
-    """Decide one round.
+    """Decide one round. Asking again with the same `decision_id` gives the same answer, and of a guard the same coin.
 
-    Give `actions`, or the `catalogue` that they were registered as. The `baseline` is the id of the action that would
-    be played today, by convention the first. `baseline_reward` is its mean reward, if known, or [low, high].
-    `context` is kept beside the decision; a catalogue with a feature map needs `context_features`. An experiment that
-    was created by a `configuration` makes the rows of the `context`, and needs neither; `actions` without features are
-    then those that are offered. Asking again with the same `decision_id` gives the same answer. `confirms` are earlier
-    decisions that were played as decided, where the experiment asks for that (`confirm_within`).
+    Of a policy over rows or arms: give `actions`, or the `catalogue` that they were registered as, with
+    `context_features` where it has a feature map. The `baseline` is the id or the row of the action that would be
+    played today, by convention the first, and `baseline_reward` its mean reward, if known, or [low, high]. An
+    experiment that was created by a `configuration` makes the rows of the `context`; `actions` without features are
+    then those that are offered. `confirms` are earlier decisions that were played as decided, where the experiment asks
+    for that (`confirm_within`).
+
+    Of a guard: `baseline` is what would be played today and `proposal` what is to be let in, any JSON value but null.
+    `unit` is whom the reward belongs to, if that is more than this visit, for a guard with `unit_window`. `prediction`
+    is the reward that a model of your own expects of the baseline, of several metrics by name.
+
+    `context` is kept beside the decision.
     """
 
-    actions: Annotated[list[Action], Meta(min_length=1)] | None = None
-    catalogue: Digest | None = None
-    baseline: ActionName | None = None
-    baseline_reward: float | Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
-    context: dict[str, Any] | None = None
-    context_features: list[float] | None = None
-    decision_id: Identifier | None = None
-    confirms: Annotated[list[Identifier], Meta(max_length=100)] = []
+    decision_id: Identifier | None | UnsetType = UNSET
+    context: dict[str, Any] | None | UnsetType = UNSET
+    baseline: Any = UNSET
+    actions: Annotated[list[Action], Meta(min_length=1)] | None | UnsetType = UNSET
+    catalogue: Digest | None | UnsetType = UNSET
+    context_features: list[float] | None | UnsetType = UNSET
+    baseline_reward: float | Annotated[list[float], Meta(min_length=2, max_length=2)] | None | UnsetType = UNSET
+    confirms: Annotated[list[Identifier], Meta(max_length=100)] | UnsetType = UNSET
+    proposal: Any = UNSET
+    unit: Annotated[str, Meta(min_length=1, max_length=200)] | None | UnsetType = UNSET
+    prediction: RewardValue | None | UnsetType = UNSET
+
+    def arguments(self) -> dict[str, Any]:
+        """What was sent, by name."""
+        return {name: value for name in DECIDE if (value := getattr(self, name)) is not UNSET and value is not None}
 
 
-class Fallback(Decide, kw_only=True):
-    """A round in which the caller played the baseline on its own, for the service could not be reached."""
-
-    decision_id: Identifier
-
-
-class GuardDecide(Wire, kw_only=True):
-    """Decide one round of a guard.
-
-    `baseline` is what would be played today and `proposal` what is to be let in: any JSON value but null. `unit` is
-    whom the reward belongs to, if that is more than this visit, for a guard with `unit_window`. `prediction` is the
-    reward that a model of your own expects of the baseline, of several metrics by name. Asking again with the same
-    `decision_id` gives the same answer, and the same coin.
-    """
-
-    baseline: Any
-    proposal: Any
-    unit: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    prediction: RewardValue | None = None
-    context: dict[str, Any] | None = None
-    decision_id: Identifier | None = None
-
-
-class GuardFallback(GuardDecide, kw_only=True):
-    """A round in which the caller of a guard played the baseline on its own."""
-
-    decision_id: Identifier
+DECIDE = Decide.__struct_fields__
 
 
 class Reward(Wire, kw_only=True):
@@ -116,12 +100,6 @@ class DecideBatch(Wire, kw_only=True):
     """Many rounds, decided in order and made durable together."""
 
     decisions: Annotated[list[Decide], Meta(min_length=1)]
-
-
-class GuardDecideBatch(Wire, kw_only=True):
-    """Many rounds of a guard, decided in order and made durable together."""
-
-    decisions: Annotated[list[GuardDecide], Meta(min_length=1)]
 
 
 class RewardBatch(Wire, kw_only=True):
@@ -179,7 +157,7 @@ class CreateExperiment(Wire, kw_only=True):
     """
 
     name: Name
-    policy: PolicyName | Literal["Guard"] = "SafeLUCB"
+    policy: PolicyName = "SafeLUCB"
     settings: dict[str, Any] = {}
     configuration: str | None = None
     despite_doubt: bool = False

@@ -8,7 +8,6 @@ import numpy as np
 from surefoot.policies.arm_policy import SEEN, ArmPolicy, mean_of
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.policies.linear_policy import LinearPolicy
-from surefoot.service.numbers import finite
 
 
 class Belief(msgspec.Struct, frozen=True):
@@ -41,28 +40,28 @@ def beliefs_of(policy: BasePolicy) -> Beliefs:
     """What a policy believes."""
     if isinstance(policy, LinearPolicy):
         return _coordinates(policy)
-    return _arms(policy) if isinstance(policy, ArmPolicy) else Beliefs("coordinate", None, 0, [])
+    return _arms(policy) if isinstance(policy, ArmPolicy) else NO_BELIEFS
 
 
-def with_names(found: Beliefs, names: Sequence[str] | None) -> Beliefs:
+def with_names(believed: Beliefs, names: Sequence[str] | None) -> Beliefs:
     """The same by the names of features or arms. Names are added when somebody reads: they may have been erased."""
-    if names is None or len(names) != len(found.beliefs):
-        return found
-    named = [msgspec.structs.replace(one, name=name) for one, name in zip(found.beliefs, names, strict=True)]
-    return msgspec.structs.replace(found, beliefs=named)
+    if names is None or len(names) != len(believed.beliefs):
+        return believed
+    named = [msgspec.structs.replace(one, name=name) for one, name in zip(believed.beliefs, names, strict=True)]
+    return msgspec.structs.replace(believed, beliefs=named)
 
 
 def _coordinates(policy: LinearPolicy) -> Beliefs:
-    region, bound, found = policy.confidence_set, float(policy.settings["theta_bound"]), []
+    region, bound, beliefs = policy.confidence_set, float(policy.settings["theta_bound"]), []
     ridge = policy.ridge  # a copy: taken once
     for index, axis in enumerate(np.eye(policy.dim)):
         low, high = max(region.lower(axis), -bound), min(region.upper(axis), bound)  # no longer was declared
-        found.append(Belief(index, finite(float(ridge.theta[index])), finite(low), finite(high)))
-    return Beliefs("coordinate", 1 - float(policy.settings["delta"]), ridge.count, found)
+        beliefs.append(Belief(index, float(ridge.theta[index]), low, high))
+    return Beliefs("coordinate", 1 - float(policy.settings["delta"]), ridge.count, beliefs)
 
 
 def _arms(policy: ArmPolicy) -> Beliefs:
     arms = policy.state()["arms"]
     means = [float(mean_of(arms, i)) if arms[SEEN, i] else None for i in range(arms.shape[1])]
-    found = [Belief(index, mean, None, None) for index, mean in enumerate(means)]
-    return Beliefs("arm", None, int(arms[SEEN].sum()), found)
+    beliefs = [Belief(index, mean, None, None) for index, mean in enumerate(means)]
+    return Beliefs("arm", None, int(arms[SEEN].sum()), beliefs)
