@@ -161,7 +161,7 @@ def test_work_that_swallows_an_error_of_the_server_is_not_acknowledged(postgres:
     def work(transaction: Transaction) -> None:
         transaction.append("decision", b"", time=0.0, key="d")
         with pytest.raises(JournalError):
-            transaction.over._query("SELECT 1/0", ())  # type: ignore[attr-defined]
+            transaction.over.over._query("SELECT 1/0", ())  # type: ignore[attr-defined]
 
     with pytest.raises(JournalError):
         postgres.transact(NAME, work)
