@@ -26,7 +26,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     places: dict[str, Callable[[], str]] = {
         "memory": lambda: "memory:",
         "file": lambda: str(tmp_path / "a journal ?#%.log"),
-        "unsynced file": lambda: str(tmp_path / "another ?#%.log"),
+        "unsynced file": lambda: str(tmp_path / "unsynced ?#%.log"),
         "sqlite": lambda: str(tmp_path / "a journal ?#%.db"),
         "postgres": lambda: new_database(request.getfixturevalue("server")),
     }
@@ -35,7 +35,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def journal(address: str) -> Iterator[Journal]:
-    with open_journal(address, sync="another" not in address) as journal:
+    with open_journal(address, sync="unsynced" not in address) as journal:
         yield journal
 
 

@@ -113,6 +113,7 @@ class Removal(msgspec.Struct, array_like=True, tag="removal", frozen=True, gc=Fa
 
 
 Entry: TypeAlias = EventEntry | TextEntry | AttachmentEntry | Removal
+PROBE = AttachmentEntry("", "", bytes(4096))  # is written to see whether there is room, and cut off again
 encode = msgspec.msgpack.Encoder().encode
 decode: Callable[[bytes], Entry] = msgspec.msgpack.Decoder(Entry).decode
 
@@ -209,7 +210,7 @@ class FileJournal(MemoryJournal):
         return self._has_erased
 
     def probe(self) -> dict[str, str]:
-        """Write and flush a frame that holds nothing, and cut it off again; and note the clock."""
+        """Write and flush a frame, and cut it off again; and note the clock."""
         self._alone(self._probe)
         return {}
 
@@ -379,7 +380,7 @@ class FileJournal(MemoryJournal):
         self._restore()
         self._is_writing = True
         try:
-            self._log.append([])
+            self._log.append([PROBE])
             self._log.note_clock()
         except OSError as error:
             raise self._explained(error) from error

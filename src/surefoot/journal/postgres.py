@@ -387,6 +387,9 @@ class Session:
 
     def ask_ahead(self, questions: Sequence[Statement]) -> None:
         """Run statements in one round trip; `query` gives out the rows of each, once."""
+        if len(questions) == 1:  # sooner without a pipeline
+            self._ahead = {questions[0]: self.query(*questions[0])}
+            return
         with self.together() as send:
             cursors = [send(statement, values) for statement, values in questions]
         answers = zip(questions, cursors, strict=True)
