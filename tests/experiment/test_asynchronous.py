@@ -16,7 +16,7 @@ from surefoot.errors import DecisionConflictError, InputError, JournalUnavailabl
 from surefoot.experiment import Answer, AsyncExperiment, Experiment
 from surefoot.experiment.asynchronous import LARGEST_GROUP, BatchQueue
 from surefoot.journal import Journal, Transaction, open_journal
-from surefoot.journal.in_memory import MemoryJournal
+from surefoot.journal.memory import MemoryJournal
 from surefoot.rounds.format import pack
 from tests.experiment.worlds import safe_policy
 
