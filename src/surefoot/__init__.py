@@ -9,7 +9,7 @@
 from typing import TYPE_CHECKING
 
 from surefoot._lazy import lazy
-from surefoot.version import VERSION as __version__
+from surefoot.version import VERSION as __version__  # noqa: N811
 
 if TYPE_CHECKING:
     from surefoot import errors as errors

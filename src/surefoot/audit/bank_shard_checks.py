@@ -1,7 +1,6 @@
 """The chain of one shard of a guard, checked: each share against what is left of its lease, and each coin."""
 
 import copy
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,28 +75,11 @@ class BankShardAuditor(ShardAuditor):
                 self.guard.lease(self._granted)
         elif isinstance(record, events.LeaseEnded):
             assert self.guard is not None
-            self._check_coins(event, record)
             self._end_segment(event, record, is_leased=self.guard.is_leased)
             self.guard.is_leased = False
         else:
             super()._take(event, record)
             self._note(event, record)
-
-    def _check_coins(self, event: Event, ended: events.LeaseEnded) -> None:
-        """The coins of an edge must follow from a secret that its lease had committed to before the first of them."""
-        lease = None if self._granted is None else self._granted.record
-        committed = None if lease is None else lease.coins
-        if not self.is_edge and committed is None and ended.coins is None:
-            return  # a server's, which come from the system
-        secret = bytes.fromhex(ended.coins or "")
-        if hashlib.sha256(secret).hexdigest() != committed:
-            text = f"lease {ended.lease} must end with the secret of its coins, which its hash was written for"
-            self.findings.add(event.number, "coin", text)
-            return
-        for made in self._since:
-            if made.draw is not None and made.draw != _coin(secret, made.number):
-                text = f"the coin of round {made.number} must be that of its lease, {_coin(secret, made.number)!r}"
-                self.findings.add(event.number, "coin", f"{text}, but is {made.draw!r}: it was drawn again")
 
     def _note(self, event: Event, record: Any) -> None:
         """What is to be handed in of an event."""
@@ -128,9 +110,3 @@ class BankShardAuditor(ShardAuditor):
             self._came[decision_id] = {**self._came.get(decision_id, {}), **values}
         elif decision_id in self._rounds:
             self._rewards.append((self._rounds[decision_id], values))
-
-
-def _coin(secret: bytes, round_: int) -> float:
-    """The coin of a round: the first 53 bits of a keyed hash of its number."""
-    digest = hashlib.blake2b(round_.to_bytes(8, "big"), digest_size=8, key=secret).digest()
-    return float(int.from_bytes(digest, "big") >> 11) / 2.0**53

@@ -21,13 +21,11 @@ from surefoot.audit.audit_text import SHOWN, as_markdown, cannot_show, closest, 
 from surefoot.audit.expected_heads import HeadSearch, read_expected
 from surefoot.audit.shared_audit import declared
 from surefoot.errors import ConfigError, JournalNotFoundError, SurefootError
-from surefoot.experiment.hub_state import differing_of_hub
 from surefoot.experiment.snapshots import differing
 from surefoot.journal import Journal, View, open_journal
 from surefoot.journal.signatures import PublicKey
-from surefoot.records import SHARDED
-from surefoot.records_of_leases import edge_chain
 from surefoot.reports.audit_page import as_html
+from surefoot.rounds.events import edge_chain
 
 
 def audit(
@@ -101,7 +99,7 @@ def _is_shared(journal: Journal, names: list[str]) -> bool:
     """Whether the one experiment to audit is shared; an error where it is one of several, or a shard's own part."""
     for name in names:
         created = declared(journal.view(name))
-        if created is None or created.format != SHARDED:
+        if created is None or created.skew is None:
             continue
         if created.shard is not None or len(names) > 1:
             whose = "" if created.shard is None else f", of which this is the chain of shard {created.shard!r}"
@@ -129,7 +127,7 @@ def _shared(hub: Journal, names: list[str], given: list[str], expect: list[str])
             f"The chains of shards must be audited together, but only that where they meet is given. Give the shards' "
             f"journals by `--shard NAME=JOURNAL`: {', '.join(found.missing)}."
         )
-    _replay_snapshots(hub.view(names[0]), found.hub, differing_of_hub)
+    _replay_snapshots(hub.view(names[0]), found.hub)
     for name in found.missing:
         found.hub.findings.add(0, "missing", f"the journal of shard {name!r} is not among those given")
     return [found.hub, *found.shards.values()]

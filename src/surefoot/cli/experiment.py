@@ -19,7 +19,7 @@ from surefoot.cli.policy_settings import read_pairs
 from surefoot.cli.shared_status import left_of, print_shared
 from surefoot.cli.status_table import MODE_WORDS, alarm_of, lift_of, print_status
 from surefoot.errors import ConfigError
-from surefoot.experiment import Configuration, Experiment, HubStatus, Status, read_configuration, read_status
+from surefoot.experiment import Configuration, Experiment, HubStatus, read_configuration, read_status
 from surefoot.experiment.export import export as write_export
 from surefoot.experiment.removal import archive as write_archive
 from surefoot.experiment.removal import delete as remove
@@ -43,9 +43,7 @@ def create(
         Path | None,
         typer.Option(help="experiment.toml, as fit-baseline writes it, instead of --policy and its settings."),
     ] = None,
-    policy: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(POLICIES)}; SafeLUCB by default.")
-    ] = None,
+    policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}; SafeLUCB by default.")] = None,
     settings: Annotated[Path | None, typer.Option(help="TOML file with the policy's settings.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="A setting, such as alpha=0.05; repeat for several.")
@@ -191,7 +189,9 @@ def erase(
         raise ConfigError("`--by` and `--reason` must say who erases, and why: an auditor will ask.")
     before = None if older_than is None else time.time() - 86_400.0 * older_than
     with open_existing(journal) as opened:
-        erased = Experiment.open(opened, name).erase(decision_id or (), person=person, before=before, by=by, reason=reason)
+        erased = Experiment.open(opened, name).erase(
+            decision_id or (), person=person, before=before, by=by, reason=reason
+        )
         is_on_disk = opened.is_forgetting
     typer.echo(f"Erased {erased:,} private text{'s' * (erased != 1)} of {name!r}.")
     if is_on_disk:

@@ -53,7 +53,15 @@ def _rows(status: HubStatus, modes: Mapping[str, str]) -> list[tuple[str, str, s
 def _shard(shard: ShardStatus) -> tuple[str, ...]:
     through = when(shard.through)
     is_away = "away" if shard.is_away else ""
-    return shard.name, f"{shard.lease:,}", _amounts(shard.amounts), f"{shard.rounds:,}", f"{shard.waiting:,}", through, is_away
+    return (
+        shard.name,
+        f"{shard.lease:,}",
+        _amounts(shard.amounts),
+        f"{shard.rounds:,}",
+        f"{shard.waiting:,}",
+        through,
+        is_away,
+    )
 
 
 def left_of(status: HubStatus) -> float:

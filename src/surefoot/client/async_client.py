@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from surefoot.client.calls import Actions, Call, Calls, RewardValue, pause
-from surefoot.rounds import Answer, Receipt
+from surefoot.rounds import Receipt
 from surefoot.rounds.answers import EventHead
 
 T = TypeVar("T")

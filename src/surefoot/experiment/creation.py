@@ -15,8 +15,6 @@ from surefoot.arrays import LARGEST, finite_array, nonnegative, positive
 from surefoot.errors import ConfigError, InputError, JournalConflictError
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.reading import read_text
-from surefoot.sharing import LeasedLUCB
-from surefoot.sharing.pots import pot_of
 from surefoot.journal import Journal
 from surefoot.journal.events import JOURNAL
 from surefoot.journal.journal_chain import tombstone
@@ -27,6 +25,8 @@ from surefoot.policies.safe_lucb import SafeLUCB
 from surefoot.rounds import encode
 from surefoot.rounds.events import FORMAT, Created, Forked, History, ModeName
 from surefoot.rounds.format import pack
+from surefoot.sharing import LeasedLUCB
+from surefoot.sharing.pots import pot_of
 from surefoot.version import VERSION
 
 MODES: tuple[ModeName, ...] = ("shadow", "guarded", "paused")

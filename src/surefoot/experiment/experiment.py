@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -13,24 +14,26 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import DecisionError, InputError, JournalReadOnlyError, SurefootError
 from surefoot.experiment import verbs
+from surefoot.experiment.coins import Coins
 from surefoot.experiment.configuration import Configuration
 from surefoot.experiment.creation import create_chain
 from surefoot.experiment.kinds import Ask
-from surefoot.experiment.leases import Leases, begin_chain
+from surefoot.experiment.leases import AnyHub, Leases, begin_chain
 from surefoot.experiment.reading import read_id, read_ids, read_reason, read_text
 from surefoot.experiment.sealing import callers_id, find_decision, find_voided, read_person, reference
 from surefoot.experiment.snapshots import caught_up
 from surefoot.experiment.state import State
 from surefoot.experiment.status import HubStatus, Status, hub_status, status_of
 from surefoot.experiment.verbs import MOST_ERASED, MOST_SETTLED, Turn
-from surefoot.sharing.coordinator import read_shard
-from surefoot.sharing.hub import Hub
 from surefoot.journal import Journal, Transaction, View
+from surefoot.journal.clock import SteadyClock
 from surefoot.journal.private_text import by_alias
 from surefoot.linear.actions import Catalogue
 from surefoot.policies import Guard, Policy
 from surefoot.rounds import Answer, Receipt, decode
 from surefoot.rounds.events import Created, Mode, ModeName, PairRound, Reason, Response, RowsRound
+from surefoot.sharing.coordinator import read_shard
+from surefoot.sharing.hub import Hub
 
 T = TypeVar("T")
 SNAPSHOT_EVERY = 2000
@@ -66,13 +69,16 @@ class Experiment:
     1
     """
 
-    def __init__(self, journal: Journal, name: str, state: State, clock: Callable[[], float], every: int) -> None:
+    def __init__(
+        self, journal: Journal, name: str, state: State, clock: Callable[[], float], every: int, coins: Coins
+    ) -> None:
         self.name, self.clock, self.leases = name, clock, None  # type: str, Callable[[], float], Leases | None
         self._journal, self._every = journal, every
         # Used inside transactions only, which run alone; None once it cannot be trusted.
         self._state: State | None = state
         self._created, self.kind = state.created, state.kind
         self._unrecorded: dict[Reason, int] = {}
+        self._coins = coins
         # A journal that is read only has no transactions in which a call would be alone.
         self._reading = threading.Lock()
 
@@ -86,6 +92,7 @@ class Experiment:
         mode: ModeName = "shadow",
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
+        secrets: Path | str | None = None,
         **settings: Any,
     ) -> Self:
         """Start an experiment with a new policy.
@@ -109,6 +116,9 @@ class Experiment:
             Tells the time in seconds since 1970.
         snapshot_every : int
             Events between two snapshots; 0 takes none.
+        secrets : Path or str, optional
+            A folder for the secrets that a guard's coins follow from, until they are revealed: by default beside the
+            journal's file. Without either they are lost with the process, and its last block is never revealed.
         settings
             reward_window: seconds after which a decision's reward is learned. default_reward: what is learned if no
             reward came within the window; 0 by default (a guard's metrics have their own). reward_bounds: a reward
@@ -140,7 +150,7 @@ class Experiment:
         """
         create_chain(journal, name, policy, mode=mode, time=clock(), **settings)
         # As any later process opens it, so that there is one way into the state.
-        return cls.open(journal, name, clock=clock, snapshot_every=snapshot_every)
+        return cls.open(journal, name, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
 
     @classmethod
     def open(
@@ -150,6 +160,7 @@ class Experiment:
         *,
         clock: Callable[[], float] = time.time,
         snapshot_every: int = SNAPSHOT_EVERY,
+        secrets: Path | str | None = None,
     ) -> Self:
         """Continue an experiment: from its newest snapshot and the events since, to the bit.
 
@@ -159,7 +170,7 @@ class Experiment:
             Where its events are kept.
         name : str
             Its name.
-        clock, snapshot_every
+        clock, snapshot_every, secrets
             As in `create`.
 
         Returns
@@ -172,7 +183,8 @@ class Experiment:
         JournalNotFoundError
             If the journal has no such experiment.
         """
-        return cls(journal, name, caught_up(None, journal.view(name)), clock, snapshot_every)
+        state = caught_up(None, journal.view(name))
+        return cls(journal, name, state, clock, snapshot_every, Coins(journal, secrets))
 
     @classmethod
     def join(
@@ -185,8 +197,9 @@ class Experiment:
         every: int = 1000,
         seconds: float = 1.0,
         in_background: bool = True,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
+        secrets: Path | str | None = None,
     ) -> Self:
         """Join an experiment whose promise is shared (`create_shared`), or continue as one of its shards.
 
@@ -196,8 +209,9 @@ class Experiment:
 
         Parameters
         ----------
-        hub : Journal or Hub
-            Where the shards meet.
+        hub : Journal or RemoteHub
+            Where the shards meet: a journal that all of them reach or, for an app that decides in its own process
+            (`surefoot.client.RemoteHub`), a service that speaks for one.
         name : str
             The experiment.
         journal : Journal
@@ -210,10 +224,13 @@ class Experiment:
             The longest time under one lease.
         in_background : bool
             Whether leases are renewed in a thread of their own, so that no decision waits for the hub.
-        clock : callable
-            Tells the time in seconds since 1970, as the other shards' do within the declared skew.
+        clock : callable, optional
+            Tells the time in seconds since 1970, as the other shards' do within the declared skew. By default the
+            system's; of an app's own process one that nobody can set while it runs.
         snapshot_every : int
             Events of the shard's own chain between two snapshots; 0 takes none.
+        secrets : Path or str, optional
+            As in `create`.
 
         Returns
         -------
@@ -241,10 +258,12 @@ class Experiment:
         1
         """
         read_shard(shard)
-        where = Hub(hub, name, clock) if isinstance(hub, Journal) else hub
-        begin_chain(journal, name, where, shard, time=clock())
-        joined = cls.open(journal, name, clock=clock, snapshot_every=snapshot_every)
-        joined.leases = Leases(joined, where, every=every, seconds=seconds, in_background=in_background)
+        if clock is None:
+            clock = time.time if isinstance(hub, Journal) else SteadyClock(journal.clock_jump())
+        where: AnyHub = Hub(hub, name, clock) if isinstance(hub, Journal) else hub.of(name, shard)
+        begin_chain(journal, where, shard, time=clock())
+        joined = cls.open(journal, where.chain, clock=clock, snapshot_every=snapshot_every, secrets=secrets)
+        joined.leases = Leases(joined, journal, where, every=every, seconds=seconds, in_background=in_background)
         joined.leases.start()
         return joined
 
@@ -290,7 +309,7 @@ class Experiment:
         """
         if features is not None:
             request["features"] = features
-        return _or_raise(self.decide_asks([self.kind.read(request)])[0])
+        return _or_raise(self.decide_asks([self.read(request)])[0])
 
     def decide_all(self, requests: Sequence[Mapping[str, Any]]) -> list[Answer | SurefootError]:
         """Decide many rounds, in order, with one flush.
@@ -335,17 +354,20 @@ class Experiment:
         """
         if features is not None:
             request["features"] = features
-        ask = self.kind.read(request, is_fallback=True, by=read_text("by", by))
+        ask = self.read(request, is_fallback=True, by=read_text("by", by))
         return _or_raise(self.decide_asks([ask])[0])
 
-    def read(self, request: Mapping[str, Any], *, is_fallback: bool = False) -> Ask:
+    def read(self, request: Mapping[str, Any], *, is_fallback: bool = False, by: str = "") -> Ask:
         """Check the form of a request, before anything is locked; the policy checks its content."""
-        return self.kind.read(request, is_fallback=is_fallback)
+        ask = self.kind.read(request, is_fallback=is_fallback, by=by)
+        if self.leases is not None:
+            self.leases.hub.check_size(ask.size)
+        return ask
 
     def read_or_error(self, request: Mapping[str, Any]) -> Ask | SurefootError:
         """The same, or the error instead of raising it."""
         try:
-            return self.kind.read(request)
+            return self.read(request)
         except SurefootError as error:
             return error
 
@@ -737,7 +759,7 @@ class Experiment:
 
     def _work(self, act: Callable[[Turn], T], closes: bool, transaction: Transaction) -> T:
         try:
-            turn = Turn(transaction, self._synced(transaction), self.clock(), self._unrecorded)
+            turn = Turn(transaction, self._synced(transaction), self.clock(), self._unrecorded, self._coins)
             # First, so that a late reward finds its window closed.
             if closes:
                 turn.close_windows()
@@ -753,9 +775,11 @@ class Experiment:
 
     def _synced(self, view: View) -> State:
         # None meanwhile: a state that fails on the way must not be used again.
-        state, self._state = self._state, None
-        self._state = caught_up(state, view)
-        return self._state
+        before, self._state = self._state, None
+        state = self._state = caught_up(before, view)
+        if state is not before:
+            self._coins.begin_anew()
+        return state
 
     def _ask_keys(self, asks: Sequence[Ask | SurefootError]) -> list[str]:
         read = [one for one in asks if isinstance(one, Ask)]

@@ -29,7 +29,6 @@ from surefoot.experiment.reading import (
     read_prediction,
 )
 from surefoot.experiment.sealing import PairText, RowsText, check_unsealed, person_of, unit_reference
-from surefoot.sharing.pots import PairPot, RowsPot, proof_record
 from surefoot.ids import new_id
 from surefoot.journal import Event, View, canonical
 from surefoot.journal.events import check_text, encode_sorted
@@ -58,10 +57,15 @@ from surefoot.safety.certificate import explain_gate
 from surefoot.safety.facts_gate import safe_proof
 from surefoot.safety.guard_certificate import GuardCertificate, explain_share
 from surefoot.safety.likelihood import LIKELIHOOD
+from surefoot.sharing.pots import PairPot, RowsPot, proof_record
 from surefoot.values import Value
 
 if TYPE_CHECKING:
     from surefoot.experiment.state import State
+    from surefoot.experiment.verbs import Turn
+
+
+NUMBER_BYTES = 25  # of a float and the comma after it, at most
 
 
 class Ask(Value, frozen=True):
@@ -79,6 +83,12 @@ class Ask(Value, frozen=True):
     is_fallback: bool = False
     confirms: tuple[str, ...] = ()
     by: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it may take in a journal, of its rows or of two actions; never too few."""
+        rows = self.rows if self.catalogue is None else self.catalogue.rows
+        return NUMBER_BYTES * rows.size if rows is not None else len(encode(self.request))
 
 
 class Kind(ABC):
@@ -125,12 +135,12 @@ class Kind(ABC):
         """The request as the chain holds it, and what is kept beside; None where nothing is sealed."""
 
     @abstractmethod
-    def decide(self, state: "State", ask: Ask, request: Any, *, hold: bool) -> Any:
+    def decide(self, turn: "Turn", ask: Ask, request: Any, *, hold: bool) -> Any:
         """Ask the policy; an error of its own has changed nothing."""
 
     @abstractmethod
     def write(
-        self, state: "State", decision: Any, ask: Ask, request: Any, reference: str, *, hold: bool
+        self, turn: "Turn", decision: Any, ask: Ask, request: Any, reference: str, *, hold: bool
     ) -> tuple[Any, bytes]:
         """The round as far as its answer tells it, and the payload of its event."""
 
@@ -242,18 +252,18 @@ class Rows(Kind):
         private = PrivateText(ask.decision_id, person_of(request.context), new_salt(), encode_sorted(text))
         return msgspec.structs.replace(request, actions=None, context=None), private
 
-    def decide(self, state: "State", ask: Ask, request: RowsRequest, *, hold: bool) -> Decision:
+    def decide(self, turn: "Turn", ask: Ask, request: RowsRequest, *, hold: bool) -> Decision:
         features: Any = ask.rows if ask.catalogue is None else ask.catalogue
-        policy: Policy = state.policy  # type: ignore[assignment]
+        policy: Policy = turn.state.policy  # type: ignore[assignment]
         return policy.decide(features, baseline=request.baseline, baseline_reward=request.baseline_reward, hold=hold)
 
     def write(
-        self, state: "State", decision: Decision, ask: Ask, request: RowsRequest, reference: str, *, hold: bool
+        self, turn: "Turn", decision: Decision, ask: Ask, request: RowsRequest, reference: str, *, hold: bool
     ) -> tuple[RowsRound, bytes]:
         draw = None if math.isnan(decision.draw) else decision.draw
         evidence = None if self._with_sets else _evidence(decision)
         common: dict[str, Any] = {
-            "decision_id": reference, "round": decision.round, "mode": state.mode, "source": decision.source,
+            "decision_id": reference, "round": decision.round, "mode": turn.state.mode, "source": decision.source,
             "is_held": hold, "is_fallback": ask.is_fallback, "draw": draw, "action": decision.action,
         }  # fmt: skip
         if evidence is not None:
@@ -423,6 +433,7 @@ class Pair(Kind):
     def __init__(self, created: Created) -> None:
         super().__init__(created)
         self.metrics = tuple(created.settings.get("metrics") or (METRIC,))
+        self._has_seed = created.settings.get("seed") is not None
 
     def _read(self, arguments: Mapping[str, Any], decision_id: str, key: str, is_fallback: bool, by: str) -> Ask:
         request = PairRequest(
@@ -461,27 +472,30 @@ class Pair(Kind):
         )
         return sealed, private
 
-    def decide(self, state: "State", ask: Ask, request: PairRequest, *, hold: bool) -> GuardDecision:
-        guard: Guard = state.policy  # type: ignore[assignment]
+    def decide(self, turn: "Turn", ask: Ask, request: PairRequest, *, hold: bool) -> GuardDecision:
+        guard: Guard = turn.state.policy  # type: ignore[assignment]
+        guard.coins = turn.coins.source(turn, "" if self._created.is_sealed else ask.decision_id)
         return guard.decide(
             baseline=request.baseline, proposal=request.proposal, unit=request.unit, prediction=request.prediction,
             hold=hold,
         )  # fmt: skip
 
     def write(
-        self, state: "State", decision: GuardDecision, ask: Ask, request: PairRequest, reference: str, *, hold: bool
+        self, turn: "Turn", decision: GuardDecision, ask: Ask, request: PairRequest, reference: str, *, hold: bool
     ) -> tuple[PairRound, bytes]:
         # Another visit of an open unit makes no round: its coin fell before, and does not count where it is held.
-        is_visit = decision.round <= state.rounds
+        is_visit = decision.round <= turn.state.rounds
         is_coinless = (is_visit and hold) or math.isnan(decision.draw)
+        is_drawn = not (is_visit or is_coinless or self._has_seed)
         record = PairRound(
             decision_id=reference,
             round=decision.round,
-            mode=state.mode,
+            mode=turn.state.mode,
             source=decision.source,
             is_held=hold,
             is_fallback=ask.is_fallback,
             draw=None if is_coinless else decision.draw,
+            coins=turn.coins.block if is_drawn else 0,
             request=request,
             share=0.0 if is_visit and hold else decision.share,
             certificate=None if is_visit else _bank_certificate(decision.certificate),

@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from surefoot.arrays import count, positive
-from surefoot.errors import ConfigError, DecisionError, JournalError, JournalNotFoundError, SurefootError
+from surefoot.errors import (
+    ConfigError,
+    DecisionError,
+    JournalError,
+    JournalNotFoundError,
+    JournalUnavailableError,
+    SurefootError,
+)
 from surefoot.experiment.status import HubStatus, hub_status, own_status
 from surefoot.experiment.verbs import accept_lease, adopt_mode, end_lease, pause_here
-from surefoot.sharing.hub import NEXT_MODES, Granted, SharedMode, refused_mode
-from surefoot.sharing.pots import pot_of
-from surefoot.journal import Journal
+from surefoot.journal import Journal, View
 from surefoot.policies.by_name import make_policy
 from surefoot.rounds import decode, encode
 from surefoot.rounds.events import Created, Mode, ModeName
+from surefoot.sharing.hub import NEXT_MODES, Granted, SharedMode, refused_mode
+from surefoot.sharing.pots import pot_of
 
 if TYPE_CHECKING:
     from surefoot.experiment.experiment import Experiment
@@ -30,13 +37,17 @@ LOG = logging.getLogger("surefoot.sharing")
 class AnyHub(Protocol):
     """Where shards meet: rows of a journal that all of them reach, or a service that speaks for one."""
 
+    @property
+    def chain(self) -> str:
+        """What the shard calls its own chain."""
+
     def created(self) -> tuple[Created, str]:
         """What the experiment was created with, and the hash of that event."""
 
     def now(self) -> float:
         """The time where the shards meet; raises while nobody answers."""
 
-    def prepare(self) -> None:
+    def prepare(self, chain: View) -> None:
         """Whatever takes long, before others wait for it."""
 
     def join(self, shard: str, token: str) -> Granted:
@@ -45,11 +56,18 @@ class AnyHub(Protocol):
     def confirm(self, shard: str, token: str, lease: int, *, is_ended: bool) -> None:
         """Raise unless a shard that is opened again stands where the hub has it."""
 
-    def take(self, hand_in: Any, *, sent: float) -> Granted | None:
+    def take(self, hand_in: Any, *, sent: float, chain: View) -> Granted | None:
         """Take in what a shard did, and lease to it anew unless it leaves."""
+
+    @property
+    def may_change_mode(self) -> bool:
+        """Whether a shard may change the mode of all of them."""
 
     def set_mode(self, mode: ModeName, *, reason: str, by: str) -> SharedMode:
         """Have all shards go over to a mode."""
+
+    def check_size(self, size: int) -> None:
+        """Raise where an event of that many bytes could not be handed in."""
 
 
 class Leases:
@@ -66,12 +84,21 @@ class Leases:
         Why the lease could not be renewed when it was last tried; None if it was.
     """
 
-    def __init__(self, experiment: "Experiment", hub: Any, *, every: int, seconds: float, in_background: bool) -> None:
+    def __init__(
+        self,
+        experiment: "Experiment",
+        journal: Journal,
+        hub: Any,
+        *,
+        every: int,
+        seconds: float,
+        in_background: bool,
+    ) -> None:
         self._every = count("every", every, hint="every is how many decisions a lease lasts.")
         self._seconds = positive("seconds", seconds, hint="seconds is how long a lease lasts.")
         self.hub: Any = hub
         self.error: SurefootError | None = None
-        self._experiment, self._in_background = experiment, in_background
+        self._experiment, self._journal, self._in_background = experiment, journal, in_background
         self._renewing, self._sharing = threading.Lock(), threading.RLock()
         self._tried, self._offset = time.monotonic(), clock_offset()
         self.has_left = False
@@ -83,7 +110,9 @@ class Leases:
             self._accept(self.hub.join(shard.shard, shard.token))
             return
         is_ended = shard.due is not None
-        self.hub.confirm(shard.shard, shard.token, shard.lease.number, is_ended=is_ended)
+        # A journal that cannot be an old copy of itself goes on while nobody answers.
+        with suppress(*((JournalUnavailableError,) if self._journal.knows_copies else ())):
+            self.hub.confirm(shard.shard, shard.token, shard.lease.number, is_ended=is_ended)
         if is_ended:
             # It may have been taken in before the server went away.
             with suppress(SurefootError):
@@ -134,7 +163,7 @@ class Leases:
             return False
         try:
             self._tried = time.monotonic()
-            self.hub.prepare()
+            self.hub.prepare(self._chain())
             self._pass_on()
             self._hand_in()
             self.error = None
@@ -160,7 +189,7 @@ class Leases:
             If the hub is away; leave again.
         """
         with self._renewing:
-            self.hub.prepare()
+            self.hub.prepare(self._chain())
             pending, is_ended = self._look(lambda state: (len(state.policy.pending), state.shard.due is not None))
             if pending:
                 raise DecisionError(
@@ -178,6 +207,8 @@ class Leases:
 
         A pause holds here even while the hub is away, and is passed on with the next lease; returns the mode before.
         """
+        if not self.hub.may_change_mode:
+            self.hub.set_mode(record.mode, reason=record.reason, by=record.by)
         before, known = self._look(lambda state: (state.mode, (state.shard.shared_mode, state.shard.unshared)))
         if record.mode not in (before, *NEXT_MODES[before]):
             raise refused_mode(before, record.mode)
@@ -196,10 +227,16 @@ class Leases:
         experiment, error = self._experiment, self.error
         name, shard = experiment.name, experiment.settings.shard
         try:
-            status: HubStatus = self.hub.look(lambda state, view: hub_status(name, state, view))
+            if not hasattr(self.hub, "look"):  # an edge's service is asked by whoever runs it
+                status: HubStatus = self._look(lambda state: own_status(name, state))
+            else:
+                status = self.hub.look(lambda state, view: hub_status(name, state, view))
         except JournalError as away:
             status, error = self._look(lambda state: own_status(name, state)), error or away
         return msgspec.structs.replace(status, shard=shard, error=None if error is None else str(error))
+
+    def _chain(self) -> View:
+        return self._journal.view(self._experiment.name)
 
     def _look(self, at: Callable[[Any], Any]) -> Any:
         return self._experiment.look(at)
@@ -215,7 +252,8 @@ class Leases:
     def _hand_in(self, *, leaves: bool = False) -> None:
         is_untimed = self._is_untimed()  # which asks the hub: while nobody answers, the lease goes on
         hand_in = self._experiment.transact(lambda turn: end_lease(turn, is_untimed=is_untimed))
-        granted = self.hub.take(msgspec.structs.replace(hand_in, leaves=leaves), sent=self._experiment.clock())
+        hand_in = msgspec.structs.replace(hand_in, leaves=leaves)
+        granted = self.hub.take(hand_in, sent=self._experiment.clock(), chain=self._chain())
         if granted is None:
             self.has_left = True
         else:
@@ -223,7 +261,7 @@ class Leases:
 
     def _accept(self, granted: Granted) -> None:
         def accept(turn: Any) -> None:
-            accept_lease(turn, granted.lease, granted.data)
+            accept_lease(turn, granted.lease, granted.data, granted.secrets)
             adopt_mode(turn, granted.mode.mode, granted.mode.event)
 
         self._experiment.transact(accept)
@@ -242,17 +280,24 @@ class Leases:
                 self._share(known[1], known)
 
 
-def begin_chain(journal: Journal, name: str, hub: Any, shard: str, *, time: float) -> None:
+def begin_chain(journal: Journal, hub: AnyHub, shard: str, *, time: float) -> None:
     """Begin the shard's own chain, unless it is there."""
-    created, link = hub.created()
+    name = hub.chain
     try:
         first = decode(next(journal.view(name).read(limit=1)), Created)
     except JournalNotFoundError:
+        created, link = hub.created()
         policy = pot_of(make_policy(created.policy, created.settings)).shard_policy
         token = secrets.token_hex(16)
         own = msgspec.structs.replace(created, policy=policy, shard=shard, token=token, hub=link)
         journal.create(name, encode(own), time=time)
         return
+    try:
+        link = hub.created()[1]
+    except JournalUnavailableError:
+        if not journal.knows_copies:
+            raise
+        link = first.hub or ""
     if first.hub != link and first.shard == shard:
         raise ConfigError(
             f"The journal of shard {shard!r} must be of this experiment, but its {name!r} belongs to another one of "

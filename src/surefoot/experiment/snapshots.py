@@ -15,12 +15,12 @@ from surefoot.errors import JournalError, SurefootError
 from surefoot.experiment.counts import Counts
 from surefoot.experiment.state import State, first_state
 from surefoot.experiment.waiting import OpenWindow, UnconfirmedRound, Windows
-from surefoot.sharing.hub import hub_snapshots
 from surefoot.journal import Head, View
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.rounds import decode, encode, events
 from surefoot.rounds.events import Acknowledged, Lease, Mode, ModeName
 from surefoot.rounds.format import pack, unpack
+from surefoot.sharing.hub import hub_snapshots
 from surefoot.version import VERSION
 
 FORMAT = 3

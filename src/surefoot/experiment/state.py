@@ -23,7 +23,6 @@ from surefoot.experiment.kinds import kind_of
 from surefoot.experiment.sealing import find_reference, round_number
 from surefoot.experiment.status import estimates
 from surefoot.experiment.waiting import UnconfirmedRounds, Windows
-from surefoot.sharing import LeasedGuard, LeasedLUCB
 from surefoot.journal import Event, Head, View
 from surefoot.linear.actions import Catalogue
 from surefoot.policies.base_policy import BasePolicy
@@ -33,6 +32,7 @@ from surefoot.rounds import decode, events
 from surefoot.rounds.events import METRIC, Created, HandIn, Lease, LeaseEnded, Mode, ModeName
 from surefoot.rounds.format import unpack
 from surefoot.safety.alarm import Alarm
+from surefoot.sharing import LeasedGuard, LeasedLUCB
 
 MOST_CATALOGUES = 4  # kept in memory; older ones are read from the journal again
 
@@ -89,6 +89,12 @@ class State:
                     "(`Experiment.join`)."
                 )
             self.shard = ShardLease(created.shard, created.token)
+
+    def holds(self, now: float) -> bool:
+        """Whether only the baseline plays: by the mode or, at an edge, since its lease has expired."""
+        lease = None if self.shard is None else self.shard.lease
+        is_expired = lease is not None and lease.expires is not None and now >= lease.expires
+        return self.mode != "guarded" or is_expired
 
     @property
     def rounds(self) -> int:
@@ -401,6 +407,7 @@ APPLY: dict[str, Callable[[State, Event, View], None]] = {
     events.MODE: lambda state, event, _: state.went_over(decode(event, Mode)),
     events.ACKNOWLEDGED: lambda state, event, _: state.acknowledged(decode(event, events.Acknowledged)),
     events.ERASED: lambda state, event, _: None,  # a state knows references alone
+    events.COINS: lambda state, event, _: None,  # each round holds its own
     events.SNAPSHOT: lambda state, event, _: state.snapshotted(decode(event, events.Snapshot), event.number),
     events.LEASED: _leased,
     events.LEASE_ENDED: _ended,

@@ -13,8 +13,6 @@ import msgspec
 import numpy as np
 
 from surefoot.arrays import Vector
-from surefoot.sharing.hub import NEXT_MODES, HubState
-from surefoot.sharing.pots import Pot
 from surefoot.journal import View
 from surefoot.linear.ellipsoid import Ball, newest_set
 from surefoot.policies import Guard
@@ -26,6 +24,8 @@ from surefoot.rounds import decode, events
 from surefoot.rounds.events import Lost, ModeName, Reason, Response
 from surefoot.safety.guard_certificate import certified
 from surefoot.safety.metric import MetricKind, Promise
+from surefoot.sharing.hub import NEXT_MODES, HubState
+from surefoot.sharing.pots import Pot
 
 if TYPE_CHECKING:
     from surefoot.experiment.state import State

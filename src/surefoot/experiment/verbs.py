@@ -43,7 +43,6 @@ from surefoot.experiment.sealing import (
 )
 from surefoot.experiment.snapshots import freeze
 from surefoot.experiment.state import State
-from surefoot.sharing.hub import NEXT_MODES, refused_mode
 from surefoot.journal import Event, Transaction, View
 from surefoot.journal.private_text import PrivateText
 from surefoot.linear.actions import Catalogue
@@ -51,6 +50,7 @@ from surefoot.rounds import Answer, Receipt, Record, decode, encode, events, num
 from surefoot.rounds.answers import EventHead
 from surefoot.rounds.events import Abandoned, Acknowledged, Corrected, ModeName, Reason, Response, Reward, Voided
 from surefoot.safety.alarm import RESPONSES
+from surefoot.sharing.hub import NEXT_MODES, refused_mode
 from surefoot.version import VERSION
 
 MOST_RECORDED = 100  # refusals for one reason in an hour
@@ -64,8 +64,11 @@ FALLBACK = "The caller did not hear of it in time, and played the baseline."
 class Turn:
     """What a verb works with inside a transaction; `now` never runs backwards, whatever the clock does."""
 
-    def __init__(self, transaction: Transaction, state: State, clock: float, unrecorded: dict[Reason, int]) -> None:
+    def __init__(
+        self, transaction: Transaction, state: State, clock: float, unrecorded: dict[Reason, int], coins: Any
+    ) -> None:
         self.transaction, self.state, self.now = transaction, state, max(clock, state.time)
+        self.coins = coins  # of a guard, what they follow from (`Coins`)
         self.unrecorded = unrecorded  # refusals that were only counted; the count is lost with the process
 
     def write(self, kind: str, record: Record, key: str | None = None, private: PrivateText | None = None) -> Event:
@@ -127,26 +130,37 @@ def decide(turn: Turn, ask: Ask) -> Answer | SurefootError:
     event = turn.transaction.find(ask.key)
     if event is not None:
         return _again(turn, event, ask)
-    hold = ask.is_fallback or state.mode != "guarded"
     try:
         request, private = kind.seal(ask, turn.transaction)
-        decision = kind.decide(state, ask, request, hold=hold)
+        record, event = decide_new(turn, ask, request, private)
     except SurefootError as error:  # the policy has changed nothing
         return error
+    is_learner = record.certificate is not None and record.source == "learner"
+    within = state.created.confirm_within if is_learner else None
+    return kind.answer(record, ask, voided=None, time=event.time, head=state.head, confirm_within=within)
+
+
+def decide_new(
+    turn: Turn, ask: Ask, request: Any, private: PrivateText | None, ref: str | None = None
+) -> tuple[Any, Event]:
+    """Decide a request as the chain holds it, and write the round, under a reference that is given or made."""
+    state, kind = turn.state, turn.state.kind
+    hold = ask.is_fallback or state.holds(turn.now)
+    decision = kind.decide(turn, ask, request, hold=hold)
     # Only now: a request that is refused leaves nothing in the journal.
     if ask.catalogue is not None:
-        _register(turn, ask.catalogue)
-    ref = ask.decision_id if private is None else new_reference(turn.transaction, private)
-    record, payload = kind.write(state, decision, ask, request, ref, hold=hold)
+        register(turn, ask.catalogue)
+    if ref is None:
+        ref = ask.decision_id if private is None else new_reference(turn.transaction, private)
+    record, payload = kind.write(turn, decision, ask, request, ref, hold=hold)
     is_visit = record.certificate is None
-    event = turn.append(events.VISIT if is_visit else events.ROUND, payload, None if private else ask.key, private)
-    within = None
+    key = None if state.created.is_sealed else ask.key
+    event = turn.append(events.VISIT if is_visit else events.ROUND, payload, key, private)
     if is_visit:
         state.counts.visits += 1
     else:
         state.decided(record, event.time, ask.rows if ask.catalogue is None else ask.catalogue.rows)
-        within = state.created.confirm_within if record.source == "learner" else None
-    return kind.answer(record, ask, voided=None, time=event.time, head=state.head, confirm_within=within)
+    return record, event
 
 
 def _again(turn: Turn, event: Event, ask: Ask) -> Answer | SurefootError:
@@ -169,7 +183,7 @@ def _again(turn: Turn, event: Event, ask: Ask) -> Answer | SurefootError:
     )  # fmt: skip
 
 
-def _register(turn: Turn, catalogue: Catalogue) -> None:
+def register(turn: Turn, catalogue: Catalogue) -> None:
     """Write a catalogue down before the first decision that refers to it."""
     key = f"c:{catalogue.digest}"
     if catalogue.digest not in turn.state.catalogues and turn.transaction.find(key) is None:
@@ -496,8 +510,8 @@ def _last_before(view: View, time: float) -> int:
     return low
 
 
-def end_lease(turn: Turn, *, is_untimed: bool, coins: bytes | None = None) -> Any:
-    """End the lease, unless it has ended; what is to be handed in. `coins` is the secret of an edge's coins."""
+def end_lease(turn: Turn, *, is_untimed: bool) -> Any:
+    """End the lease, unless it has ended; what is to be handed in."""
     state = turn.state
     shard = state.shard
     assert shard is not None
@@ -507,7 +521,6 @@ def end_lease(turn: Turn, *, is_untimed: bool, coins: bytes | None = None) -> An
         record = events.LeaseEnded(
             lease=shard.lease.number,
             untimed=is_untimed,
-            coins=None if coins is None else coins.hex(),
             alarm=None if alarm is None else (alarm.kind, alarm.round, alarm.text),
         )
         turn.write(events.LEASE_ENDED, record)
@@ -515,15 +528,15 @@ def end_lease(turn: Turn, *, is_untimed: bool, coins: bytes | None = None) -> An
     return shard.due
 
 
-def accept_lease(turn: Turn, lease: events.Lease, data: bytes | None) -> None:
-    """Write a lease down and go on under it; another thread may have done so."""
+def accept_lease(turn: Turn, lease: events.Lease, data: bytes | None, secrets: Sequence[bytes] = ()) -> None:
+    """Write a lease down and go on under it, unless another thread has; `secrets` are those of an edge's coins."""
     state = turn.state
     shard = state.shard
     assert shard is not None
     if shard.lease is not None and shard.lease.number >= lease.number:
         return
-    if data is not None:
-        turn.transaction.attach(data)
+    for attached in (*secrets, *(() if data is None else (data,))):
+        turn.transaction.attach(attached)
     if shard.lease is not None:
         turn.transaction.detach(shard.lease.digest)
     # Its rounds come after what is merged already, also where this server's clock is a little behind.
@@ -536,7 +549,7 @@ def pause_here(turn: Turn, mode: events.Mode) -> None:
     """Pause this shard at once, and note that the others are to be told."""
     assert turn.state.shard is not None
     if turn.state.shard.unshared is None:
-        _go_over(turn, msgspec.structs.replace(mode, shared=0))
+        go_over(turn, msgspec.structs.replace(mode, shared=0))
 
 
 def adopt_mode(
@@ -558,9 +571,10 @@ def adopt_mode(
         return
     # Also where the mode is the same, so that nothing older counts from now on.
     record = own or events.Mode(mode=mode, reason="as where the shards meet")
-    _go_over(turn, msgspec.structs.replace(record, shared=event))
+    go_over(turn, msgspec.structs.replace(record, shared=event))
 
 
-def _go_over(turn: Turn, record: events.Mode) -> None:
+def go_over(turn: Turn, record: events.Mode) -> None:
+    """Write a mode down, and go over to it."""
     turn.write(events.MODE, record)
     turn.state.went_over(record)

@@ -632,6 +632,11 @@ class Journal(ABC):
         return
 
     @property
+    def knows_copies(self) -> bool:
+        """Whether what is opened again cannot be an older copy: one would be refused."""
+        return False
+
+    @property
     def is_forgetting(self) -> bool:
         """Whether what was erased is still on the disk, because somebody reads; later transactions try again."""
         return False

@@ -205,6 +205,11 @@ class FileJournal(MemoryJournal):
         self._alone(self._forget)
 
     @property
+    def knows_copies(self) -> bool:
+        """Whether what is opened again cannot be an older copy: one would be refused."""
+        return True
+
+    @property
     def is_forgetting(self) -> bool:
         """Whether what was erased is still in the file, because there was no room to write it once more."""
         return self._has_erased

@@ -1,6 +1,6 @@
 """The coin of a guard: from the system, so that nobody can foresee it, or from a seed for simulations.
 
-At the edge it follows from a secret, so that whoever has that one can tell whether a coin was drawn again.
+In an experiment it follows from a secret, so that whoever is shown that one can tell whether a coin was drawn again.
 """
 
 import hashlib
@@ -23,13 +23,13 @@ def draw_coin(seed: int | None, round_: int) -> float:
     return _uniform(hashlib.blake2b(f"{seed}:{round_}".encode(), digest_size=8).digest())
 
 
-def coin_of(secret: bytes, round_: int) -> float:
+def coin_of(secret: bytes, round_: int, decision_id: str = "") -> float:
     """The coin of a round, of the same kind, which nobody can tell without the secret (16 to 64 bytes).
 
     >>> coin_of(bytes(32), 1) == coin_of(bytes(32), 1), coin_of(bytes(32), 1) == coin_of(bytes(32), 2)
     (True, False)
     """
-    return _uniform(hashlib.blake2b(round_.to_bytes(8), key=secret, digest_size=8).digest())
+    return _uniform(hashlib.blake2b(round_.to_bytes(8) + decision_id.encode(), key=secret, digest_size=8).digest())
 
 
 def _uniform(digest: bytes) -> float:

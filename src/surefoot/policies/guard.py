@@ -6,7 +6,7 @@ bound of the slack earned so far that holds at all times at once.  (docs/mathema
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -132,6 +132,8 @@ class Guard(BasePolicy):
         told.check_word("ramp", ramp, RAMPS)
         told.check_word("prediction", prediction, tuple(PREDICTIONS))
         self._seed = seed
+        #: What draws the coin of a round, where an experiment accounts for it; without, the system does.
+        self.coins: Callable[[int], float] | None = None
         told.check_units(self._metrics, unit_window, settle_after)
         self.units = Units(told.read_window("unit_window", unit_window), len(self._metrics))
         settings = {
@@ -231,6 +233,8 @@ class Guard(BasePolicy):
         teaches = not told.is_same(baseline, proposal)
         share = self._share() if teaches and not hold and self._alarm is None else 0.0
         draw = self._draw(self._rounds + 1) if share > 0.0 else math.nan
+        if math.isnan(draw):
+            share = 0.0
         return self._play(baseline, proposal, share, draw, predicted, unit, hold, teaches)
 
     def recall(
@@ -324,8 +328,8 @@ class Guard(BasePolicy):
         self.units.add(round_, self._read_reward(reward))
 
     def _draw(self, round_: int) -> float:
-        """The coin of a round."""
-        return draw_coin(self._seed, round_)
+        """The coin of a round; nan where none can be drawn."""
+        return draw_coin(self._seed, round_) if self.coins is None or self._seed is not None else self.coins(round_)
 
     def _share(self) -> float:
         """The share of the next proposal: the least that all metrics allow and the ramp asks for."""
@@ -357,9 +361,7 @@ class Guard(BasePolicy):
             self._settle(due, self.units.close(due))
         if self._settlement.settle_after is not None:
             self._learn_due()
-        certify = partial(
-            certified, tuple(self._metrics), self._promises, before, share, hold, is_same=not teaches
-        )
+        certify = partial(certified, tuple(self._metrics), self._promises, before, share, hold, is_same=not teaches)
         return GuardDecision(
             round_, "learner" if is_learner else "baseline", proposal if is_learner else baseline,
             share if is_learner else 1.0 - share, share, draw, self.id, unit, certify,

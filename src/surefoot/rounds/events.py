@@ -5,6 +5,7 @@ created    -                `Created`: every setting of the experiment, and its 
 catalogue  c:<digest>       `CatalogueRows`: rows that rounds refer to by their digest, written before the first of them
 round      d:<decision_id>  `Round`, a `RowsRound` or a `PairRound`; numbered from 1 in the order of their events
 visit      d:<decision_id>  `PairRound` without a certificate: another visit of an open unit, which keeps its side
+coins      -                `CoinBlock`: of a guard, what coins from here on follow from, hidden until later
 reward     r:<decision_id>  `Reward`, accepted; further metrics of the same decision under r:<decision_id>.2, .3, ...
 reward     -                `Reward`, refused, with its reason; it changes nothing
 settled    -                `Settled`: windows that have closed, oldest decision first
@@ -49,6 +50,12 @@ in a `settled`; of a unit, by the sum of its visits' own once `unit_window` more
 its worst, or once `settle_after` more rounds were decided. A metric without a reward counts as its default where one
 was declared, and at its worst otherwise.
 
+A guard's coins come in blocks, of at most `BLOCK` rounds each. Before the first of them is drawn, the chain holds the
+SHA-256 of a secret; the secret itself once the block is over. The coin of a round, which names its block's event, is
+`surefoot.policies.coin.coin_of` the secret, the number of the round, and the decision's id (of a sealed experiment, the
+empty text). At an edge a secret is its hub's, and its hash stands in the lease: that of rounds 0 to 999, 1000 to 1999,
+and so on, whichever lease they are decided under.
+
 In a sealed experiment a decision's id is its event's number and the commitment to its private text, which is kept
 beside the chain; every event calls it by that, and its own has no key (`surefoot.experiment.sealing`).
 
@@ -60,9 +67,11 @@ default.
 import math
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from surefoot.rounds.format import Number, Record
 
-CREATED, CATALOGUE, ROUND, VISIT = "created", "catalogue", "round", "visit"
+CREATED, CATALOGUE, ROUND, VISIT, COINS = "created", "catalogue", "round", "visit", "coins"
 REWARD, SETTLED, ABANDONED, VOIDED, CORRECTED = "reward", "settled", "abandoned", "voided", "corrected"
 CONFIRMED, OVERDUE, MODE, ACKNOWLEDGED = "confirmed", "overdue", "mode", "acknowledged"
 ERASED, SNAPSHOT = "erased", "snapshot"
@@ -74,6 +83,7 @@ ModeName: TypeAlias = Literal["shadow", "guarded", "paused"]
 Response: TypeAlias = Literal["stay", "relearn", "renew"]
 FORMAT = 1  # of experiments
 METRIC = "reward"  # the name of the metric where there is but one
+BLOCK = 1000  # rounds whose coins follow from one secret
 
 
 class History(Record):
@@ -324,17 +334,29 @@ class PairRound(Round, kw_only=True):
     """A round of a guard; `share` is the probability with which the proposal was to be played.
 
     Another visit of an open unit has no certificate: its share and coin are as they were in that round, unless the
-    baseline was to be held.
+    baseline was to be held. `coins` is the event that began the block of its coin; 0 where none was drawn, the guard
+    has a seed, or the coin fell with an earlier visit.
     """
 
     request: PairRequest
     share: float
     certificate: BankCertificate | None = None
+    coins: int = 0
 
     @property
     def action(self) -> Any:
         """What is to be played."""
         return self.request.proposal if self.source == "learner" else self.request.baseline
+
+
+class CoinBlock(Record):
+    """A block of a guard's coins begins; `commitment` is the SHA-256 of the secret that they follow from.
+
+    revealed: blocks that are over: the number of the event that began each, and its secret in hexadecimal digits
+    """
+
+    commitment: str | None = None
+    revealed: list[tuple[int, str]] = msgspec.field(default_factory=list)
 
 
 class Reward(Record):
@@ -476,8 +498,9 @@ class Lease(Record):
     merged:    how many of its own were among them
     learned:   how many rounds the frozen set has learned, or the frozen banks have taken in
     digest:    attachment with the policy that the shard decides by
-    coins:     of an edge of a guard, the SHA-256 of the secret that its coins follow from; the secret stands where the
-               lease ends
+    expires:   of an edge, from which moment on only the baseline plays
+    coins:     of an edge of a guard, the SHA-256 of the secrets of its next blocks of coins
+    block:     the number of the first of them
     """
 
     shard: str
@@ -488,7 +511,9 @@ class Lease(Record):
     merged: int
     learned: int
     digest: str
-    coins: str | None = None
+    expires: float | None = None
+    coins: list[str] | None = None
+    block: int = 0
 
 
 class RowsHanded(Record, array_like=True):
@@ -563,13 +588,11 @@ class PairHandIn(HandIn, kw_only=True):
 class LeaseEnded(Record):
     """The shard's rounds under this lease are complete; `untimed` if its clock was wrong then or on the way.
 
-    coins: of an edge of a guard, the secret that the coins of these rounds followed from, in hexadecimal digits
     alarm: kind, round and text of an alarm that is on; the set that it was found by is not kept
     """
 
     lease: int
     untimed: bool = False
-    coins: str | None = None
     alarm: tuple[str, int, str] | None = None
 
 

@@ -54,9 +54,7 @@ class Catalogues:
         self._registry = registry
         self._known: OrderedDict[tuple[str, str], RegisteredCatalogue] = OrderedDict()
 
-    async def register(
-        self, opened: OpenExperiment, catalogue: requests.Catalogue
-    ) -> tuple[str, RegisteredCatalogue]:
+    async def register(self, opened: OpenExperiment, catalogue: requests.Catalogue) -> tuple[str, RegisteredCatalogue]:
         """Register a catalogue; twice is once."""
         refuse_names(catalogue.actions)
         # Made first: a catalogue that cannot be used must not reach the journal.

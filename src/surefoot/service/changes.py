@@ -60,7 +60,10 @@ def _created(record: events.Created) -> str:
 
 
 def _corrected(record: events.Corrected) -> str:
-    values = [f"{float(value):g}" if name == events.METRIC else f"{name} {float(value):g}" for name, value in record.values.items()]
+    values = [
+        f"{float(value):g}" if name == events.METRIC else f"{name} {float(value):g}"
+        for name, value in record.values.items()
+    ]
     return f"reward corrected to {', '.join(values)}."
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from surefoot.experiment.creation import LONGEST_NAME, NAME_PATTERN, NAME_RULE
 from surefoot.experiment.reading import LONGEST_ID
@@ -63,21 +63,21 @@ class Decide(Wire, kw_only=True):
     `context` is kept beside the decision.
     """
 
-    decision_id: Identifier | None | UnsetType = UNSET
-    context: dict[str, Any] | None | UnsetType = UNSET
-    baseline: Any = UNSET
-    actions: Annotated[list[Action], Meta(min_length=1)] | None | UnsetType = UNSET
-    catalogue: Digest | None | UnsetType = UNSET
-    context_features: list[float] | None | UnsetType = UNSET
-    baseline_reward: float | Annotated[list[float], Meta(min_length=2, max_length=2)] | None | UnsetType = UNSET
-    confirms: Annotated[list[Identifier], Meta(max_length=100)] | UnsetType = UNSET
-    proposal: Any = UNSET
-    unit: Annotated[str, Meta(min_length=1, max_length=200)] | None | UnsetType = UNSET
-    prediction: RewardValue | None | UnsetType = UNSET
+    decision_id: Identifier | None = None
+    context: dict[str, Any] | None = None
+    baseline: Any = None
+    actions: Annotated[list[Action], Meta(min_length=1)] | None = None
+    catalogue: Digest | None = None
+    context_features: list[float] | None = None
+    baseline_reward: float | Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    confirms: Annotated[list[Identifier], Meta(max_length=100)] | None = None
+    proposal: Any = None
+    unit: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    prediction: RewardValue | None = None
 
     def arguments(self) -> dict[str, Any]:
         """What was sent, by name."""
-        return {name: value for name in DECIDE if (value := getattr(self, name)) is not UNSET and value is not None}
+        return {name: value for name in DECIDE if (value := getattr(self, name)) is not None}
 
 
 DECIDE = Decide.__struct_fields__

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from surefoot.arrays import finite, nonnegative
 from surefoot.errors import InputError
-from surefoot.sharing.merging import Member, Members
-from surefoot.sharing.pots import Amounts, pot_of
 from surefoot.policies import Guard, SafeLUCB
 from surefoot.policies.base_policy import BasePolicy
 from surefoot.rounds import number
 from surefoot.rounds.events import Lease
+from surefoot.sharing.merging import Member, Members
+from surefoot.sharing.pots import Amounts, pot_of
 
 LONGEST_SHARD = 200
 PACE = 0.5  # weight of the newest lease in a shard's pace

@@ -6,24 +6,24 @@ Whoever hands in runs the coordinator, alone and on the true head, and leaves be
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from surefoot.errors import ConfigError, InputError, JournalCorruptedError, JournalSchemaError, ModeError, SurefootError
-from surefoot.sharing.coordinator import Coordinator, read_shard
 from surefoot.journal import Event, Head, Journal, Transaction, View
 from surefoot.policies.by_name import first_policy
 from surefoot.rounds import Record, decode, encode, events
 from surefoot.rounds.events import Created, HandIn, Joined, Lease, Lost, ModeName
 from surefoot.rounds.format import pack, unpack
+from surefoot.sharing.coordinator import Coordinator, read_shard
 from surefoot.version import VERSION
 
 LOG = logging.getLogger("surefoot.sharing")
 T = TypeVar("T")
-Commitment: TypeAlias = Callable[[int], str]  # of the lease of this number, the hash of the secret of its coins
 SNAPSHOT_ROUNDS = 20_000  # handed in between two snapshots: half a second of a replay
 OPEN_ROUNDS = 16  # and so many for each that is open, since a snapshot holds them
+LEASED_BLOCKS = 16  # of coins, that a lease commits to
 NEXT_MODES: dict[ModeName, tuple[ModeName, ...]] = {
     "shadow": ("guarded", "paused"), "guarded": ("paused",), "paused": ("guarded",),
 }  # fmt: skip
@@ -37,11 +37,26 @@ class SharedMode(NamedTuple):
 
 
 class Granted(NamedTuple):
-    """A lease, what the shard decides by (None where that was lost), and the mode of all shards."""
+    """A lease, what the shard decides by (None where that was lost), and the mode of all shards.
+
+    secrets: of an edge of a guard, those of its coins
+    """
 
     lease: Lease
     data: bytes | None
     mode: SharedMode
+    secrets: tuple[bytes, ...] = ()
+
+
+class EdgeTerms(NamedTuple):
+    """What a lease to an edge says beside its amount.
+
+    expires:    from when on only the baseline plays
+    commitment: of a guard, the SHA-256 of the secret of a block of coins, by its number
+    """
+
+    expires: float
+    commitment: Callable[[int], str] | None = None
 
 
 class Room(NamedTuple):
@@ -191,18 +206,31 @@ class Hub:
         time = self._journal.clock()
         return self._clock() if time is None else time
 
-    def prepare(self) -> None:
+    @property
+    def chain(self) -> str:
+        """What a shard calls its own chain."""
+        return self.name
+
+    @property
+    def may_change_mode(self) -> bool:
+        """A server may change the mode of all of them."""
+        return True
+
+    def check_size(self, size: int) -> None:
+        """Nothing: what a server hands in is not sent anywhere else."""
+
+    def prepare(self, chain: View | None = None) -> None:
         """Read what is there before the first transaction, which is short then: others wait for it."""
         with self._alone:
             if self._state is None:
                 self._state = self._caught_up(self._journal.view(self.name))
 
     def join(
-        self, shard: str, token: str, *, by: str = "", room: Room | None = None, commit: Commitment | None = None
+        self, shard: str, token: str, *, by: str = "", room: Room | None = None, terms: EdgeTerms | None = None
     ) -> Granted:
         """Let a shard in, and give its first lease; the same one again, if its answer was lost.
 
-        Nobody else is let in where there is no `room`. An edge of a guard has its lease `commit` to its coins.
+        Nobody else is let in where there is no `room`. An edge is leased to on `terms`.
         """
         self.prepare()
         now = self.now()
@@ -219,7 +247,7 @@ class Hub:
                 state.joined(joined)
             else:
                 self._check_place(state, transaction, shard, token, 1, is_ended=False)
-            return self._lease(state, transaction, shard, 1, now, commit)
+            return self._lease(state, transaction, shard, 1, now, terms)
 
         return self._transact(work, [f"j:{shard}", f"l:{shard}:1", f"h:{shard}:1"])
 
@@ -280,7 +308,9 @@ class Hub:
                 "before must not go on: join by a new name."
             )
 
-    def take(self, hand_in: Any, *, sent: float, commit: Commitment | None = None) -> Granted | None:
+    def take(
+        self, hand_in: Any, *, sent: float, chain: View | None = None, terms: EdgeTerms | None = None
+    ) -> Granted | None:
         """Take in what a shard did, and lease to it anew unless it leaves; once, however often it is said."""
         now, key = self.now(), f"h:{hand_in.shard}:{hand_in.lease}"
 
@@ -302,7 +332,7 @@ class Hub:
                 self._snapshot(state, transaction, now)
             if hand_in.leaves or (before is not None and before.leaves):
                 return None
-            return self._lease(state, transaction, hand_in.shard, hand_in.lease + 1, now, commit)
+            return self._lease(state, transaction, hand_in.shard, hand_in.lease + 1, now, terms)
 
         leases = [f"l:{hand_in.shard}:{lease}" for lease in (hand_in.lease, hand_in.lease + 1)]
         return self._transact(work, [key, *leases])
@@ -313,6 +343,13 @@ class Hub:
         record = None if event is None else decode(event, Lease)
         data = None if record is None else self._journal.attachment(self.name, record.digest)
         return None if record is None or data is None else (record, data)
+
+    def mode_at(self, number: int) -> ModeName:
+        """The mode of all shards, as an event says it."""
+        event = next(self._journal.view(self.name).read(number - 1, limit=1), None)
+        if event is None or event.kind not in (events.MODE, events.CREATED):
+            raise InputError(f"Event {number} of {self.name!r} must say a mode, but does not.")
+        return decode(event, events.Mode).mode if event.kind == events.MODE else decode(event, Created).mode
 
     def lose(self, shard: str, *, reason: str, by: str = "") -> None:
         """Stop waiting for a shard (`Coordinator.lose` says when that is valid)."""
@@ -377,7 +414,7 @@ class Hub:
         shard: str,
         lease: int,
         now: float,
-        commit: Commitment | None,
+        terms: EdgeTerms | None,
     ) -> Granted:
         event = transaction.find(f"l:{shard}:{lease}")
         if event is not None:
@@ -385,8 +422,12 @@ class Hub:
             return Granted(record, transaction.attachment(record.digest), state.mode)
         granted, frozen = state.coordinator.grant(shard)
         data = pack(frozen)
-        coins = None if commit is None else commit(lease)
-        record = msgspec.structs.replace(granted, digest=transaction.attach(data), coins=coins)
+        record = msgspec.structs.replace(granted, digest=transaction.attach(data))
+        if terms is not None:
+            block = state.coordinator.members.find(shard).rounds // events.BLOCK
+            blocks = range(block, block + LEASED_BLOCKS)
+            coins = None if terms.commitment is None else [terms.commitment(one) for one in blocks]
+            record = msgspec.structs.replace(record, expires=terms.expires, coins=coins, block=block)
         self._write(state, transaction, events.LEASED, record, f"l:{shard}:{lease}", now)
         # The set of the lease before, which the shard has handed in, is of no use any more.
         older = transaction.find(f"l:{shard}:{lease - 1}") if lease > 1 else None

@@ -13,18 +13,17 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import DecisionError, InputError
-from surefoot.sharing.pots import question_of, recall_row
 from surefoot.linear.actions import ActionSet, Catalogue, rows_in
 from surefoot.linear.ellipsoid import EPS
 from surefoot.policies import Decision, Guard, SafeLUCB
 from surefoot.policies.base_policy import Round
-from surefoot.policies.coin import coin_of
 from surefoot.policies.decision import Source, check_recalled, round_of
 from surefoot.policies.guard_decision import GuardDecision
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.orders import TRY
 from surefoot.rounds.events import METRIC, Lease, PairHanded, PairHandIn, RowsHanded, RowsHandIn
 from surefoot.safety.ledger import Ledger
+from surefoot.sharing.pots import question_of, recall_row
 
 
 class MovedRounds:
@@ -389,7 +388,6 @@ class LeasedGuard(Guard):
         super().__init__(**settings)
         self._is_leased = False
         self._settled: list[tuple[int, dict[str, float] | None]] = []  # since the last hand-in
-        self.coins: bytes | None = None  # the secret that coins follow from; without one they are the system's
 
     @property
     def is_leased(self) -> bool:
@@ -488,9 +486,6 @@ class LeasedGuard(Guard):
         """
         super().abandon(decision)
         self._settled.append((round_of(decision, self._id), None))
-
-    def _draw(self, round_: int) -> float:
-        return super()._draw(round_) if self.coins is None else coin_of(self.coins, round_)
 
     def _play(self, *args: Any) -> GuardDecision:
         decision = super()._play(*args)

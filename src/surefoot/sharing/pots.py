@@ -18,7 +18,6 @@ import numpy as np
 from surefoot.arrays import Vector
 from surefoot.core.native_guard import Bank, GuardBooks, available
 from surefoot.errors import ConfigError, InputError, ProofError
-from surefoot.sharing.merging import Member
 from surefoot.linear.ellipsoid import EPS, Ball, Ellipsoid
 from surefoot.policies import Guard, SafeLUCB
 from surefoot.policies.guard_settings import check_coin, read_prediction, read_rewards
@@ -30,6 +29,7 @@ from surefoot.safety.facts import Fact, Linear
 from surefoot.safety.likelihood import Tangent
 from surefoot.safety.proof import Proof, assemble
 from surefoot.safety.prove import prove
+from surefoot.sharing.merging import Member
 
 Amounts = tuple[float, ...]
 CUSHION = 1e-9  # kept back from every lease, for what later sums round away

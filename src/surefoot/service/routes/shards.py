@@ -1,4 +1,4 @@
-"""Shards that share a promise: who is there, and what each may lose."""
+"""Shards that share a promise: who is there, what each may lose, and edges, which decide in an app's own process."""
 
 from typing import Annotated, Any
 
@@ -11,11 +11,13 @@ from surefoot.errors import DecisionError, InputError
 from surefoot.experiment import HubStatus
 from surefoot.service.authorization import visit_of
 from surefoot.service.bodies import body_of
+from surefoot.service.edges import Edges
 from surefoot.service.problems import ProblemError
 from surefoot.service.registry import Registry
 from surefoot.service.requests import LoseShard
 from surefoot.service.routes.route_options import ExperimentName, guarded, problems
 from surefoot.service.shards import leases_of
+from surefoot.sharing.messages import EdgeStanding, HubRead, JoinEdge, UploadEvents
 
 TAGS = ["shards"]
 ShardName = Annotated[str, PathParameter(description="The shard's name.", max_length=200)]
@@ -29,6 +31,7 @@ class Shards(msgspec.Struct):
 
 def routes(registry: Registry) -> list[HTTPRouteHandler]:
     """The handlers."""
+    edges = Edges(registry)
 
     @get(
         "/v1/experiments/{name:str}/shards",
@@ -76,4 +79,34 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         visit.notes.update(experiment=name, shard=shard)
         return Shards(await registry.run(leases.status))
 
-    return [read, lose, leave]
+    @get(
+        "/v1/experiments/{name:str}/edges",
+        **guarded("decide", TAGS, "readHub"),
+        responses=problems("unknown-experiment", "not-sharded"),
+    )
+    async def hub(name: ExperimentName) -> HubRead:
+        """What an edge begins its chain with."""
+        return await registry.run(edges.read, (await registry.find(name)).experiment)
+
+    @post(
+        "/v1/experiments/{name:str}/edges",
+        **guarded("decide", TAGS, "joinEdge", body=JoinEdge),
+        responses=problems("unknown-experiment", "not-sharded", body=True),
+    )
+    async def join(request: Request[Any, Any, Any], name: ExperimentName) -> EdgeStanding:
+        """Let an edge in, by a new name: its first lease, signed. The same again for the same token."""
+        data, experiment = await body_of(request, JoinEdge), (await registry.find(name)).experiment
+        return await registry.run(edges.join, experiment, data, by=visit_of(request.scope).by)
+
+    @post(
+        "/v1/experiments/{name:str}/edges/{shard:str}/events",
+        **guarded("decide", TAGS, "uploadEvents", body=UploadEvents),
+        status_code=200,
+        responses=problems("unknown-experiment", "not-sharded", "broken-assumption", body=True),
+    )
+    async def upload(request: Request[Any, Any, Any], name: ExperimentName, shard: ShardName) -> EdgeStanding:
+        """Take in the next events of an edge, each made once more; its next lease, once one is handed in whole."""
+        data, experiment = await body_of(request, UploadEvents), (await registry.find(name)).experiment
+        return await registry.run(edges.take, experiment, shard, data)
+
+    return [read, lose, leave, hub, join, upload]

@@ -1,0 +1,126 @@
+"""What an edge and its service say to each other: leases that travel, signed, and the events of the edge's chain.
+
+Ed25519 signs the canonical JSON of a `LeaseMessage`, after the words `surefoot-lease/2` and a line break. The policy
+that the edge decides by is an attachment of the lease's `digest`, and so signed with it.
+"""
+
+import hashlib
+
+import msgspec
+
+from surefoot.errors import ConfigError
+from surefoot.journal import canonical
+from surefoot.journal.signatures import PublicKey, SigningKey
+from surefoot.rounds import Record
+from surefoot.rounds.events import Lease, ModeName
+from surefoot.sharing.hub import Granted, SharedMode
+
+SIGNED, COINS = b"surefoot-lease/2\n", b"surefoot-coins/2\n"
+
+
+class LeaseMessage(Record):
+    """A lease, whose it is, and the mode of all shards with the event of the hub that says so.
+
+    hub: hash of the first event where the shards meet
+    """
+
+    experiment: str
+    hub: str
+    lease: Lease
+    mode: ModeName
+    mode_event: int
+
+
+class SignedLease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A lease that can travel: the message, its signature, what the edge decides by, and the secrets of its coins."""
+
+    message: bytes
+    signature: str
+    state: bytes
+    secrets: list[bytes] = []
+
+    @classmethod
+    def sign(cls, experiment: str, hub: str, granted: Granted, key: SigningKey) -> "SignedLease":
+        """A lease of this moment."""
+        if granted.data is None:
+            raise ConfigError("What a lease was frozen with must be where the shards meet, but was lost: join anew.")
+        mode = granted.mode
+        message = canonical(
+            LeaseMessage(experiment=experiment, hub=hub, lease=granted.lease, mode=mode.mode, mode_event=mode.event)
+        )
+        return cls(message, key.sign(SIGNED + message), granted.data, list(granted.secrets))
+
+    def read(self, experiment: str, hub: str | None, shard: str, key: PublicKey) -> Granted:
+        """The lease, if the service has signed it, it is for this edge, and nothing of it was exchanged."""
+        if not key.has_signed(self.signature, SIGNED + self.message):
+            raise ConfigError("A lease must be signed by the service, but this one is not: is it the right `key`?")
+        said = msgspec.json.decode(self.message, type=LeaseMessage)
+        lease = said.lease
+        if (said.experiment, said.hub, lease.shard) != (experiment, hub or said.hub, shard):
+            raise ConfigError(
+                f"A lease must be for edge {shard!r} of {experiment!r}, but this one is for {lease.shard!r} of "
+                f"{said.experiment!r}, or of another experiment of that name."
+            )
+        if hashlib.sha256(self.state).hexdigest() != lease.digest:
+            raise ConfigError("What a lease was frozen with must be what it was signed for, but is not.")
+        if [hashlib.sha256(secret).hexdigest() for secret in self.secrets] != (lease.coins or []):
+            raise ConfigError("The secrets of a lease's coins must be those that it commits to, but are not.")
+        return Granted(lease, self.state, SharedMode(said.mode, said.mode_event), tuple(self.secrets))
+
+
+def coin_secret(key: SigningKey, hub: str, shard: str, block: int) -> bytes:
+    """The secret of a block of an edge's coins: the same in every server of the hub, and in nobody else's hands.
+
+    Ed25519 signs the same words with the same bits, so nothing has to be kept.
+    """
+    words = canonical({"hub": hub, "shard": shard, "block": block})
+    return hashlib.sha256(bytes.fromhex(key.sign(COINS + words))).digest()
+
+
+class HubRead(msgspec.Struct, frozen=True):
+    """What an edge begins its chain with: what the experiment was created with, the hash of that event, and the time.
+
+    event_bytes: the most that one event of the edge may take
+    """
+
+    created: bytes
+    link: str
+    now: float
+    event_bytes: int
+
+
+class JoinEdge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Let an edge in, by a name that no shard has had; `token` is of its own journal."""
+
+    shard: str
+    token: str
+
+
+class UploadEvents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Events of an edge's chain, those after event `follows`.
+
+    events:     a list of [kind, key, time, payload] in msgpack
+    lease:      the number of the edge's newest lease
+    is_ended:   whether its rounds are complete
+    is_opening: whether the edge has just been opened, and asks if it may go on
+    leaves:     whether it takes no other lease
+    sent:       its clock
+    """
+
+    token: str
+    lease: int
+    follows: int = 0
+    events: bytes = b"\x90"
+    is_ended: bool = False
+    is_opening: bool = False
+    leaves: bool = False
+    sent: float = 0.0
+
+
+class EdgeStanding(msgspec.Struct, frozen=True):
+    """Where an edge's chain stands where the shards meet, the time there, and a lease where one was due."""
+
+    number: int
+    hash: str
+    now: float
+    lease: SignedLease | None = None
