@@ -9,7 +9,6 @@ full        The reward of every action is known, as in a table of labels or rati
 """
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -44,7 +43,6 @@ from surefoot.replay.replayed_policy import (
 from surefoot.simulation.contestants import Entrant, Entry, entrants
 from surefoot.simulation.workers import VersionedTask, Where, check_version, completed, workers_on
 
-OLD_IMPORTANCE = "shadow"  # a name that experiments use for a mode
 EvaluatorName = Literal["rejection", "importance", "full"]
 Progress = Callable[[int, int], None]
 MODES: dict[str, int] = {
@@ -81,10 +79,7 @@ ASSUMES: dict[str, tuple[str, ...]] = {
 
 
 def evaluator_named(name: str) -> EvaluatorName:
-    """The evaluator of that name, also of an old one; a ConfigError if there is none."""
-    if name == OLD_IMPORTANCE:
-        warnings.warn(f"The evaluator {name!r} is called 'importance' now.", DeprecationWarning, stacklevel=3)
-        return "importance"
+    """The evaluator of that name; a ConfigError if there is none."""
     if name not in MODES:
         raise ConfigError(f"`evaluator` must be rejection, importance or full, but got {name!r}.")
     return cast("EvaluatorName", name)

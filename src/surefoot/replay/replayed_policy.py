@@ -7,7 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot._renamed import takes_old_name
 from surefoot.arrays import Matrix, Vector, nonnegative, positive
 from surefoot.core import native
 from surefoot.errors import AssumptionError, ConfigError, PolicyError
@@ -23,7 +22,6 @@ REJECTION, IMPORTANCE, FULL = range(3)
 REJECTED, BASELINE, LEARNER = range(3)
 
 
-@takes_old_name("reward_range", "reward_bounds")
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What a policy is told before it starts, from knowledge or from `fit_baseline`.

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from surefoot import theory
-from surefoot._renamed import takes_old_name
 from surefoot.arrays import Vector, count, positive
 from surefoot.errors import ConfigError
 from surefoot.hints import nearest
@@ -37,7 +36,6 @@ KINDS = ("safe", "paper")
 MOST_ROUNDS = 400_000  # a longer month is simulated up to here, and extrapolated from there
 
 
-@takes_old_name("gain", "lift")
 @dataclass(frozen=True)
 class PlanWorld(World):
     """Random actions of which one, the baseline, earns `baseline_reward` and the best one `lift` more, as a share."""
@@ -133,11 +131,9 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; what is not finite becomes null."""
         answers = [{k: _plain(v) for k, v in asdict(answer).items()} for answer in self.answers]
-        settings = {**self.settings, "gain": self.settings["lift"]}  # its name before, which programs may read
-        return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": settings}
+        return {"answers": answers, "rounds": self.rounds, "days": self.days, "settings": self.settings}
 
 
-@takes_old_name("gain", "lift")
 def plan(
     *,
     dim: int,
