@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import AssumptionError, ConfigError, InputError
+from surefoot.linear.actions import first_bad_row
 from surefoot.linear.features import Disjoint, FeatureMap, Interactions, OneHot, Shared
-from surefoot.linear.scores import first_bad_row
 
 ACTIONS = [[0.5, -1.0], [2.0, 0.3], [-0.7, 0.1]]
 BOUND = 2.5  # of a context

@@ -11,9 +11,8 @@ import pytest
 from surefoot.arrays import Matrix
 from surefoot.core import native
 from surefoot.errors import AssumptionError
-from surefoot.linear.actions import Catalogue
+from surefoot.linear.actions import LENGTH_TOLERANCE, Catalogue, first_bad_row
 from surefoot.linear.ridge import Ridge
-from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from tests.linear.scoring import EPS, fresh, learned, policy_of, proposed, scored, settings_with
 
 MANY = 64  # rows and features from which the exact scores are long sums

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector
 from surefoot.errors import ConfigError, InputError
-from surefoot.linear.actions import ActionSet
+from surefoot.linear.actions import ActionSet, first_bad_row
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.nested import Nested, Split
-from surefoot.linear.scores import first_bad_row
 from surefoot.policies.decision import Decision
 from surefoot.policies.linear_certificate import Promise
 from surefoot.policies.linear_policy import CONTRADICTION

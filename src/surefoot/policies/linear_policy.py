@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 from surefoot.arrays import LARGEST, Matrix, Vector, count, finite_array, real_array
 from surefoot.core import native
 from surefoot.errors import AssumptionError, InputError
-from surefoot.linear.actions import ActionSet, Catalogue, rows_in
+from surefoot.linear.actions import LENGTH_TOLERANCE, ActionSet, Catalogue, first_bad_row, rows_in
 from surefoot.linear.ellipsoid import Ball, Ellipsoid, newest_set, snapshot
 from surefoot.linear.ridge import Ridge, sized
-from surefoot.linear.scores import LENGTH_TOLERANCE, first_bad_row
 from surefoot.policies import linear_state
 from surefoot.policies.coin import draw_coin
 from surefoot.policies.linear_certificate import Promise, certify
