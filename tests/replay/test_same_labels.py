@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from surefoot.errors import InputError, LogError
 from surefoot.linear import context_keys
-from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, NumericColumn
-from surefoot.linear.labels import text_of
+from surefoot.linear.encoding import CategoricalColumn, Encoder, HashedColumn, NumericColumn, text_of
 from surefoot.replay.columns import Columns
 from surefoot.replay.log_files import TableLog
 from surefoot.replay.open_log import read_log

@@ -9,10 +9,8 @@ from matplotlib.figure import Figure
 
 import surefoot
 from surefoot.paper.section5 import FULL, paper_sweep
-from surefoot.reports.figure_style import NEUTRAL, SERIES
-from surefoot.reports.frame import FOOTER, stylesheet
-from surefoot.reports.inline_svg import SVG_STYLE, inline_svg
-from surefoot.reports.policy_style import POLICY_STYLES
+from surefoot.reports.figures import NEUTRAL, POLICY_STYLES, SERIES, SVG_STYLE, inline_svg
+from surefoot.reports.html_page import FOOTER, stylesheet
 from tests.reports import PAGES, page_of, small_plan
 
 SOURCE = Path(surefoot.__file__).parent
