@@ -140,7 +140,7 @@ def misspelt(names: tuple[str, ...], keys: Collection[Any]) -> Slip | None:
     odd = tuple(key for key in keys if isinstance(key, str) and key not in known)
     # The same keys come again and again, but what a stranger sends must not be kept whatever its size.
     if len(odd) <= FEW and sum(map(len, odd)) <= SHORT:
-        return _cached_slip(absent, odd)
+        return cached_slip(absent, odd)
     return _slip(absent, odd)
 
 
@@ -160,7 +160,7 @@ def _slip(absent: Sequence[str], odd: Sequence[str]) -> Slip | None:
     return None
 
 
-_cached_slip = lru_cache(maxsize=1024)(_slip)
+cached_slip = lru_cache(maxsize=1024)(_slip)
 
 
 def _is_another(key: str, name: str) -> bool:
