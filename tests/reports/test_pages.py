@@ -93,9 +93,7 @@ def test_light_and_dark_differ_in_every_pair_of_colours() -> None:
 
 
 def test_every_policy_of_section_5_has_a_look_of_its_own() -> None:
-    assert {spec.name or spec.policy for part in paper_sweep(FULL).parts for spec in part.entrants} <= set(
-        POLICY_STYLES
-    )
+    assert {spec.name or spec.policy for part in paper_sweep(FULL).parts for spec in part.specs} <= set(POLICY_STYLES)
 
 
 def test_the_plan_says_on_its_page_what_it_says_in_the_terminal() -> None:

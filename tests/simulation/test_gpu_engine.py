@@ -18,9 +18,17 @@ from surefoot.linear.radius import RADII
 from surefoot.simulation import ArmsWorld, Baseline, ContextualWorld, PaperWorld, Spec, simulate
 from surefoot.simulation import engine as cpu
 from surefoot.simulation.engine import ChunkTask
-from surefoot.simulation.gpu_engine import Device, refusal, set_up
-from surefoot.simulation.gpu_executor import GpuExecutor
-from surefoot.simulation.gpu_programs import TYPES, WHICH, are_ordinary, engine_of, is_ordinary
+from surefoot.simulation.gpu_engine import (
+    TYPES,
+    WHICH,
+    Device,
+    GpuExecutor,
+    are_ordinary,
+    engine_of,
+    is_ordinary,
+    refusal,
+    set_up,
+)
 from surefoot.simulation.sweep import Part, Sweep, run_sweep
 
 ALPHAS = (0.05, 0.4)
@@ -152,7 +160,7 @@ class Played:
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Device", Played)
     with GpuExecutor(1) as made:
         yield made
 
@@ -198,7 +206,7 @@ def test_an_error_of_the_device_is_the_caller_s(executor: Any) -> None:
 
 
 def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Device", Played)
     executor = GpuExecutor(0)
     task = ChunkTask(PaperWorld(), SPECS[:1], [0], 5, 0, [], np.array([5], dtype=np.int64))
     futures = [executor.submit(task) for _ in range(3)]
@@ -209,8 +217,8 @@ def test_it_ends_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_has_not_begun_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.Device", Played)
-    monkeypatch.setattr("surefoot.simulation.gpu_executor.MOST_RUNS", 1)  # each by itself
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.Device", Played)
+    monkeypatch.setattr("surefoot.simulation.gpu_engine.MOST_RUNS", 1)  # each by itself
     executor = GpuExecutor(0)
     task = ChunkTask(PaperWorld(), SPECS[:1], range(40), 2_000, 0, [], np.array([5], dtype=np.int64))
     futures = [executor.submit(task) for _ in range(50)]

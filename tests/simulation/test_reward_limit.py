@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from surefoot.simulation.reward_limit import RewardLimit
+from surefoot.simulation.rewards import RewardLimit
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from surefoot.arrays import Vector
+from surefoot.atomic_files import whole_file
 from surefoot.errors import InputError
 from surefoot.paper.claims import FIRST, SURE
 from surefoot.paper.sweep_rows import (
@@ -42,7 +43,6 @@ from surefoot.paper.sweep_rows import (
     worlds,
 )
 from surefoot.reports.figures import DASHES, INK, LEAST, MARKERS, PAPER_STYLE, PolicyStyle, colour_of, styles_for
-from surefoot.simulation.atomic_files import whole_file
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:

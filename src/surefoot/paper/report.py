@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from surefoot.atomic_files import whole_file
 from surefoot.paper.claims import FIRST, SURE, Claim, judge
 from surefoot.paper.figures import save_figures
 from surefoot.paper.sweep_rows import (
@@ -47,7 +48,6 @@ from surefoot.reports.html_page import (
     table,
     tag,
 )
-from surefoot.simulation.atomic_files import whole_file
 
 Chart = dict[str, Any]
 

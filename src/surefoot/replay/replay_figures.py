@@ -226,7 +226,7 @@ def _looks(outcomes: Sequence[ReplayOutcome]) -> list[tuple[ReplayOutcome, dict[
 
 def _name(outcome: ReplayOutcome) -> str:
     """Of a policy, whatever its floor; without one, by what else it was told."""
-    return outcome.spec.label if outcome.spec.alpha is None else outcome.spec.policy
+    return outcome.spec.label if outcome.spec.alpha is None else outcome.spec.name
 
 
 def _finish(ax: Axes) -> Axes:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surefoot.atomic_files import whole_file
 from surefoot.reports.figures import DARK_GREY, FLOOR, LINES, PAPER, STYLE, SVG_STYLE, inline_svg, legend_below
 from surefoot.reports.html_page import Html
-from surefoot.simulation.atomic_files import whole_file
 from surefoot.simulation.rollout_plan import Plan
 
 if TYPE_CHECKING:

@@ -5,41 +5,125 @@ its vectors. Draws are functions of seed and round, so a GPU makes its own. What
 CPU does.
 """
 
+import queue
+import threading
+import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.core import native
 from surefoot.core.gpu_program import Engine, program
 from surefoot.errors import ConfigError, WorkerError
+from surefoot.linear.radius import RADII
 from surefoot.linear.ridge import FIXED
-from surefoot.simulation.available_memory import available_memory
-from surefoot.simulation.contestants import Entrant
-from surefoot.simulation.engine import LEARNED, MEASURES, Played, check_owed, play_chunk, too_long
-from surefoot.simulation.gpu_programs import (
-    ARENA_BYTES,
-    BLOCK,
-    MOST_DEALT,
-    ROUNDS,
-    TEAMS,
-    TYPES,
-    WHICH,
-    Kind,
-    are_ordinary,
-    engine_of,
-    is_ordinary,
-    task_dtype,
-    team_of,
-)
-from surefoot.simulation.object_runner import policy_of
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import seed_of_run
-from surefoot.simulation.realisations import Block, Realisation
+from surefoot.simulation.engine import LEARNED, MEASURES, ChunkTask, Played, check_owed, play_chunk, too_long
+from surefoot.simulation.policy_specs import Spec, seed_of_run
 from surefoot.simulation.rewards import GAUSSIAN
-from surefoot.simulation.worlds import World
+from surefoot.simulation.workers import available_memory
+from surefoot.simulation.worlds import Block, Realisation, World
+
+# Their types in `core/gpu/play.cu`: the paper's are one, and each is one `Which` of it.
+TYPES = {"LUCB": "PaperPolicy", "CLUCB": "PaperPolicy", "CLUCB2": "PaperPolicy", "SafeLUCB": "SafeLucb"}
+WHICH = ("LUCB", "CLUCB", "CLUCB2")
+# Lanes that play one run. More would share its rows, and repeat the rest of its rounds.
+TEAMS = {"PaperPolicy": 4, "SafeLucb": 4}
+BLOCKS = {"PaperPolicy": 8, "SafeLucb": 1}  # that a multiprocessor must have registers for
+BLOCK = 32  # threads that are started together
+ARENA_BYTES = 32 * BLOCK  # of a block's shared memory: where its threads take room from
+BOARD_BYTES = 14240  # and what they tell each other where vectors are dealt
+MOST_DEALT = 128  # rows that a warp scores together
+ORDINARY = 2.0**60  # the largest number that their quotients are made for
+
+# The structs of `gpu/play.cu`.
+ROUNDS = np.dtype(
+    [
+        ("rounds", np.int32),
+        ("actions", np.int32),
+        ("checkpoints", np.uint64),
+        ("checkpoint_count", np.int32),
+        ("watched", np.uint64),
+        ("watched_count", np.int32),
+        ("memory", np.uint64),
+        ("lane_room", np.uint64),
+        ("team_room", np.uint64),
+        ("groups", np.int32),
+        ("slices", np.int32),
+        ("tickets", np.uint64),
+        ("done", np.uint64),
+    ],
+    align=True,
+)
+
+
+def task_dtype(settings: int) -> np.dtype[np.void]:
+    """One run as the kernel reads it, with so many bytes of settings."""
+    return np.dtype(
+        [
+            ("settings", np.void, settings),
+            ("features", np.uint64),
+            ("columns", np.uint64),
+            ("means", np.uint64),
+            ("baselines", np.uint64),
+            ("draws", np.uint64),
+            ("kept", np.uint64),
+            ("learned", np.uint64),
+            ("scale", np.float64),
+            ("rewards", np.int32),
+            ("is_told", np.int32),
+            ("which", np.int64),
+        ]
+    )
+
+
+# The others look at more than an ellipsoid and its widths.
+DEALT_RADII = {RADII[name] for name in ("paper", "logdet", "amm")}
+
+
+class Kind(NamedTuple):
+    """What a program is compiled for: a policy's type in the core, a radius, and whether its runs are ordinary."""
+
+    policy: str
+    radius: int
+    is_ordinary: bool
+
+
+def engine_of(
+    policy: str, radius: int = 0, is_ordinary: bool = True, *, fixed: bool = True, actions: int = MOST_DEALT
+) -> Engine:
+    """The engine for a policy's type and radius in the core, in worlds whose rows stay the same or not."""
+    task = task_dtype(len(native.LinearSettings().raw())).itemsize
+    team = team_of(policy, radius, fixed=fixed)
+    dealt = policy == "PaperPolicy" and is_ordinary and fixed and radius in DEALT_RADII and actions <= MOST_DEALT
+    shared = ARENA_BYTES + BOARD_BYTES * dealt
+    return Engine(policy, radius, fixed, FIXED, team, BLOCK, BLOCKS[policy], task, ROUNDS.itemsize, shared, dealt)
+
+
+def are_ordinary(blocks: Sequence[Block]) -> bool:
+    """Whether all features lie between 1/ORDINARY and ORDINARY, or are zero.
+
+    Where vectors are dealt, quotients and roots are rounded correctly as long as nothing on the way leaves the normal
+    numbers. With such features, and a ridge within the same bounds, a row's leverage stays below 2^182, and det V
+    grows by less than 2^800 between two factorisations of 1,024 observations.
+    """
+    sizes = np.abs(np.concatenate([block.features.ravel() for block in blocks]))
+    return bool(np.all((sizes == 0.0) | ((sizes >= 1 / ORDINARY) & (sizes <= ORDINARY))))
+
+
+def is_ordinary(settings: Any) -> bool:
+    """Whether a ridge lies within those bounds, and nothing is declared that programs with dealt vectors leave out."""
+    within = 1 / ORDINARY <= settings.ridge <= ORDINARY
+    return bool(within and settings.misfit == 0.0 and settings.exploration == 0.0)
+
+
+def team_of(policy: str, radius: int, *, fixed: bool) -> int:
+    """How many lanes play a run; one alone prepares new rows, and chooses the sets of the `dual` radius."""
+    return TEAMS[policy] if fixed and radius != RADII["dual"] else 1
+
 
 CARVEOUT, DEALT_CARVEOUT = 14, 58  # percent of the memory of a multiprocessor that is not to be a cache
 SLICES = 8  # of the rounds of dealt runs: more blocks than a device plays at once take turns, and all end together
@@ -51,17 +135,17 @@ DRAW_THREADS = 256
 WIDE = 8  # places that the core pads actions to
 
 
-def refusal(world: World, entrants: Sequence[Entrant]) -> str | None:
+def refusal(world: World, specs: Sequence[Spec]) -> str | None:
     """Why a GPU cannot play this; None if it can."""
     if world.delay > 0:
         return "delayed rewards wait in a queue that only a CPU has"
     if world.dim != FIXED:
         return f"its programs are for {FIXED} dimensions, and this world has {world.dim}"
-    for entrant in entrants:
-        if not isinstance(entrant, Spec) or entrant.policy not in TYPES:
-            return f"{entrant.label} is not one of {', '.join(TYPES)}"
-        if entrant.reward_bounds is not None or entrant.radius in ("likelihood", "best"):
-            return f"{entrant.label} uses the likelihood set of bounded rewards"
+    for spec in specs:
+        if spec.is_own or spec.policy not in TYPES:
+            return f"{spec.label} is not one of {', '.join(TYPES)}"
+        if spec.reward_bounds is not None or spec.radius in ("likelihood", "best"):
+            return f"{spec.label} uses the likelihood set of bounded rewards"
     return None
 
 
@@ -91,7 +175,7 @@ class Device:
     def play(
         self,
         world: World,
-        policies: Sequence[Entrant],
+        specs: Sequence[Spec],
         *,
         runs: Sequence[int],
         horizon: int,
@@ -100,9 +184,8 @@ class Device:
         checkpoints: NDArray[np.int64],
     ) -> Played:
         """Play some runs to the horizon, as `surefoot.simulation.engine.play_chunk` does."""
-        if (why := refusal(world, policies)) is not None:
+        if (why := refusal(world, specs)) is not None:
             raise ConfigError(f"A GPU must be able to play this, but {why}.")
-        specs = [spec for spec in policies if isinstance(spec, Spec)]
         try:
             with ThreadPoolExecutor(1) as beside:
                 # A device takes as long to start as Python takes to set up thousands of policies.
@@ -172,7 +255,7 @@ def set_up(world: World, specs: Sequence[Spec], seed: int, runs: Sequence[int], 
     rows_are_ordinary = world.fixed and are_ordinary(blocks)
     kinds, told = [], []
     for spec in specs:
-        several = [policy_of(spec, problem).core.settings for problem in problems]
+        several = [spec.new_policy(problem).core.settings for problem in problems]
         for settings in several:
             settings.watchful = False  # the means are those of the world: no row can contradict what was declared
         kinds.append(Kind(TYPES[spec.policy], several[0].radius, rows_are_ordinary and all(map(is_ordinary, several))))
@@ -335,3 +418,128 @@ class _Stage:
         rounds = self._cupy.asnumpy(failed)
         for task in np.flatnonzero(rounds >= 0):
             raise too_long(realisations[task % len(realisations)], int(rounds[task]))
+
+
+MOST_RUNS = 1_000  # that are played together, and lost together where somebody stops them
+GATHER = 0.05  # seconds without another chunk after which a GPU begins
+
+Job = tuple[ChunkTask, "Future[Any]"]
+
+
+class GpuExecutor(Executor):
+    """Plays chunks of runs on one GPU, and everything that it cannot play on the threads of this machine."""
+
+    is_of_this_process = True
+
+    def __init__(self, index: int = 0) -> None:
+        # What was played is handed in by threads of its own, which no cancelled task takes along.
+        self._device, self._threads, self._handing_in = Device(index), ThreadPoolExecutor(), ThreadPoolExecutor()
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._player = threading.Thread(target=self._play_all, name="surefoot-gpu", daemon=True)
+        self._said: set[str] = set()
+        self._lock, self._is_closed = threading.Lock(), False
+        self._player.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Take a task; chunks of runs wait a moment for others of the same simulation."""
+        if not isinstance(fn, ChunkTask) or args or kwargs:
+            return self._threads.submit(fn, *args, **kwargs)
+        if (why := refusal(fn.world, fn.policies)) is not None:
+            self._say(f"A GPU cannot play this, so the CPU does: {why}.")
+            return self._threads.submit(fn)
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._jobs.put((fn, future))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End, once everything is played, or without what has not begun."""
+        with self._lock:
+            self._is_closed = True
+            while cancel_futures and (job := self._next(wait=False)) is not LATER:
+                if job is not None:
+                    job[1].cancel()
+            self._jobs.put(None)
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            self._player.join()
+        self._handing_in.shutdown(wait)
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+    def _play_all(self) -> None:
+        left: Job | None = None
+        while (first := left or self._jobs.get()) is not None:
+            gathered, left = [first], None
+            runs = len(first[0].runs)
+            while left is None and runs < MOST_RUNS and (job := self._next(wait=True)) is not LATER:
+                if job is None:  # the end, after these
+                    self._jobs.put(None)
+                    break
+                if _belong_together(first[0], job[0]):
+                    gathered.append(job)
+                    runs += len(job[0].runs)
+                else:
+                    left = job
+            self._play([job for job in gathered if job[1].set_running_or_notify_cancel()])
+
+    def _next(self, *, wait: bool) -> Any:
+        """The next job, if it is there or comes soon."""
+        try:
+            return self._jobs.get(timeout=GATHER) if wait else self._jobs.get_nowait()
+        except queue.Empty:
+            return LATER
+
+    def _play(self, jobs: list[Job]) -> None:
+        if not jobs:
+            return
+        task = jobs[0][0]
+        try:
+            played = self._device.play(
+                task.world,
+                task.policies,
+                runs=[run for one, _ in jobs for run in one.runs],
+                horizon=task.horizon,
+                seed=task.seed,
+                watched=task.watched,
+                checkpoints=task.checkpoints,
+            ).counts
+        except BaseException as error:
+            for _, future in jobs:
+                future.set_exception(error)
+            return
+        start = 0
+        for one, future in jobs:
+            end = start + len(one.runs)
+            counts = [several[start:end] for several in played]
+            try:
+                self._handing_in.submit(_hand_in, one, counts, future)
+            except RuntimeError:  # shut down meanwhile, by somebody who does not wait
+                _hand_in(one, counts, future)
+            start = end
+
+
+def _hand_in(task: ChunkTask, counts: list[Any], future: "Future[Any]") -> None:
+    try:
+        future.set_result(task.hand_in(counts))
+    except BaseException as error:
+        future.set_exception(error)
+
+
+LATER: Any = object()  # no job for now
+
+
+def _belong_together(one: ChunkTask, other: ChunkTask) -> bool:
+    """Whether two chunks are runs of one simulation, by the very objects: what only looks equal is played apart."""
+    return (
+        one.world is other.world
+        and len(one.policies) == len(other.policies)
+        and all(mine is its for mine, its in zip(one.policies, other.policies, strict=True))
+        and (one.horizon, one.seed, tuple(one.watched)) == (other.horizon, other.seed, tuple(other.watched))
+        and np.array_equal(one.checkpoints, other.checkpoints)
+    )
