@@ -17,7 +17,6 @@ from surefoot.arrays import Matrix, count
 from surefoot.core import native
 from surefoot.errors import ConfigError, PolicyError
 from surefoot.linear.actions import Catalogue
-from surefoot.linear.ridge import FIXED
 from surefoot.policies.linear_policy import LinearPolicy
 from surefoot.simulation.policy_specs import Problem, Spec, as_specs, played_row, seed_of_run
 from surefoot.simulation.rewards import reward_of
@@ -30,7 +29,6 @@ CHUNK = 20  # runs that one task plays
 MOST = 2**31 - 1  # runs, and rounds of a run: what a GPU counts with
 # In the order of the core's `Tally`; violations follow, one column per watched alpha.
 MEASURES = ("regret", "earned", "owed", "baseline_rounds", "last_baseline", "worst_share")
-LEARNED = (5 + FIXED) * FIXED + 1  # numbers of `learned_by`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,8 +239,13 @@ class Played(NamedTuple):
         ]
 
 
+def learned_size(dim: int) -> int:
+    """How many numbers `learned_by` returns in a dimension."""
+    return (5 + dim) * dim + 1
+
+
 def learned_by(core: Any) -> NDArray[np.float64]:
-    """Theta, M, b, z, v and w of a policy of the paper's dimension, and the UCB of the row that it proposed last.
+    """Theta, M, b, z, v and w of a linear policy, and the UCB of the row that it proposed last.
 
     Any rounding of any round shows in them.
     """
@@ -264,11 +267,11 @@ def play_chunk(
 ) -> Played:
     """Play some runs to the horizon: for each policy the counts (runs, checkpoints, tally).
 
-    And, of linear policies in the paper's dimension, what every run has learned in the end.
+    And, of compiled linear policies, what every run has learned in the end.
     """
     alphas = [float(alpha) for alpha in watched]
     kept = [np.zeros((len(runs), checkpoints.size, len(MEASURES) + len(alphas))) for _ in specs]
-    learned = [np.zeros((len(runs), LEARNED)) for _ in specs]
+    learned = [np.zeros((len(runs), learned_size(world.dim))) for _ in specs]
     nothing = np.zeros(0, dtype=np.int64)
     for place, realisation in enumerate(world.realisations(seed, runs)):
         runners: list[Runner | ObjectRunner] = []
@@ -287,7 +290,7 @@ def play_chunk(
             for runner, tally, counts in zip(runners, tallies, kept, strict=True):
                 runner.play(block, realisation, tally, checkpoints, counts[place], nothing)
         for spec, runner, ends in zip(specs, runners, learned, strict=True):
-            if isinstance(runner, Runner) and spec.is_linear and world.dim == FIXED:
+            if isinstance(runner, Runner) and spec.is_linear:
                 ends[place] = learned_by(runner.core)
     return Played(kept, learned)
 
