@@ -83,7 +83,7 @@ def played(spec: Spec, shape: Shape, lanes: int) -> str:
         features, means, np.full(rounds, 3), draws, delays, late > 0, spec.knows_baseline, 0, 0.5, tally, points, kept,
         trace, lanes,
     )  # fmt: skip
-    assert failed == -1
+    assert failed is None
     parts = (core.ridge, core.ledger, core.memory) if spec.is_linear else (core,)
     return digest_of(trace, kept, *(part.save() for part in parts), core.save_likelihood())
 

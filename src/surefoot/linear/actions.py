@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.arrays import Matrix, Vector, finite_array, positive, real_array
-from surefoot.core import native
 from surefoot.errors import AssumptionError, InputError, SolverError
 from surefoot.linear.convex import maximise
 from surefoot.linear.ellipsoid import Ball, Ellipsoid
@@ -396,11 +395,6 @@ def rows_in(features: ArrayLike | Catalogue) -> Matrix:
 
 
 LENGTH_TOLERANCE = 1e-12  # a row may be longer than D by this share, for the rounding of D itself
-
-
-def first_bad_row(rows: Matrix, bound: float) -> int:
-    """Index of the first row that is longer than the bound or not finite, or -1."""
-    return int(native.first_bad_row(rows, bound))
 
 
 STEPS = 80  # bisection and golden-section steps; each stops earlier once the interval is a rounding error

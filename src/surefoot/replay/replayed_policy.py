@@ -189,7 +189,7 @@ class ReplayedObject:
 def check_length(batch: Batch, bound: float) -> None:
     """Raise where a feature row is longer than the bound; done once for all policies that play the batch."""
     failed = native.first_long(batch.features, bound)
-    if failed >= 0:
+    if failed is not None:
         raise _too_long(batch, failed)
 
 

@@ -129,7 +129,7 @@ class Runner:
             trace,
             self._lanes,
         )
-        if failed >= 0:
+        if failed is not None:
             raise too_long(realisation, failed)
 
 
