@@ -10,7 +10,7 @@ from surefoot.leases import GuardCoordinator, GuardShard
 from surefoot.leases.merging import Member
 
 import surefoot
-from surefoot.simulation import Fleet
+from tests.leases.fleet import Fleet
 from tests.policies.safe_runs import most_allowed
 
 ALPHA, DELTA, RESERVE = 0.1, 0.1, 3.0

@@ -9,7 +9,7 @@ from surefoot.leases import GuardCoordinator, GuardHandIn, GuardRound, GuardShar
 from surefoot.leases.merging import Member
 
 import surefoot
-from surefoot.core.native_guard import available
+from surefoot.core.native import available
 from surefoot.errors import AssumptionError, ConfigError, DecisionError, InputError
 from tests.policies.guard_reference import Bank
 from tests.policies.safe_runs import most_allowed

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surefoot.arrays import Matrix, positive
+from surefoot.atomic_files import whole_file
 from surefoot.errors import AssumptionError, ConfigError, InputError
 from surefoot.hints import nearest
 from surefoot.linear.encoding import CategoricalColumn, Column, Encoder, HashedColumn, NumericColumn
@@ -27,7 +28,6 @@ from surefoot.linear.features import FeatureMap, Interactions, OneHot, map_of
 from surefoot.policies import Policy
 from surefoot.policies.by_name import policy_class
 from surefoot.rounds.events import Created
-from surefoot.simulation.atomic_files import whole_file
 
 if TYPE_CHECKING:
     from surefoot.simulation.policy_specs import Spec

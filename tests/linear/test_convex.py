@@ -8,8 +8,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csc_matrix
 
 from surefoot.arrays import Matrix, Vector
-from surefoot.linear.cone import SparseColumns
-from surefoot.linear.linear_program import maximise
+from surefoot.linear.convex import SparseColumns, maximise
 
 
 def boxed(dim: int, cuts: int, rng: np.random.Generator, *, whole: bool) -> tuple[Matrix, Vector]:

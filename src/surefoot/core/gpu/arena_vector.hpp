@@ -1,3 +1,4 @@
+// Vectors whose memory is taken from an arena, under the standard's names: on a GPU nothing else hands out memory.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -55,7 +56,7 @@ class vector {
     if (room <= room_) return;
     A* moved = static_cast<A*>(surefoot::gpu::take_room<WHERE>(room * sizeof(A)));
     for (size_t i = 0; i < size_; ++i) {
-      ::new (static_cast<void*>(moved + i)) A(move(first_[i]));
+      ::new (static_cast<void*>(moved + i)) A(std::move(first_[i]));
       first_[i].~A();
     }
     surefoot::gpu::give_back<WHERE>(first_, room_ * sizeof(A));
@@ -82,16 +83,11 @@ class vector {
     clear();
     insert(end(), first, last);
   }
-  // Looks at what lies elsewhere, as long as nobody writes into it.
-  void refer_to(const A* first, size_t size) {
-    first_ = const_cast<A*>(first);
-    size_ = room_ = static_cast<unsigned>(size);
-  }
   void push_back(const A& value) { emplace_back(value); }
   template <class... Given>
   A& emplace_back(Given&&... given) {
     grow_to(size_ + 1);
-    return *::new (static_cast<void*>(first_ + size_++)) A(forward<Given>(given)...);
+    return *::new (static_cast<void*>(first_ + size_++)) A(std::forward<Given>(given)...);
   }
   // At the end alone.
   template <class It>
@@ -117,10 +113,28 @@ class vector {
     room_ = 0;
   }
   void swap_with(vector& other) {
-    swap(first_, other.first_);
-    swap(size_, other.size_);
-    swap(room_, other.room_);
+    std::swap(first_, other.first_);
+    std::swap(size_, other.size_);
+    std::swap(room_, other.room_);
   }
+};
+
+// What is taken out in front leaves its place; nothing on a GPU waits in one for long.
+template <class A>
+class deque {
+ public:
+  bool empty() const { return gone_ == kept_.size(); }
+  A& front() { return kept_[gone_]; }
+  void push_back(const A& value) { kept_.push_back(value); }
+  void pop_front() {
+    if (++gone_ < kept_.size()) return;
+    kept_.clear();
+    gone_ = 0;
+  }
+
+ private:
+  vector<A> kept_;
+  size_t gone_ = 0;
 };
 
 }  // namespace std

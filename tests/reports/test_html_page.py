@@ -3,9 +3,23 @@
 import re
 from html.parser import HTMLParser
 
-from surefoot.reports.frame import FOOTER, Verdict, bullets, figure, page, section
-from surefoot.reports.markup import Html, html, join, tag
-from surefoot.reports.tables import LONG, nested_row, row, settings_table, table
+from surefoot.reports.html_page import (
+    FOOTER,
+    LONG,
+    Html,
+    Verdict,
+    bullets,
+    figure,
+    html,
+    join,
+    nested_row,
+    page,
+    row,
+    section,
+    settings_table,
+    table,
+    tag,
+)
 
 EVIL = "<b onload=\"x('y')\">&amp;</script>"
 

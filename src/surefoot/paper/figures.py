@@ -8,22 +8,20 @@ show the paper's policies, the others every policy that keeps a floor.
 import math
 import os
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from surefoot.arrays import Vector
+from surefoot.atomic_files import whole_file
 from surefoot.errors import InputError
 from surefoot.paper.claims import FIRST, SURE
 from surefoot.paper.sweep_rows import (
@@ -44,18 +42,15 @@ from surefoot.paper.sweep_rows import (
     pooled,
     worlds,
 )
-from surefoot.reports.figure_letters import letters
-from surefoot.reports.figure_style import INK
-from surefoot.reports.policy_style import DASHES, LEAST, MARKERS, PAPER_STYLE, PolicyStyle, colour_of, styles_for
-from surefoot.simulation.atomic_files import whole_file
+from surefoot.reports.figures import DASHES, INK, LEAST, MARKERS, PAPER_STYLE, PolicyStyle, colour_of, styles_for
 
 
 def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     """Per-step regret over rounds, with bands of 1.96 standard errors; all but the first with a floor thin and bare."""
     _one_world(table)
-    shown, styles = paper_or_all(table), styles_for(policies_of(table))
-    alphas, first = all_alphas(table, shown), _main(table, shown)
-    for policy in shown:
+    policies, styles = paper_or_all(table), styles_for(policies_of(table))
+    alphas, first = all_alphas(table, policies), _main(table, policies)
+    for policy in policies:
         for alpha in alphas_of(table, policy):
             _regret_line(ax, curve(table, policy, alpha, "regret_per_round"), policy, alpha, alphas, styles, first)
         if not alphas_of(table, policy):
@@ -69,25 +64,25 @@ def figure1(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
     ax.set_xlabel("Round $t$")
     ax.set_ylabel("Per-step regret  $R_t / t$")
-    return _finish(ax, note, loc="lower left", handles=_line_handles(table, shown, styles))
+    return _finish(ax, note, loc="lower left", handles=_line_handles(table, policies, styles))
 
 
 def figure2(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     """Percentage of the first 1,000 rounds in violation, by alpha; a bar of height zero says so."""
     _one_world(table)
     first, styles = last_checkpoint(table, FIRST), styles_for(policies_of(table))
-    shown = [(policy, at_round(table, policy, "violated_share", first)) for policy in paper_or_all(table)]
-    shown = [(policy, rows) for policy, rows in shown if not rows.is_empty()]
-    alphas = sorted({float(alpha) for _, rows in shown for alpha in rows["watched"]})
-    width = 0.86 / max(1, len(shown))
-    for place, (policy, rows) in enumerate(shown):
-        offset = (place - (len(shown) - 1) / 2) * width
+    shares = [(policy, at_round(table, policy, "violated_share", first)) for policy in paper_or_all(table)]
+    shares = [(policy, rows) for policy, rows in shares if not rows.is_empty()]
+    alphas = sorted({float(alpha) for _, rows in shares for alpha in rows["watched"]})
+    width = 0.86 / max(1, len(shares))
+    for place, (policy, rows) in enumerate(shares):
+        offset = (place - (len(shares) - 1) / 2) * width
         heights, errors = 100 * rows["mean"].to_numpy(), 100 * SURE * _errors(rows)
         xs = np.array([alphas.index(alpha) for alpha in rows["watched"]]) + offset
         ax.bar(xs, heights, 0.92 * width, label=policy, **styles[policy].bar)
-        drawn = errors > 0
-        low = np.minimum(errors, heights)[drawn]  # no share is below zero
-        ax.errorbar(xs[drawn], heights[drawn], [low, errors[drawn]], fmt="none", ecolor="#8a8a8a", elinewidth=0.9)
+        bars = errors > 0
+        low = np.minimum(errors, heights)[bars]  # no share is below zero
+        ax.errorbar(xs[bars], heights[bars], [low, errors[bars]], fmt="none", ecolor="#8a8a8a", elinewidth=0.9)
         for x, height, error in zip(xs, heights, errors, strict=True):
             ax.annotate(percent(height), (x, height + error), (0, 1.5), textcoords="offset points", **_centred)
     ax.set_xticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
@@ -127,7 +122,7 @@ def figure4(table: pl.DataFrame, ax: Axes, *, note: str | None = None) -> Axes:
     return _finish(ax, note, handles=handles, loc="lower left")
 
 
-FIGURES = {1: figure1, 2: figure2, 3: figure3, 4: figure4}
+FIGURES = {draw.__name__: draw for draw in (figure1, figure2, figure3, figure4)}
 
 
 def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: str | None = None) -> list[Path]:
@@ -136,36 +131,15 @@ def save_figures(table: pl.DataFrame, folder: str | os.PathLike[str], *, note: s
     Files appear whole or not at all.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    return [path for number in FIGURES for path in save_figure(number, table, folder, note=note)]
-
-
-def save_figure(
-    number: int, table: pl.DataFrame, folder: str | os.PathLike[str], *, note: str | None = None
-) -> tuple[Path, Path]:
-    """Write one of them as .png and .pdf."""
-    png, pdf = (Path(folder) / f"figure{number}.{suffix}" for suffix in ("png", "pdf"))
-    with mpl.rc_context(PAPER_STYLE | letters()):
-        figure = _panels(pooled(table), FIGURES[number], note)
-        with whole_file(png) as first, whole_file(pdf) as second:
-            _print(figure, first, second)
-    return png, pdf
-
-
-def warm_up() -> None:
-    """Draw something that nobody sees, so that fonts and formats are loaded when there is something to draw."""
-    with mpl.rc_context(PAPER_STYLE | letters()):
-        figure = Figure(figsize=(1, 1), layout="constrained")
-        figure.subplots().set_title(r"$\alpha$", fontweight="bold")
-        _print(figure, BytesIO(), BytesIO())
-
-
-def _print(figure: Figure, png: BinaryIO, pdf: BinaryIO) -> None:
-    # The canvas of a format draws once, where `savefig` draws twice.
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.print_png(png)
-    figure.set_layout_engine("none")  # both have the layout that was found for the first
-    canvas = FigureCanvasPdf(figure)
-    canvas.print_pdf(pdf, metadata={"CreationDate": None})  # the same table gives the same bytes
+    rows, paths = pooled(table), []
+    with mpl.rc_context(PAPER_STYLE):
+        for name, draw in FIGURES.items():
+            figure = _panels(rows, draw, note)
+            for suffix, metadata in (("png", None), ("pdf", {"CreationDate": None})):  # the same table, the same bytes
+                paths.append(Path(folder) / f"{name}.{suffix}")
+                with whole_file(paths[-1]) as file:
+                    figure.savefig(file, format=suffix, metadata=metadata)
+    return paths
 
 
 _centred: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.2, "color": "#333333"}
@@ -189,9 +163,9 @@ def _panels(table: pl.DataFrame, draw: Callable[..., Axes], note: str | None) ->
     return figure
 
 
-def _main(table: pl.DataFrame, shown: list[str]) -> str | None:
+def _main(table: pl.DataFrame, policies: list[str]) -> str | None:
     """The policy drawn thick: the first that keeps a floor."""
-    return next((policy for policy in shown if alphas_of(table, policy)), None)
+    return next((policy for policy in policies if alphas_of(table, policy)), None)
 
 
 def _regret_line(
@@ -222,16 +196,16 @@ def _regret_line(
     )
 
 
-def _line_handles(table: pl.DataFrame, shown: list[str], styles: dict[str, PolicyStyle]) -> list[Line2D]:
+def _line_handles(table: pl.DataFrame, policies: list[str], styles: dict[str, PolicyStyle]) -> list[Line2D]:
     """One entry per alpha; the thin lines of the others take the colours of theirs."""
-    alphas, first = all_alphas(table, shown), _main(table, shown)
-    free = [policy for policy in shown if not alphas_of(table, policy)]
+    alphas, first = all_alphas(table, policies), _main(table, policies)
+    free = [policy for policy in policies if not alphas_of(table, policy)]
     handles = [Line2D([], [], color=INK, lw=2.4, ls=DASHES[styles[policy].dash], label=policy) for policy in free]
     for alpha in alphas if first else ():
         mark = MARKERS[alphas.index(alpha) % len(MARKERS)]
         look: dict[str, Any] = {"color": colour_of(alpha, alphas), "marker": mark, "ms": 5, "mec": "w", "mew": 0.5}
         handles.append(Line2D([], [], label=_label(str(first), alpha), **look))
-    others = [policy for policy in shown if policy not in free and policy != first]
+    others = [policy for policy in policies if policy not in free and policy != first]
     return handles + [
         Line2D([], [], color="#666666", lw=0.9, ls=DASHES[styles[policy].dash], label=f"{policy}, colour as its α")
         for policy in others
@@ -240,8 +214,8 @@ def _line_handles(table: pl.DataFrame, shown: list[str], styles: dict[str, Polic
 
 def _lines_by_alpha(table: pl.DataFrame, ax: Axes, measure: str, *, least: float = 0.0) -> list[Line2D]:
     """A line per policy that keeps a floor, its measure at the horizon over a logarithmic axis of alphas."""
-    shown, styles, handles = conservative_of(table), styles_for(policies_of(table)), []
-    for policy in shown:
+    policies, styles, handles = conservative_of(table), styles_for(policies_of(table)), []
+    for policy in policies:
         rows, look = at_round(table, policy, measure, horizon_of(table)), styles[policy].line
         ys, errors = np.maximum(rows["mean"].to_numpy(), least), SURE * _errors(rows)
         ax.errorbar(
@@ -249,7 +223,7 @@ def _lines_by_alpha(table: pl.DataFrame, ax: Axes, measure: str, *, least: float
         )
         handles.append(Line2D([], [], label=legend_of(table, policy), **look))
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator(all_alphas(table, shown)))
+    ax.xaxis.set_major_locator(FixedLocator(all_alphas(table, policies)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlabel(r"$\alpha$")

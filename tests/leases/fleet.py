@@ -13,12 +13,9 @@ from surefoot.arrays import Vector, count, nonnegative
 from surefoot.errors import ConfigError
 from surefoot.leases import Coordinator, Shard
 from surefoot.policies import SafeLUCB
-from surefoot.simulation.object_runner import policy_of
-from surefoot.simulation.policy_specs import Spec
-from surefoot.simulation.problem import seed_of_run
-from surefoot.simulation.realisations import Block, Realisation
+from surefoot.simulation.policy_specs import Spec, seed_of_run
 from surefoot.simulation.rewards import reward_of
-from surefoot.simulation.worlds import World
+from surefoot.simulation.worlds import Block, Realisation, World
 
 BLOCK = 512  # rounds that are drawn at once
 
@@ -27,30 +24,11 @@ BLOCK = 512  # rounds that are drawn at once
 class Fleet:
     """How many shards there are, how traffic falls on them, and what goes wrong.
 
-    Parameters
-    ----------
-    shards : int
-        How many.
-    every : int
-        Most rounds of a shard under one lease; an idle one renews after as many rounds of an average shard.
-    traffic : float
-        Exponent of Zipf's law: shard k gets a share in proportion to k^-traffic; 0 is even.
-    clocks : float
-        Rounds by which clocks differ at most.
-    dying : int
-        Shards that die at some moment, and are declared lost `patience` rounds later.
-    patience : int
-        See `dying`.
-
-    Raises
-    ------
-    ConfigError
-        If a number is out of range.
-
-    Examples
-    --------
-    >>> float(Fleet(shards=8, every=50).shares()[0])
-    0.125
+    shards:   how many
+    every:    most rounds of a shard under one lease; an idle one renews after as many rounds of an average shard
+    traffic:  exponent of Zipf's law: shard k gets a share in proportion to k^-traffic; 0 is even
+    clocks:   rounds by which clocks differ at most
+    dying:    shards that die at some moment, and are declared lost `patience` rounds later
     """
 
     shards: int
@@ -79,26 +57,12 @@ class Fleet:
 class FleetOutcome:
     """What a fleet did in one run.
 
-    Parameters
-    ----------
-    rounds : int
-        Rounds decided, over all shards.
-    conservative : int
-        Those in which the baseline played.
-    least : float
-        The least that the true means of all rounds, those of dead shards included, ever lay above the floor; a run
-        kept its promise where it is not negative.
-    hand_ins : int
-        Transactions of the coordinator.
-    lag : float
-        Rounds between a decision and the newest one that its set had learned, on average.
-    lease : float
-        The mean of all leases that were granted.
-
-    Examples
-    --------
-    >>> FleetOutcome(least=-0.5).is_below
-    True
+    rounds:       decided, over all shards
+    conservative: those in which the baseline played
+    least:        how far the true means of all rounds, those of dead shards included, lay above the floor at worst
+    hand_ins:     transactions of the coordinator
+    lag:          rounds between a decision and the newest one that its set had learned, on average
+    lease:        the mean of all leases that were granted
     """
 
     rounds: int = 0
@@ -162,12 +126,12 @@ class _Running:
         baseline, means = int(block.baselines[t]), block.means[place]
         moment = round_ + float(self.offsets[k])
         decision = shard.decide(block.features[place], baseline=baseline, moment=moment)
-        mean, found = float(means[decision.action]), self.outcome
+        mean, outcome = float(means[decision.action]), self.outcome
         self.slack += mean - (1.0 - self.alpha) * float(means[baseline])
-        found.least = min(found.least, self.slack)
-        found.rounds += 1
-        found.conservative += decision.source == "baseline"
-        found.lag += moment - max(0.0, shard.lease.watermark)
+        outcome.least = min(outcome.least, self.slack)
+        outcome.rounds += 1
+        outcome.conservative += decision.source == "baseline"
+        outcome.lag += moment - max(0.0, shard.lease.watermark)
         rewards = self.realisation.rewards
         reward = reward_of(rewards.kind, rewards.scale, mean, block.draws[t])
         self.late.setdefault(round_ + int(block.delays[t]), []).append((k, shard.rounds, reward))
@@ -203,49 +167,13 @@ def _rounds(realisation: Realisation, horizon: int) -> Iterator[tuple[int, Block
 def simulate_fleet(
     world: World, spec: Spec, fleet: Fleet, *, horizon: int, runs: int = 1, seed: int = 0
 ) -> list[FleetOutcome]:
-    """Play a fleet of shards that share one floor, once in each of so many realisations.
-
-    Parameters
-    ----------
-    world : World
-        Where it plays.
-    spec : Spec
-        SafeLUCB and its settings.
-    fleet : Fleet
-        The shards.
-    horizon : int
-        Rounds of a run, over all shards.
-    runs : int
-        How many realisations.
-    seed : int
-        The same seed gives the same outcomes.
-
-    Returns
-    -------
-    list of FleetOutcome
-        One for each run.
-
-    Raises
-    ------
-    ConfigError
-        If the policy's promise cannot be shared.
-
-    Examples
-    --------
-    >>> from surefoot.simulation import PaperWorld
-    >>> world = PaperWorld(instance="normalized", actions=20)
-    >>> spec = Spec("SafeLUCB", alpha=0.2, reward_range=(0.0, 1.0))
-    >>> (found,) = simulate_fleet(world, spec, Fleet(shards=2, every=20), horizon=200)
-    >>> found.is_below, found.hand_ins < 40
-    (False, True)
-    """
-    found = []
+    """Play a fleet of SafeLUCB's shards, once in each of so many realisations."""
+    outcomes = []
     for run, realisation in enumerate(world.realisations(seed=seed, runs=range(runs))):
-        problem = realisation.problem(realisation.take(1), seed=seed_of_run(seed, run))
-        policy = policy_of(spec, problem)
+        policy = spec.new_policy(realisation.problem(realisation.take(1), seed=seed_of_run(seed, run)))
         if not isinstance(policy, SafeLUCB) or spec.alpha is None:
             raise ConfigError(f"Only SafeLUCB can be leased to shards, but got {type(policy).__name__}.")
         coordinator = Coordinator(policy, skew=fleet.clocks + 1.0)
         rng = np.random.default_rng([seed, run, fleet.shards])
-        found.append(_Running(fleet, realisation, coordinator, rng, spec.alpha).play(horizon))
-    return found
+        outcomes.append(_Running(fleet, realisation, coordinator, rng, spec.alpha).play(horizon))
+    return outcomes
