@@ -13,7 +13,8 @@ From Surefoot Require Export Promise.
 Definition balance_at_the_merge_statement : Prop :=
   exists g : guard,
   world_is_law g /\ coin_unseen g /\ rewards_in_bounds g /\ baseline_below_ceiling g /\ holdout_kept g /\
-  ~ bet_fixed_before_coin g /\ bet_never_ruined g /\ no_round_left_out g /\ rounds_paid_at_worst g /\ promise_declared g /\ delta_split g (9 / 10) /\
+  ~ bet_fixed_before_coin g /\ bet_never_ruined g /\ no_round_left_out g /\ rounds_paid_at_worst g /\
+  promise_declared g /\ delta_split g (9 / 10) /\
   prob_within (chance g) 2 (broken g) [] = 1.
 
 (** Rounds without a reward that are left out: bad news is lost. *)
@@ -50,8 +51,8 @@ Proof. intro H. unfold Rltb. destruct (Rlt_dec x y); [lra | reflexivity]. Qed.
     side, so there is no slack; then the share is raised to what the bank seems to allow, while the baseline earns 1 and
     the learner nothing. *)
 
-Definition half_of_the_baseline (delta : R) : metric bool :=
-  Metric bool (fun earned => if earned then 1 else 0) 1 (1 / 2) 0 1 0 delta [(1, 1)].
+Definition half_of_the_baseline (delta reserve : R) : metric bool :=
+  Metric bool (fun earned => if earned then 1 else 0) 1 (1 / 2) 0 1 reserve delta [(1, 1)].
 
 Definition barren (first : nat) (share : list (round bool) -> R) (h : list (round bool)) : law (round bool) :=
   let later := Nat.leb first (length h) in
@@ -65,20 +66,21 @@ Definition entered (lost : round bool -> bool) share (bets : metric bool -> R ->
   | [] => 1
   end.
 
-Definition attack first delta share bets lost : guard :=
-  Guard bool (barren first share) [half_of_the_baseline delta] share bets (entered lost share bets) 0.
+Definition attack first delta reserve share bets lost : guard :=
+  Guard bool (barren first share) [half_of_the_baseline delta reserve] share bets (entered lost share bets) 0.
 
 Lemma oldest_round {Round} newer (r : Round) h : oldest (S (length h)) (newer ++ r :: h) = r :: h.
 Proof. apply (oldest_prefix newer (r :: h)). Qed.
 
 Section Attack.
-  Variables (first : nat) (delta : R) (share : list (round bool) -> R).
+  Variables (first : nat) (delta reserve : R) (share : list (round bool) -> R).
   Variable bets : metric bool -> R -> list (round bool) -> nat -> bet.
   Variable lost : round bool -> bool.
   Hypothesis delta_ok : 0 < delta.
+  Hypothesis reserve_ok : 0 <= reserve.
   Hypothesis share_ok : forall h, 0 <= share h <= 3 / 5.
-  Let g := attack first delta share bets lost.
-  Let m := half_of_the_baseline delta.
+  Let g := attack first delta reserve share bets lost.
+  Let m := half_of_the_baseline delta reserve.
 
   Lemma attack_world : world_is_law g.
   Proof. intro h. specialize (share_ok h). split; simpl; [|ring].
@@ -157,10 +159,11 @@ Section Attack.
   Lemma attack_end A (h : list (round bool)) : prob_within (chance g) 0 A h = if A h then 1 else 0.
   Proof. reflexivity. Qed.
 
-  Lemma attack_broken (h : list (round bool)) : broken g h = Rltb (slack g m h) (- 0).
+  Lemma attack_broken (h : list (round bool)) : broken g h = Rltb (slack g m h) (- reserve).
   Proof. unfold broken. simpl. apply Bool.orb_false_r. Qed.
 
-  Lemma attack_slack (h : list (round bool)) : next_slack g m h = (1 / 2 - share h) * if Nat.leb first (length h) then 1 else 0.
+  Lemma attack_slack (h : list (round bool)) :
+    next_slack g m h = (1 / 2 - share h) * if Nat.leb first (length h) then 1 else 0.
   Proof.
     unfold next_slack, slack_of, mean_learner, mean_baseline. simpl. ring.
   Qed.
@@ -181,7 +184,7 @@ Definition merge_bets (m : metric bool) (l : R) (now : list (round bool)) (i : n
   | _ => Agreeing
   end.
 
-Definition merge_attack : guard := attack 1 (9 / 10) merge_share merge_bets (fun _ => false).
+Definition merge_attack : guard := attack 1 (9 / 10) 0 merge_share merge_bets (fun _ => false).
 
 Lemma merge_share_ok h : 0 <= merge_share h <= 3 / 5.
 Proof. unfold merge_share. destruct (length h) as [|[|]]; lra. Qed.
@@ -190,7 +193,7 @@ Lemma exp_at_least x c : c <= 1 + x -> c <= exp x.
 Proof. intro H. eapply Rle_trans; [exact H | apply exp_above_tangent]. Qed.
 
 (** Whatever the coin, the first round seems to prove a slack of 1/10. *)
-Lemma merge_certifies (r : round bool) : certified merge_attack (half_of_the_baseline (9 / 10)) [r] [r] (1 / 10).
+Lemma merge_certifies (r : round bool) : certified merge_attack (half_of_the_baseline (9 / 10) 0) [r] [r] (1 / 10).
 Proof.
   unfold certified. simpl. unfold entered, merge_bets, round_at, oldest. simpl.
   replace (/ (9 / 10)) with (10 / 9) by field.
@@ -209,10 +212,12 @@ Lemma merge_paid : rounds_paid_at_worst merge_attack.
 Proof.
   apply attack_paid; [exact merge_share_ok | |
     intros h H; unfold merge_share; destruct (length h) as [|[|]]; [lia | lia | reflexivity]].
-  assert (H1 : forall r : round bool, exists a, books merge_attack (half_of_the_baseline (9 / 10)) [r] a /\ 1 / 10 <= held a).
+  assert (H1 : forall r : round bool,
+    exists a, books merge_attack (half_of_the_baseline (9 / 10) 0) [r] a /\ 1 / 10 <= held a).
   { intro r. eexists. split.
     - eapply (proves merge_attack _ [r] _ [r] [] [None] (1 / 10)).
-      + apply (decides merge_attack _ r [] _ (opens _ _)). left. apply attack_free. simpl. unfold merge_share. simpl. lra.
+      + apply (decides merge_attack _ r [] _ (opens _ _)). left. apply attack_free. simpl. unfold merge_share. simpl.
+        lra.
       + exists []. reflexivity.
       + reflexivity.
       + reflexivity.
@@ -223,14 +228,15 @@ Proof.
   - eexists. apply opens.
   - destruct (H1 r1) as [a [Ha _]]. exists a. exact Ha.
   - destruct (H1 r0) as [a [Ha Hheld]].
-    apply (attack_pays 1 (9 / 10) merge_share merge_bets (fun _ => false) merge_share_ok r1 [r0] a Ha);
+    apply (attack_pays 1 (9 / 10) 0 merge_share merge_bets (fun _ => false) merge_share_ok r1 [r0] a Ha);
       [unfold merge_share; simpl; lra | lra].
 Qed.
 
 Lemma merge_ruin : bet_never_ruined merge_attack.
 Proof.
   intros m w l h [<-|[]] [[= <- <-]|[]]. destruct h as [|r [|r' h]]; simpl; try exact I; [|reflexivity].
-  unfold merge_share. simpl. intros U y Hy. assert (Hslope : 1 * ((1 / 2 - 1 * (1 / 4)) / (1 - 1 / 4)) = 1 / 3) by field.
+  unfold merge_share. simpl. intros U y Hy.
+  assert (Hslope : 1 * ((1 / 2 - 1 * (1 / 4)) / (1 - 1 / 4)) = 1 / 3) by field.
   unfold coefficient. simpl. rewrite Hslope. destruct U; lra.
 Qed.
 
@@ -275,7 +281,7 @@ Definition lossy_share (h : list (round bool)) : R :=
 Definition lossy_bets (m : metric bool) (l : R) (now : list (round bool)) (i : nat) : bet :=
   match i with 0%nat | 1%nat => Centred 1 (-1) | _ => AtWorst end.
 
-Definition lossy_attack : guard := attack 2 (4 / 5) lossy_share lossy_bets coin.
+Definition lossy_attack : guard := attack 2 (4 / 5) 0 lossy_share lossy_bets coin.
 
 Lemma lossy_share_ok h : 0 <= lossy_share h <= 3 / 5.
 Proof. unfold lossy_share. destruct h as [|r [|r' [|]]]; try lra. destruct (coin r && coin r')%bool; lra. Qed.
@@ -284,24 +290,26 @@ Lemma lossy_ruin : bet_never_ruined lossy_attack.
 Proof.
   intros m w l h [<-|[]] [[= <- <-]|[]].
   assert (Hslope : 1 * ((1 / 2 - 1 * (1 / 4)) / (1 - 1 / 4)) = 1 / 3) by field.
-  destruct h as [|r [|r' h]]; simpl; try exact I; unfold coefficient; simpl; intros U y Hy; rewrite Hslope; destruct U; lra.
+  destruct h as [|r [|r' h]]; simpl; try exact I; unfold coefficient; simpl; intros U y Hy; rewrite Hslope;
+    destruct U; lra.
 Qed.
 
 (** What enters: 1 for a round that is lost, at least 4/3 for one that is not. *)
 Lemma lossy_entry (now : list (round bool)) i r h :
   oldest (S i) now = r :: h -> (length h = i)%nat -> (i < 2)%nat ->
-  (if coin r then 1 else 4 / 3) <= entries lossy_attack (half_of_the_baseline (4 / 5)) 1 now i.
+  (if coin r then 1 else 4 / 3) <= entries lossy_attack (half_of_the_baseline (4 / 5) 0) 1 now i.
 Proof.
   intros Hold Hlen Hi. simpl. unfold entered. rewrite Hold. destruct (coin r) eqn:Hcoin; [lra|].
   assert (Hshare : lossy_share h = 1 / 4) by (destruct h as [|? [|? [|]]]; simpl in *; try lia; reflexivity).
-  assert (Hbet : lossy_bets (half_of_the_baseline (4 / 5)) 1 now i = Centred 1 (-1)) by (destruct i as [|[|]]; lia || reflexivity).
+  assert (Hbet : lossy_bets (half_of_the_baseline (4 / 5) 0) 1 now i = Centred 1 (-1))
+    by (destruct i as [|[|]]; lia || reflexivity).
   rewrite Hbet, Hshare. unfold factor, slack_of, coefficient. simpl.
   replace (1 * (1 * (1 / 4) * 1 + (1 / 2 - 1 * (1 / 4)) * -1)) with 0 by field. rewrite exp_0.
   replace (1 * ((1 / 2 - 1 * (1 / 4)) / (1 - 1 / 4))) with (1 / 3) by field. destruct (played r); lra.
 Qed.
 
 Lemma lossy_certifies (r r' : round bool) : (coin r && coin r')%bool = false ->
-  certified lossy_attack (half_of_the_baseline (4 / 5)) [r; r'] [r; r'] (1 / 20).
+  certified lossy_attack (half_of_the_baseline (4 / 5) 0) [r; r'] [r; r'] (1 / 20).
 Proof.
   intro Hcoins. unfold certified. simpl. replace (/ (4 / 5)) with (5 / 4) by field.
   pose proof (lossy_entry [r; r'] 0 r' [] eq_refl eq_refl (Nat.lt_0_2)) as H0.
@@ -320,19 +328,21 @@ Qed.
 
 Lemma lossy_paid : rounds_paid_at_worst lossy_attack.
 Proof.
-  assert (Hfree : forall (r : round bool) (h : list (round bool)) a, books lossy_attack (half_of_the_baseline (4 / 5)) h a -> lossy_share h <= 1 / 2 ->
-    exists a', books lossy_attack (half_of_the_baseline (4 / 5)) (r :: h) a')
+  assert (Hfree : forall (r : round bool) (h : list (round bool)) a,
+    books lossy_attack (half_of_the_baseline (4 / 5) 0) h a -> lossy_share h <= 1 / 2 ->
+    exists a', books lossy_attack (half_of_the_baseline (4 / 5) 0) (r :: h) a')
     by (apply attack_goes_on; exact lossy_share_ok).
   apply attack_paid; [exact lossy_share_ok | |
     intros h H; unfold lossy_share; destruct h as [|? [|? [|]]]; simpl in H; try lia; reflexivity].
-  intros h Hlength. change (list (round bool)) in (type of h). destruct h as [|r2 [|r1 [|r0 [|]]]]; simpl in Hlength; try lia.
+  intros h Hlength. change (list (round bool)) in (type of h).
+  destruct h as [|r2 [|r1 [|r0 [|]]]]; simpl in Hlength; try lia.
   - eexists. apply opens.
   - eapply Hfree; [apply opens | simpl; lra].
   - edestruct (Hfree r1) as [a Ha]; [apply opens | simpl; lra|]. apply (Hfree r2 _ a Ha). simpl. lra.
   - destruct (coin r1 && coin r0)%bool eqn:Hcoins.
     + edestruct (Hfree r0) as [a Ha]; [apply opens | simpl; lra|].
       destruct (Hfree r1 _ a Ha) as [b Hb]; [simpl; lra|]. apply (Hfree r2 _ b Hb). simpl. rewrite Hcoins. lra.
-    + assert (Hb : exists b, books lossy_attack (half_of_the_baseline (4 / 5)) [r1; r0] b /\ 1 / 20 <= held b).
+    + assert (Hb : exists b, books lossy_attack (half_of_the_baseline (4 / 5) 0) [r1; r0] b /\ 1 / 20 <= held b).
       { eexists. split.
         - eapply (proves lossy_attack _ [r1; r0] _ [r1; r0] [] [None; None] (1 / 20)).
           + apply (decides lossy_attack _ r1 [r0]); [apply (decides lossy_attack _ r0 [] _ (opens _ _))|];
@@ -344,15 +354,16 @@ Proof.
           + apply lossy_certifies. exact Hcoins.
         - simpl. eapply Rle_trans; [|apply Rmax_r]. lra. }
       destruct Hb as [b [Hb Hheld]].
-      apply (attack_pays 2 (4 / 5) lossy_share lossy_bets coin lossy_share_ok r2 [r1; r0] b Hb);
+      apply (attack_pays 2 (4 / 5) 0 lossy_share lossy_bets coin lossy_share_ok r2 [r1; r0] b Hb);
         [unfold lossy_share; rewrite Hcoins; lra | lra].
 Qed.
 
 Lemma lossy_breaks : prob_within (chance lossy_attack) 3 (broken lossy_attack) [] = 15 / 16.
 Proof.
-  assert (Hb : forall h : list (round bool), broken lossy_attack h = Rltb (slack lossy_attack (half_of_the_baseline (4 / 5)) h) (- 0))
+  assert (Hb : forall h : list (round bool),
+    broken lossy_attack h = Rltb (slack lossy_attack (half_of_the_baseline (4 / 5) 0) h) (- 0))
     by apply attack_broken.
-  assert (Hs : forall h : list (round bool), next_slack lossy_attack (half_of_the_baseline (4 / 5)) h
+  assert (Hs : forall h : list (round bool), next_slack lossy_attack (half_of_the_baseline (4 / 5) 0) h
     = (1 / 2 - lossy_share h) * if Nat.leb 2 (length h) then 1 else 0) by apply attack_slack.
   assert (H0 : broken lossy_attack [] = false) by (rewrite Hb; apply Rltb_false; simpl; lra).
   assert (H1 : forall r : round bool, broken lossy_attack [r] = false)
@@ -395,7 +406,8 @@ Theorem learning_from_a_selection : learning_from_a_selection_statement.
 Proof.
   intros counts Hcounts. exists tells_later, quadruple.
   assert (Hlaw : forall h, is_law (tells_later h)).
-  { intro h. unfold tells_later. destruct (Nat.even (length h)); split; simpl; try lra; repeat constructor; simpl; lra. }
+  { intro h. unfold tells_later. destruct (Nat.even (length h)); split; simpl; try lra; repeat constructor; simpl;
+      lra. }
   assert (Hfair : factors_fair tells_later [(1, 1)] quadruple).
   { intros w l _ h. unfold quadruple, tells_later. destruct (Nat.even (length h)); split; simpl; try lra.
     - intros []; lra.

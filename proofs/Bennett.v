@@ -43,7 +43,8 @@ Proof.
   - assert (Hlim : Un_cv (fun n => sum_f_R0 (fun k => / INR (fact k) * y ^ k) (S n)) (exp y)).
     { intros eps Heps. destruct (exp_partial_sums y eps Heps) as [N H]. exists N. intros n Hn. apply H. lia. }
     assert (Hconst : forall c, Un_cv (fun _ => c) c).
-    { intros c eps Heps. exists 0%nat. intros. unfold R_dist. rewrite Rminus_diag_eq, Rabs_R0 by reflexivity. exact Heps. }
+    { intros c eps Heps. exists 0%nat. intros. unfold R_dist. rewrite Rminus_diag_eq, Rabs_R0 by reflexivity.
+      exact Heps. }
     apply CV_plus; [apply Hconst|]. apply CV_mult; [apply Hconst|]. apply CV_minus; [|apply Hconst].
     apply CV_minus; [exact Hlim | apply Hconst].
 Qed.
@@ -80,7 +81,8 @@ Proof.
     pose proof (exp_below_zero (- s * y) Hsy) as H. replace (- (- s * y)) with (s * y) in H by ring.
     assert (Hhalf : y * y / 2 <= beyond_tangent y).
     { pose proof (exp_above_parabola y Hy). unfold beyond_tangent. lra. }
-    assert (s * s * (y * y / 2) <= s * s * beyond_tangent y) by (apply Rmult_le_compat_l; [apply Rle_0_sqr | exact Hhalf]).
+    assert (s * s * (y * y / 2) <= s * s * beyond_tangent y) by (apply Rmult_le_compat_l;
+      [apply Rle_0_sqr | exact Hhalf]).
     lra.
 Qed.
 

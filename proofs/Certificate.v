@@ -109,7 +109,8 @@ Definition accepted_banks_are_true_statement : Prop :=
   rates_ok (Bets.rates m) /\
   (is_played b = false ->
    pays (worst_of m (real (bank_share b)))
-     (Rmax (real (proved_slack b) + real (bank_reserve b) - real (bank_owed b) - real (coin_luck b)) (real (carried b)))).
+     (Rmax (real (proved_slack b) + real (bank_reserve b) - real (bank_owed b) - real (coin_luck b))
+        (real (carried b)))).
 
 (** ** Proofs *)
 
@@ -197,10 +198,12 @@ Lemma evidence_below rates wealths x :
   Forall (fun wl => (0 <= fst wl)%Z) rates -> length rates = length wealths ->
   forall wealth, wealths_at_least wealth rates wealths ->
   IZR (evidence rates wealths x)
-  <= IZR fine * fold_right (fun wl sum => IZR (fst wl) * (wealth (real (snd wl)) * exp (- (real (snd wl) * real x))) + sum) 0 rates.
+  <= IZR fine * fold_right (fun wl sum =>
+       IZR (fst wl) * (wealth (real (snd wl)) * exp (- (real (snd wl) * real x))) + sum) 0 rates.
 Proof.
   pose proof fine_positive as Hf. pose proof unit_positive as Hu. revert wealths.
-  induction rates as [|[weight rate] rates IH]; intros [|w wealths] Hpos Hl wealth Hw; simpl in *; try discriminate; [lra|].
+  induction rates as [|[weight rate] rates IH]; intros [|w wealths] Hpos Hl wealth Hw; simpl in *; try discriminate;
+    [lra|].
   inversion Hpos as [|? ? Hweight Hpos']; subst. simpl in Hweight. destruct Hw as [Hw0 Hw].
   specialize (IH wealths Hpos' ltac:(congruence) wealth Hw).
   rewrite plus_IZR, mult_IZR, Rmult_plus_distr_l. apply Rplus_le_compat; [|exact IH].
@@ -236,7 +239,8 @@ Proof.
   intros Hall Ht. apply real_lt in Ht. rewrite real_zero in Ht. split.
   - rewrite forallb_forall in Hall. apply Forall_forall. intros wl Hin. apply in_map_iff in Hin.
     destruct Hin as [[w l] [<- Hin]]. specialize (Hall _ Hin). apply andb_true_iff in Hall. destruct Hall as [Hw Hl].
-    apply Z.leb_le, real_le in Hw. apply Z.ltb_lt, real_lt in Hl. rewrite real_zero in *. simpl in *. split; [|exact Hl].
+    apply Z.leb_le, real_le in Hw. apply Z.ltb_lt, real_lt in Hl. rewrite real_zero in *. simpl in *.
+    split; [|exact Hl].
     apply Rmult_le_pos; [exact Hw | left; apply Rinv_0_lt_compat; exact Ht].
   - right. pose proof (real_rates_mixture rates (fun _ => 1) Ht) as H. rewrite mixture_const, Rmult_1_l in H. rewrite H.
     assert (Hsum : fold_right (fun (wl : Z * Z) sum => IZR (fst wl) * 1 + sum) 0 rates = IZR (total_weight rates)).
@@ -248,7 +252,8 @@ Theorem accepted_banks_are_true : accepted_banks_are_true_statement.
 Proof.
   intros g rates b reward now h m Hcheck Hwealth. pose proof unit_positive as Hu. pose proof fine_positive as Hf.
   unfold check_bank in Hcheck. repeat rewrite andb_true_iff in Hcheck.
-  destruct Hcheck as [[[[[[[[[[[[[[[[[Hlength Hrates] Htotal] Howed] Hres] Hluck] Ha0] Ha1] Hd0] Hd1] Hl0] Hlm] Hm1] Hp0] Hp1] _] Hev] Hpay].
+  destruct Hcheck as [[[[[[[[[[[[[[[[[Hlength Hrates] Htotal] Howed] Hres] Hluck] Ha0] Ha1] Hd0] Hd1] Hl0] Hlm] Hm1]
+    Hp0] Hp1] _] Hev] Hpay].
   apply same_length_true in Hlength. apply Z.ltb_lt in Htotal. apply Z.ltb_lt, real_lt in Hd0. rewrite real_zero in Hd0.
   apply Z.leb_le in Hev.
   assert (Hpos : Forall (fun wl : Z * Z => (0 <= fst wl)%Z) rates).
@@ -276,6 +281,7 @@ Proof.
     unfold m. rewrite <- cost_is_worst by (assumption || lra).
     apply orb_true_iff in Hpay. destruct Hpay as [Hpay|Hpay].
     + left. apply Z.eqb_eq in Hpay. rewrite Hpay. apply real2_zero.
-    + right. apply Z.leb_le, real2_le in Hpay. rewrite real2_mult, real_unit, Rmult_1_r in Hpay. unfold available in Hpay.
+    + right. apply Z.leb_le, real2_le in Hpay. rewrite real2_mult, real_unit, Rmult_1_r in Hpay.
+      unfold available in Hpay.
       rewrite real_max, !real_minus, real_plus in Hpay. exact Hpay.
 Qed.

@@ -231,7 +231,8 @@ Qed.
 
 Lemma zdot_real x y : IZR (zdot x y) = dot (map IZR x) (map IZR y).
 Proof.
-  revert y. induction x as [|a x IH]; intros [|b y]; simpl; try reflexivity. rewrite plus_IZR, mult_IZR, IH. reflexivity.
+  revert y. induction x as [|a x IH]; intros [|b y]; simpl; try reflexivity. rewrite plus_IZR, mult_IZR, IH.
+  reflexivity.
 Qed.
 
 Lemma minus_real theta x y :
@@ -267,7 +268,8 @@ Proof.
   { apply Rle_trans with (IZR unit * real lowest); [right; unfold real; field; lra | apply Rmult_le_compat_l; lra]. }
   assert (Hhi' : IZR unit * t <= IZR highest).
   { apply Rle_trans with (IZR unit * real highest); [apply Rmult_le_compat_l; lra | right; unfold real; field; lra]. }
-  replace (IZR unit * (t * IZR a + dot theta (map IZR x))) with (IZR a * (IZR unit * t) + IZR unit * dot theta (map IZR x))
+  replace (IZR unit * (t * IZR a + dot theta (map IZR x)))
+    with (IZR a * (IZR unit * t) + IZR unit * dot theta (map IZR x))
     by ring.
   apply Rplus_le_compat; [|exact IH]. destruct (Z.ltb_spec a 0) as [Ha|Ha].
   - apply IZR_lt in Ha. apply Rmult_le_compat_neg_l; lra.
@@ -307,7 +309,8 @@ Lemma dot_combine_rows z rows {X} (like : list X) x :
   IZR unit * dot (combine_rows z rows (map (fun _ => 0) like)) (map IZR x)
   = dot z (map (fun row => IZR (zdot row x)) rows).
 Proof.
-  pose proof unit_positive as Hu. revert z. induction rows as [|row rows IH]; intros [|a z] Hl Hrows; simpl in *; try discriminate.
+  pose proof unit_positive as Hu. revert z. induction rows as [|row rows IH]; intros [|a z] Hl Hrows; simpl in *;
+    try discriminate.
   - rewrite dot_zeros. ring.
   - inversion Hrows; subst. rewrite dot_add_l.
     + rewrite dot_scale_l, Rmult_plus_distr_l, IH by (congruence || assumption).
@@ -337,7 +340,8 @@ Proof.
       { assert (Hup : (0 < unit)%Z) by reflexivity.
         pose proof (Z.mul_div_le m unit Hup) as H0. pose proof (Z.mul_succ_div_gt m unit Hup) as H1.
         apply IZR_le in H0. apply IZR_lt in H1. rewrite mult_IZR in H0, H1. rewrite succ_IZR in H1.
-        replace (IZR m / IZR unit - IZR (m / unit)) with ((IZR m - IZR unit * IZR (m / unit)) / IZR unit) by (field; lra).
+        replace (IZR m / IZR unit - IZR (m / unit)) with ((IZR m - IZR unit * IZR (m / unit)) / IZR unit) by (field;
+          lra).
         split.
         - apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; exact Hu].
         - apply Rmult_le_reg_r with (IZR unit); [exact Hu|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra. }
@@ -357,7 +361,8 @@ Lemma least_true root f theta x bound :
   least root f x = Some bound -> holds theta f -> length theta = length x ->
   IZR bound <= IZR unit * dot theta (map IZR x).
 Proof.
-  intros Hleast Hf Hl. pose proof unit_positive as Hu. destruct f as [normal level | radius | center whitener radius | lowest highest]; simpl in Hleast.
+  intros Hleast Hf Hl. pose proof unit_positive as Hu.
+  destruct f as [normal level | radius | center whitener radius | lowest highest]; simpl in Hleast.
   - discriminate.
   - destruct (root_above root (zdot x x)) as [r|] eqn:Hroot; [|discriminate]. injection Hleast as <-.
     apply root_above_true in Hroot. destruct Hroot as [Hr Hs]. destruct Hf as [Hrad Hball].
@@ -471,11 +476,13 @@ Proof.
     left. apply Rinv_0_lt_compat. exact Hu. }
   assert (Hsquare : forall a b : Z, 0 <= real a -> real a <= real b -> real a * real a <= real b * real b)
     by (intros; apply Rmult_le_compat; lra).
-  destruct known as [n l | r | c w r | lo hi], f as [n' l' | r' | c' w' r' | lo' hi']; simpl; intros H Hk; try discriminate.
+  destruct known as [n l | r | c w r | lo hi], f as [n' l' | r' | c' w' r' | lo' hi']; simpl; intros H Hk;
+    try discriminate.
   - apply andb_true_iff in H. destruct H as [Hn H]. apply same_true in Hn. subst. specialize (Hmono _ _ H). lra.
   - specialize (Hmono _ _ H). destruct Hk as [H0 H1]. specialize (Hsquare _ _ H0 Hmono). lra.
   - apply andb_true_iff in H. destruct H as [H Hr]. apply andb_true_iff in H. destruct H as [Hc Hw].
-    apply same_true in Hc. apply all_same_true in Hw. subst. specialize (Hmono _ _ Hr). destruct Hk as [H0 [z [H1 [H2 H3]]]].
+    apply same_true in Hc. apply all_same_true in Hw. subst. specialize (Hmono _ _ Hr).
+    destruct Hk as [H0 [z [H1 [H2 H3]]]].
     specialize (Hsquare _ _ H0 Hmono). split; [lra|]. exists z. repeat split; try assumption. lra.
   - apply andb_true_iff in H. destruct H as [Hlo Hhi]. apply Z.eqb_eq in Hlo. apply Z.eqb_eq in Hhi. subst. exact Hk.
 Qed.

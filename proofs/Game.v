@@ -75,7 +75,8 @@ Section Game.
       destruct (A i h), (existsb (fun i => A i h) which); simpl in *; lra.
     - destruct (existsb (fun i => A i h) which) eqn:E.
       + clear IHn. induction which as [|i which IH]; simpl in *; [discriminate|].
-        assert (Hrest : forall l, 0 <= fold_right (fun i total => (if A i h then 1 else mean (chance h) (fun r => prob_within n (A i) (r :: h))) + total) 0 l).
+        assert (Hrest : forall l, 0 <= fold_right (fun i total =>
+          (if A i h then 1 else mean (chance h) (fun r => prob_within n (A i) (r :: h))) + total) 0 l).
         { induction l as [|j l IHl]; simpl; [lra|]. destruct (A j h); [lra|].
           assert (0 <= mean (chance h) (fun r => prob_within n (A j) (r :: h)) <= 1); [|lra].
           apply mean_within; [apply chance_is_law | intro; apply prob_bounds]. }

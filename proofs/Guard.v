@@ -83,3 +83,14 @@ Section Guard.
 
   Definition broken h : bool := existsb (fun m => Rltb (slack m h) (- reserve m)) (metrics g).
 End Guard.
+
+(** ** Units: where one reward belongs to several visits, the unit is the round. Its coin is drawn once and kept; its
+    reward is the sum over its visits, cut at the upper bound. So rewards are in bounds, and nothing else changes. *)
+
+Definition unit_reward (visits : list R) : R := Rmin 1 (fold_right Rplus 0 visits).
+
+Lemma unit_reward_in_bounds visits : Forall (Rle 0) visits -> 0 <= unit_reward visits <= 1.
+Proof.
+  intro H. unfold unit_reward. split; [|apply Rmin_l]. apply Rmin_glb; [lra|].
+  induction H as [|y visits Hy H IH]; simpl; lra.
+Qed.

@@ -229,7 +229,8 @@ Section Proof.
     induction 1 as [|r h a Ha IH Hpays|r h a i Ha IH Hi Hpays|h a i x Ha IH Hi Hx|h a i Ha IH Hi
       |h a entered opened charged x Ha IH Horder Hhands Hlength Hcharged Hcert]; intro Hgood.
     - repeat split; simpl; try lra; [constructor | intros; unfold spent; simpl; lra|].
-      unfold leased. simpl. clear -reserve_nonneg. enough (fold_right (fun (i : nat) sum => 0 + sum) 0 (seq 0 (servers g)) = 0) by lra.
+      unfold leased. simpl. clear -reserve_nonneg.
+      enough (fold_right (fun (i : nat) sum => 0 + sum) 0 (seq 0 (servers g)) = 0) by lra.
       induction (seq 0 (servers g)); simpl; lra.
     - assert (Hgood' : ever (bank_wrong g m) h = false) by (simpl in Hgood; apply Bool.orb_false_iff in Hgood; tauto).
       destruct (IH Hgood') as (H1 & H2 & H3 & H4 & H5). specialize (slack_at_least h). pose proof (worst_is_nonneg h).

@@ -84,7 +84,8 @@ Definition order_of_learning_statement : Prop :=
   fixed_before counts ->
   prob_within chance n (some_prefix_refuted rates factor counts delta) [] <= delta.
 
-(** What is taken from a frozen state, such as the bank of a lease, is fixed: [freeze] says how many rounds it knows of. *)
+(** What is taken from a frozen state, such as the bank of a lease, is fixed: [freeze] says how many rounds it
+    knows of. *)
 Definition frozen_is_fixed_statement : Prop :=
   forall Round X (freeze : list Round -> nat) (f : list Round -> X),
   (forall h, (freeze h <= length h)%nat) -> fixed_before (fun now i => f (oldest (freeze (oldest i now)) now)).

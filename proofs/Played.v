@@ -120,7 +120,8 @@ Section Proof.
     intro Hm. destruct (Hcoins m Hm) as (Hrates & Hdelta & Hlow & Hsign).
     apply evidence_is_rare; try assumption. intros w l Hl h.
     destruct (rate_positive _ _ _ Hrates Hl) as [_ Hpos]. split; [intro; left; apply exp_pos|].
-    set (p := share g h). set (v := stake g m h). set (c := 1 - low m). set (K := beyond_tangent (l * c) * (p * (1 - p))).
+    set (p := share g h). set (v := stake g m h). set (c := 1 - low m).
+    set (K := beyond_tangent (l * c) * (p * (1 - p))).
     pose proof (share_is_probability h) as Hp. fold p in Hp.
     assert (Hv : - c <= v <= c).
     { pose proof (learner_within m h Hm). pose proof (baseline_within m h Hm). unfold v, c, stake.
@@ -184,7 +185,8 @@ Section Proof.
 
   Lemma slack_since m newer entered :
     In m (metrics g) ->
-    slack g m entered - (worst_of_all g m (newer ++ entered) - worst_of_all g m entered) <= slack g m (newer ++ entered).
+    slack g m entered - (worst_of_all g m (newer ++ entered) - worst_of_all g m entered) <= slack g m (newer ++
+      entered).
   Proof.
     intro Hm. induction newer as [|r newer IH]; simpl; [lra|]. pose proof (next_at_least m (newer ++ entered) Hm). lra.
   Qed.
@@ -196,7 +198,8 @@ Section Proof.
     - reserve m <= played_slack g m h.
   Proof.
     intro Hm. destruct (Hdecl m Hm) as (Hlow & Hone & Halpha & Hres & _).
-    induction 1 as [|r h average bank Hb IH Hgate|h average bank entered x Hb IH Horder Hcert|h average bank x Hb IH Hcert];
+    induction 1 as [|r h average bank Hb IH Hgate|h average bank entered x Hb IH Horder Hcert|h average bank x Hb IH
+      Hcert];
       intros Hgood Hluck.
     - simpl. lra.
     - simpl in Hgood, Hluck. apply Bool.orb_false_iff in Hgood, Hluck.
@@ -226,7 +229,8 @@ End Proof.
 
 Theorem played_promise_kept : played_promise_kept_statement.
 Proof.
-  intros g coin_rates coin_delta delta Hlaw Hcoin Hbounds Hmost Hholdout Hfixed Hruin Hentered Hdecl Hcoins Hpaid Hsplit n.
+  intros g coin_rates coin_delta delta Hlaw Hcoin Hbounds Hmost Hholdout Hfixed Hruin Hentered Hdecl Hcoins Hpaid
+    Hsplit n.
   set (wrong := fun m h => (ever (bank_wrong g m) h || ever (luck_wrong g coin_rates coin_delta m) h)%bool).
   apply Rle_trans with (prob_within (chance g) n (fun h => existsb (fun m => wrong m h) (metrics g)) []).
   - apply prob_follows; [exact Hlaw|]. intros h H.

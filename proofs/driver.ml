@@ -40,7 +40,8 @@ let number line =
   match String.split_on_char '/' (token line) with
   | [ top; k ] ->
       let sign, digits = if top.[0] = '-' then (-1, String.sub top 1 (String.length top - 1)) else (1, top) in
-      let whole = Z.divexact (Z.mul (Z.of_string ("0x" ^ digits)) Checker.unit0) (Z.shift_left Z.one (int_of_string k)) in
+      let units = Z.mul (Z.of_string ("0x" ^ digits)) Checker.unit0 in
+      let whole = Z.divexact units (Z.shift_left Z.one (int_of_string k)) in
       if sign < 0 then Z.neg whole else whole
   | _ -> raise Malformed
 
