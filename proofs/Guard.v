@@ -31,8 +31,8 @@ Section Guard.
   (** What the world draws has probabilities. *)
   Definition world_is_law : Prop := forall h, is_law (chance g h).
 
-  (** The coin has the probability that was said, given everything that happened before, and nobody knows it when the
-      rewards of both actions are settled. *)
+  (** The coin has the probability that was said, given everything that happened before: also given rewards that have
+      not come yet, so none of them depends on it. And nobody knows it when the rewards of both actions are settled. *)
   Definition coin_unseen : Prop := forall h, coin_is (chance g h) (share g h).
 
   (** Rewards, divided by their upper bound, lie in [low, 1]. *)
