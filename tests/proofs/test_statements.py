@@ -11,6 +11,7 @@ from proofs.proof_text import guard_line, proof_line
 
 from surefoot import Guard
 from surefoot.linear.ellipsoid import Ball
+from surefoot.safety.bank import RATE_GRID
 from surefoot.safety.facts import Linear
 from surefoot.safety.proof import Piece, Proof
 
@@ -115,8 +116,8 @@ def test_what_is_no_float_is_written_as_such() -> None:
 
 def test_a_guards_proof_is_written_with_every_rate_and_bank() -> None:
     proof = Guard(alpha=0.25, delta=0.05).decide(baseline="old", proposal="new").certificate.proof
-    words = guard_line(proof).split()
-    assert words[:2] == ["guard", "12"]
-    assert words[26:29] == ["1", "1", "0"]
-    assert words[29] == "1/2"
-    assert len(words) == 29 + 5 + 13 + 5
+    words, rates = guard_line(proof).split(), len(RATE_GRID)
+    assert words[:2] == ["guard", str(rates)]
+    bank = words[2 + 2 * rates :]
+    assert bank[:4] == ["1", "1", "0", "1/2"]
+    assert len(bank) == 1 + 7 + (1 + rates) + 5
