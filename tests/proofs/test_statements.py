@@ -81,6 +81,15 @@ def test_the_page_lists_the_conditions_of_the_theorem_in_their_order() -> None:
     assert len(conditions) == 11
 
 
+def test_every_condition_of_the_theorem_stands_in_the_table_of_the_guarantee() -> None:
+    table = (ROOT / "docs" / "guarantee.md").read_text(encoding="utf-8")
+    theorem = (ROOT / "proofs" / "Promise.v").read_text(encoding="utf-8")
+    statement = theorem[: theorem.index("Proof.")] if "Proof." in theorem else theorem
+    conditions = re.findall(r"^  (\w+)(?: [\w() ]+)? ->$", statement, re.MULTILINE)
+    assert len(conditions) >= 10
+    assert [name for name in conditions if f"`{name}`" not in table] == []
+
+
 def test_every_file_that_the_page_names_exists() -> None:
     assert {*re.findall(r"`(\w+\.v)`", PAGE)} == {*FILES} - {"Extraction.v", "Statements.v"}
 
